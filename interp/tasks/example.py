@@ -1,0 +1,93 @@
+"""What a task is made of: examples, minimal pairs and relations, as plain frozen dataclasses.
+
+Everything here is text and character spans. How words become a tokenizer's tokens is
+``tasks/alignment.py``'s concern, so that an example serves every tokenizer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Span:
+    """Half-open range of characters ``[start, stop)`` of an example's ``text``."""
+
+    start: int
+    stop: int
+
+    def of(self, text: str) -> str:
+        """The characters of `text` that this span covers."""
+        return text[self.start : self.stop]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A word and the earlier word that it is related to.
+
+    Attributes:
+        name: What relates them: ``subject``, ``antecedent``, ``indirect object``,
+            ``next of previous occurrence`` ...
+        query: The word that looks back. Either the last word of the prompt (the position that
+            predicts the answer) or a later word such as a pronoun; see ``Task.query``.
+        related: The word that it should find.
+        distractors: Words that could be mistaken for it (attractors, the other person).
+    """
+
+    name: str
+    query: Span
+    related: Span
+    distractors: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """One prompt with a right and a wrong continuation.
+
+    Attributes:
+        prompt: The text before the answer.
+        right: The continuation that the phenomenon asks for, with its leading space.
+        wrong: The continuation that violates it, with its leading space.
+        relation: Spans in ``text``; None where nothing could be tagged.
+        template: The structure, for example ``object relative``: a stratum of the statistics.
+        layout: Equal for examples whose words have the same meaning at every position; what a
+            positional mean may average over.
+        features: Labels for probes, for example ``{"number": "plural"}``.
+    """
+
+    prompt: str
+    right: str
+    wrong: str
+    relation: Relation | None
+    template: str
+    layout: str
+    features: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The prompt with its right continuation: what the relation's spans count in."""
+        return self.prompt + self.right
+
+
+@dataclass(frozen=True)
+class MinimalPair:
+    """An example and its counterfactual: the same words but for the feature under test.
+
+    The counterfactual has the feature flipped (number, gender, the names' order), the same length
+    in words, and the right and wrong answers swapped. The two form one balanced unit of the
+    statistics, so that a preference for one answer cannot pass for the phenomenon.
+
+    Attributes:
+        item: The example.
+        counterfactual: Its twin, or None where the source has none.
+        cluster: The lexical draw, for example the subject's lemma: the unit that the
+            statistics resample.
+    """
+
+    item: Example
+    counterfactual: Example | None
+    cluster: str
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """The item and, where there is one, its counterfactual."""
+        return (self.item,) if self.counterfactual is None else (self.item, self.counterfactual)

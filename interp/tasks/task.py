@@ -1,0 +1,105 @@
+"""A task as the methods see it: minimal pairs, encoded for one tokenizer.
+
+A task is made by ``tasks/catalogue.py`` (``load_task``); a task of your own is a list of
+``MinimalPair`` given to ``encode_task``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from interp.tasks.example import Example
+
+Metric = Literal["logit_difference", "sentence_log_probability"]
+Query = Literal["predicting position", "later word"]
+
+
+@dataclass(frozen=True)
+class EncodedExample:
+    """An example in token ids. Positions count from the first token of the row, BOS included.
+
+    Attributes:
+        example: The text that this encodes.
+        prompt: Token ids of the prompt, BOS first.
+        right: Token ids of the right continuation (one token where the metric is
+            ``logit_difference``).
+        wrong: Token ids of the wrong continuation.
+        query: Position that looks back, or None where there is no relation. A word of several
+            tokens looks from its last one.
+        related: Positions of the related word's tokens.
+        distractors: Positions of each distractor's tokens.
+    """
+
+    example: Example
+    prompt: tuple[int, ...]
+    right: tuple[int, ...]
+    wrong: tuple[int, ...]
+    query: int | None
+    related: tuple[int, ...]
+    distractors: tuple[tuple[int, ...], ...]
+
+    @property
+    def critical(self) -> int:
+        """Position whose logits decide: that of the prompt's last token."""
+        return len(self.prompt) - 1
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One balanced unit of the statistics: an item and, where there is one, its counterfactual.
+
+    Attributes:
+        item: The encoded item.
+        counterfactual: The encoded counterfactual, as long as the item, or None.
+        cluster: The lexical draw; see ``MinimalPair.cluster``.
+        fold: Which of the task's reference sets serves this unit: the one that it is not in.
+    """
+
+    item: EncodedExample
+    counterfactual: EncodedExample | None
+    cluster: str
+    fold: int = 0
+
+    @property
+    def examples(self) -> tuple[EncodedExample, ...]:
+        """The item and, where there is one, its counterfactual."""
+        return (self.item,) if self.counterfactual is None else (self.item, self.counterfactual)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Minimal pairs ready for a model.
+
+    Attributes:
+        name: As given to ``load_task``.
+        description: One sentence, for people.
+        metric: What the effects are measured on. ``logit_difference``: right minus wrong logit at
+            the prompt's last position. ``sentence_log_probability``: log-probability of the right
+            minus the wrong continuation, summed over its tokens (BLiMP's full-sentence method:
+            what the two sentences share before they differ cancels).
+        query: Which position the relation looks from.
+        units: What is measured.
+        references: Sets of units that replacement values come from, never scored together with
+            the units that they serve. Generated tasks have one, from a separate split; a file has
+            two halves that serve each other.
+        dropped: Items left out, by requirement.
+        coverage: Shares of the source in percent, by what is covered; empty where it has no meaning.
+        hash: SHA-256 of the units' and references' text and token ids.
+    """
+
+    name: str
+    description: str
+    metric: Metric
+    query: Query
+    units: tuple[Unit, ...]
+    references: tuple[tuple[Unit, ...], ...]
+    dropped: Mapping[str, int]
+    coverage: Mapping[str, float]
+    hash: str
+
+    @property
+    def examples(self) -> tuple[EncodedExample, ...]:
+        """Every example of every unit, in order."""
+        return tuple(each for unit in self.units for each in unit.examples)
+
+
