@@ -101,5 +101,3 @@ class Task:
     def examples(self) -> tuple[EncodedExample, ...]:
         """Every example of every unit, in order."""
         return tuple(each for unit in self.units for each in unit.examples)
-
-
