@@ -1,0 +1,99 @@
+"""Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names."""
+
+from collections.abc import Callable
+from typing import Any
+
+from transformer_lens import HookedRootModule
+from transformer_lens.hook_points import HookPoint
+
+from interp.errors import HookError, suggest
+
+NamesFilter = str | list[str] | Callable[[str], bool] | None
+EXPENSIVE = ("hook_result", "hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input", "hook_mlp_in")
+
+
+class StrictHooks(HookedRootModule):
+    """TransformerLens' root module, with names checked where hooks and caches are asked for."""
+
+    def add_hook(self, name: str | Callable[[str], bool], *args: Any, **kwargs: Any) -> None:
+        """Attach a hook until ``reset_hooks``; see TransformerLens.
+
+        Raises:
+            HookError: `name` matches no point.
+        """
+        self._matching(name)
+        super().add_hook(name, *args, **kwargs)
+
+    def hooks(self, fwd_hooks: Any = (), bwd_hooks: Any = (), *args: Any, **kwargs: Any) -> Any:
+        """Attach hooks inside a ``with``; they are gone afterwards, also after an exception.
+
+        Raises:
+            HookError: A name matches no point.
+        """
+        for name, _ in [*fwd_hooks, *bwd_hooks]:
+            self._matching(name)
+        return super().hooks(list(fwd_hooks), list(bwd_hooks), *args, **kwargs)
+
+    def get_caching_hooks(  # type: ignore[override]  # passes the rest of the base's arguments on
+        self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Hooks that keep activations; see TransformerLens.
+
+        Raises:
+            HookError: `names_filter` matches no point.
+        """
+        return super().get_caching_hooks(self._matching(names_filter), *args, **kwargs)
+
+    def add_caching_hooks(  # type: ignore[override]  # passes the rest of the base's arguments on
+        self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Attach hooks that keep activations; see TransformerLens.
+
+        Raises:
+            HookError: `names_filter` matches no point.
+        """
+        return super().add_caching_hooks(self._matching(names_filter), *args, **kwargs)
+
+    def _matching(self, names: NamesFilter) -> list[str]:
+        """The points that `names` stands for, in the order of the forward pass."""
+        if names is None:
+            return [name for name in self.hook_dict if not name.endswith(EXPENSIVE)]
+        if callable(names):
+            chosen = [name for name in self.hook_dict if names(name)]
+            if not chosen:
+                raise HookError(
+                    f"the filter matches none of the model's {len(self.hook_dict)} hook points; "
+                    f"{suggest('', self.hook_dict)}"
+                )
+            return chosen
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if not isinstance(self.mod_dict.get(name), HookPoint):
+                raise HookError(f"no hook point is called {name!r}; {suggest(name, self.hook_dict)}")
+        if not wanted:
+            raise HookError("an empty list of hook points was given; name at least one, or give None for the default")
+        return [self.mod_dict[name].name for name in wanted]
+
+    def set_use_attn_result(self, use: bool) -> None:
+        """Nothing to switch: ``hook_result`` is computed whenever somebody listens there."""
+
+    def set_use_split_qkv_input(self, use: bool) -> None:
+        """Nothing to switch: the inputs split by head are computed whenever somebody listens there."""
+
+    def set_use_attn_in(self, use: bool) -> None:
+        """Nothing to switch: ``hook_attn_in`` is computed whenever somebody listens there."""
+
+    def set_use_hook_mlp_in(self, use: bool) -> None:
+        """Nothing to switch: ``hook_mlp_in`` always fires."""
+
+
+def name_head_inputs_as_transformer_lens_does(model: HookedRootModule) -> None:
+    """Let ``blocks.{l}.attn.hook_q_input`` find ``blocks.{l}.hook_q_input``, likewise k and v.
+
+    TransformerLens 4 moved these points into the attention module and its direct path patching
+    asks for them there.
+    """
+    for name in list(model.hook_dict):
+        head, _, point = name.rpartition(".")
+        if point in ("hook_q_input", "hook_k_input", "hook_v_input"):
+            model.mod_dict[f"{head}.attn.{point}"] = model.hook_dict[name]

@@ -1,0 +1,134 @@
+"""One call for every source of a model: the embedded default, a folder, a hub name, a transformers module.
+
+1. Nothing given: the embedded default (``interp/model/zoo``), or one of its siblings by name.
+2. A folder: ``config.json`` says which family reads it.
+3. A ``transformers`` module: its state dict, in memory.
+4. Anything else is a hub name, fetched once by ``huggingface_hub`` and then read as a folder.
+
+Loading never changes weights; folding is a separate call.
+"""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import LoadError, suggest
+from interp.model.config import resolve_device, resolve_dtype
+from interp.model.loading.checkpoint import check_finite, fill, read_json, read_weights
+from interp.model.loading.huggingface_gpt2 import gpt2_config, gpt2_state
+from interp.model.loading.native import ARCHITECTURE, load_native, load_tokenizer
+from interp.model.transformer import HookedTransformer
+
+DEFAULT = "default"
+FILES = ["config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "vocab.json", "merges.txt"]
+
+
+def load_model(
+    name_or_path: str | Path | nn.Module | None = None,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+) -> HookedTransformer:
+    """Load a model, in evaluation mode, with its weights unchanged.
+
+    Args:
+        name_or_path: None for the embedded default; the name of an embedded model; a folder in Hugging Face
+            GPT-2 format or saved by ``save_model``; a hub name; or a ``transformers`` ``GPT2LMHeadModel``.
+        device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
+        dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
+        tokenizer: Instead of the one that lies beside the weights.
+
+    Raises:
+        LoadError: The source is missing, incomplete, damaged or of an unknown architecture.
+        ConfigError: No such device or dtype here.
+    """
+    to_device, to_dtype = resolve_device(device), resolve_dtype(dtype)
+    if isinstance(name_or_path, nn.Module):
+        model = _from_module(name_or_path)
+    else:
+        model = _from_folder(_find(str(name_or_path or DEFAULT)))
+    if tokenizer is not None:
+        model.tokenizer = tokenizer
+    return model.to(device=to_device, dtype=to_dtype)
+
+
+def embedded_models() -> list[str]:
+    """Names of the models that come with the package, the default first."""
+    zoo = Path(str(resources.files("interp.model.zoo")))
+    names = sorted(path.parent.name for path in zoo.glob("*/config.json"))
+    return sorted(names, key=lambda name: name != DEFAULT)
+
+
+def model_folder(name: str) -> Path:
+    """The folder of an embedded model."""
+    return Path(str(resources.files("interp.model.zoo"))) / name
+
+
+def _find(name: str) -> Path:
+    """The folder that `name` stands for: an embedded model, a path, or a hub name's download."""
+    if name in embedded_models():
+        return model_folder(name)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if path.is_file():
+        raise LoadError(f"{name}: expected a folder with config.json and weights, got a file; give its folder")
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
+    return _download(name)
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    known = suggest(name, embedded_models())
+    try:
+        return Path(snapshot_download(name, allow_patterns=FILES))
+    except HFValidationError as error:
+        raise LoadError(f"{name!r}: neither a folder nor a hub name; {known}") from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise LoadError(
+            f"{name!r}: not a folder here, not an embedded model ({known}), and it could not be fetched from "
+            f"the hub ({type(error).__name__}); check the name and the network, or give a folder"
+        ) from error
+
+
+def _from_folder(folder: Path) -> HookedTransformer:
+    if not (folder / "config.json").is_file():
+        held = "is empty" if not any(folder.iterdir()) else "has no config.json"
+        raise LoadError(f"{folder}: the folder {held}; expected config.json, model.safetensors and a tokenizer")
+    config = read_json(folder / "config.json")
+    if config.get("architecture") == ARCHITECTURE:
+        return load_native(folder, config)
+    _require_gpt2(config, str(folder))
+    return _gpt2(config, read_weights(folder), str(folder), load_tokenizer(folder))
+
+
+def _from_module(module: nn.Module) -> HookedTransformer:
+    config = getattr(module, "config", None)
+    if config is None or not hasattr(config, "to_dict"):
+        raise LoadError(f"expected a transformers GPT2LMHeadModel, got {type(module).__name__}, which has no config")
+    _require_gpt2(config.to_dict(), type(module).__name__)
+    # GPT-2's state dict lists the tied unembedding too; it is read as the embedding's transpose.
+    return _gpt2(config.to_dict(), module.state_dict(), type(module).__name__, None)
+
+
+def _require_gpt2(config: dict[str, Any], source: str) -> None:
+    kind = config.get("model_type") or config.get("architecture")
+    if kind != "gpt2":
+        hint = suggest(str(kind), ["gpt2", ARCHITECTURE]) if kind else "its config.json names no model_type"
+        raise LoadError(f"{source}: architecture {kind!r} is not known here; expected 'gpt2' or our own; {hint}")
+
+
+def _gpt2(config: dict[str, Any], state: Any, source: str, tokenizer: Any) -> HookedTransformer:
+    shape = gpt2_config(config, source)
+    check_finite(state, source)
+    model = HookedTransformer(shape, tokenizer, name=source)
+    fill(model, gpt2_state(state, shape, source), source)
+    return model

@@ -1,0 +1,214 @@
+"""A GPT-2-style transformer with a readable residual stream.
+
+``embed -> blocks -> ln_final -> unembed`` (Radford et al. 2019), with TransformerLens' names for
+every point and parameter, so that its ``ActivationCache``, ``patching`` and ``head_detector``
+run on this model unchanged.
+"""
+
+import hashlib
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from transformer_lens import HookedRootModule
+from transformer_lens.ActivationCache import ActivationCache
+from transformer_lens.config import TransformerLensConfig
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import InputError
+from interp.model import hooks
+from interp.model.block import Block
+from interp.model.cache import KeyValueCache
+from interp.model.config import TransformerConfig
+from interp.model.generation import generate
+from interp.model.norm import LayerNorm
+from interp.model.points import HookPoint
+from interp.model.positional import Embed, PosEmbed, TiedUnembed, Unembed
+from interp.model.text import TextMixin
+from interp.shapes import Logits, PaddingMask, Tokens
+
+IGNORED = -100
+
+
+class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
+    """GPT-2, hooked. Made in evaluation mode, with weights drawn from `seed`.
+
+    Attributes:
+        config: What the model is made of (ours, frozen).
+        cfg: The same as TransformerLens describes it.
+        tokenizer: A fast tokenizer, or None.
+        name: Where the model came from, for reports.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        *,
+        name: str = "untrained",
+        seed: int = 0,
+    ):
+        super().__init__()
+        self.config, self.tokenizer, self.name = config, tokenizer, name
+        self.embed = Embed(config.d_vocab, config.d_model)
+        self.pos_embed = PosEmbed(config.n_ctx, config.d_model)
+        self.hook_embed, self.hook_pos_embed = HookPoint(), HookPoint()
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.ln_final = LayerNorm(config.d_model, config.eps)
+        self.unembed = TiedUnembed(self.embed) if config.tied else Unembed(config.d_model, config.d_vocab)
+        self._initialise(seed)
+        self.setup()
+        hooks.name_head_inputs_as_transformer_lens_does(self)
+        self.eval()
+
+    def _initialise(self, seed: int) -> None:
+        """GPT-2's initialisation: normal, residual writers scaled by ``1 / sqrt(2 n_layers)``; biases zero."""
+        generator = torch.Generator().manual_seed(seed)
+        embedding, write = self.config.init_std, 0.02 / (2 * self.config.n_layers) ** 0.5
+        for name, parameter in self.named_parameters():
+            kind = name.rsplit(".", 1)[-1]
+            if kind.startswith("W_") and parameter.device.type != "meta":
+                std = {"W_E": embedding, "W_pos": embedding, "W_O": write, "W_out": write}.get(kind, 0.02)
+                nn.init.normal_(parameter, std=std, generator=generator)
+
+    def forward(
+        self,
+        input: str | list[str] | Tokens,
+        return_type: Literal["logits", "loss"] = "logits",
+        *,
+        attention_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Logits | Float[Tensor, ""]:
+        """Logits at every position, or the mean next-token loss in nats.
+
+        Args:
+            input: Text (BOS is put in front and several texts are padded), or token ids.
+            return_type: ``"loss"`` is the mean cross-entropy over the real next tokens.
+            attention_mask: 1 for tokens, 0 for padding, on either side. Padding changes no logits.
+            cache: Keys and values of earlier positions; `input` then holds the new tokens only.
+
+        Raises:
+            InputError: More tokens than the context, ids outside the vocabulary, or a mask of another shape.
+        """
+        tokens, mask = self._tokens_and_mask(input, attention_mask)
+        seen = mask if cache is None else cache.extend_mask(mask)
+        self._check(tokens, seen)
+        positions = (seen.long().cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
+        x = self.hook_embed(self.embed(tokens)) + self.hook_pos_embed(self.pos_embed(positions))
+        attend = attention_mask_or_none(seen, tokens.shape[1])
+        for layer, block in enumerate(self.blocks):
+            x = block(x, attend, None if cache is None else cache.layers[layer])
+        logits = self.unembed(self.ln_final(x))
+        return logits if return_type == "logits" else next_token_loss(logits, tokens, mask)
+
+    def _tokens_and_mask(self, input: Any, attention_mask: Tensor | None) -> tuple[Tokens, PaddingMask]:
+        if not isinstance(input, Tensor):
+            return self.tokenize(input)
+        tokens = input[None] if input.ndim == 1 else input
+        tokens = tokens.to(self.embed.W_E.device)
+        if attention_mask is None:
+            return tokens, torch.ones_like(tokens, dtype=torch.bool)
+        if attention_mask.shape != tokens.shape:
+            raise InputError(
+                f"attention_mask: expected the tokens' shape {tuple(tokens.shape)}, got {tuple(attention_mask.shape)}"
+            )
+        return tokens, attention_mask.to(tokens.device).bool()
+
+    def _check(self, tokens: Tokens, seen: PaddingMask) -> None:
+        if tokens.numel() == 0:
+            raise InputError("the model was given no tokens; expected at least one prompt of at least one token")
+        longest = int(seen.sum(-1).max())
+        if longest > self.config.n_ctx:
+            raise InputError(
+                f"the longest prompt has {longest} tokens, but the model's context is {self.config.n_ctx}; "
+                "shorten the prompt or take a model with a longer context"
+            )
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < 0 or high >= self.config.d_vocab:
+            raise InputError(
+                f"token ids: expected 0 to {self.config.d_vocab - 1}, got {low} to {high}; "
+                "were they made by another model's tokenizer?"
+            )
+
+    def run_with_cache(self, *args: Any, remove_batch_dim: bool = False, **kwargs: Any) -> tuple[Any, ActivationCache]:
+        """Run and keep activations, as TransformerLens' own: ``(output, ActivationCache)``.
+
+        Without ``names_filter``, TransformerLens' default points are kept; the expensive ones
+        (``hook_result``, the inputs split by head) only when named.
+
+        Raises:
+            HookError: ``names_filter`` matches no point.
+        """
+        out, cache = super().run_with_cache(*args, remove_batch_dim=remove_batch_dim, **kwargs)
+        return out, ActivationCache(cache, self, has_batch_dim=not remove_batch_dim)
+
+    generate = generate
+
+    @property
+    def cfg(self) -> TransformerLensConfig:
+        """The configuration as TransformerLens describes it, with the device and dtype of now."""
+        return self.config.to_lens(self.embed.W_E.device, self.embed.W_E.dtype)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the weights' names, shapes and values; the dtype they are held in does not matter."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(f"{name}{tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().double().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    @property
+    def W_U(self) -> Float[Tensor, "d_model d_vocab"]:  # noqa: N802
+        """The unembedding."""
+        return self.unembed.W_U
+
+    @property
+    def b_U(self) -> Float[Tensor, " d_vocab"]:  # noqa: N802
+        """The unembedding's bias (zero in GPT-2)."""
+        return self.unembed.b_U
+
+    @property
+    def W_E(self) -> Float[Tensor, "d_vocab d_model"]:  # noqa: N802
+        """The token embedding."""
+        return self.embed.W_E
+
+    @property
+    def W_pos(self) -> Float[Tensor, "n_ctx d_model"]:  # noqa: N802
+        """The position embedding."""
+        return self.pos_embed.W_pos
+
+    def accumulated_bias(
+        self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True
+    ) -> Float[Tensor, " d_model"]:
+        """Sum of the biases that the blocks before `layer` write (TransformerLens' method).
+
+        With `mlp_input`, block `layer`'s own ``b_O`` is in it too.
+        """
+        blocks: list[Any] = list(self.blocks)
+        total = torch.zeros_like(self.ln_final.b)
+        for block in blocks[:layer]:
+            total = total + block.attn.b_O + (block.mlp.b_out if include_mlp_biases else 0)
+        return total + blocks[layer].attn.b_O if mlp_input else total
+
+
+def attention_mask_or_none(seen: PaddingMask, n_new: int) -> Bool[Tensor, "#batch 1 query_pos key_pos"] | None:
+    """Who may look where; None where plain causal attention says the same.
+
+    A padding position may look at itself, so that its (unused) softmax stays finite.
+    """
+    n = seen.shape[1]
+    if n == n_new and bool(seen.all()):
+        return None
+    causal = torch.ones(n, n, dtype=torch.bool, device=seen.device).tril()
+    allowed = (causal & seen[:, None, :]) | torch.eye(n, dtype=torch.bool, device=seen.device)
+    return allowed[:, None, -n_new:]
+
+
+def next_token_loss(logits: Logits, tokens: Tokens, mask: PaddingMask) -> Float[Tensor, ""]:
+    """Mean cross-entropy in nats of each real token given those before it."""
+    real = mask[:, 1:] & mask[:, :-1]
+    targets = F.pad(tokens[:, 1:].masked_fill(~real, IGNORED), (0, 1), value=IGNORED)
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
