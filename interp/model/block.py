@@ -1,5 +1,7 @@
 """A pre-LayerNorm block: two additions to the residual stream."""
 
+from collections.abc import Iterator
+
 from torch import nn
 
 from interp.model.attention import Attention, HeadInput, Mask
@@ -40,3 +42,10 @@ class Block(nn.Module):
             heads = self.hook_attn_in(heads)
         q, k, v = (self.ln1(point(heads)) for point in points)
         return q, k, v
+
+
+class Blocks(nn.ModuleList):
+    """The blocks in order."""
+
+    def __iter__(self) -> Iterator[Block]:
+        return super().__iter__()  # type: ignore[return-value]  # holds nothing but blocks

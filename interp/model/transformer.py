@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
 from interp.model import hooks
-from interp.model.block import Block
+from interp.model.block import Block, Blocks
 from interp.model.cache import KeyValueCache
 from interp.model.config import TransformerConfig
 from interp.model.generation import generate
@@ -42,6 +42,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
         name: Where the model came from, for reports.
     """
 
+    name: str
+
     def __init__(
         self,
         config: TransformerConfig,
@@ -55,7 +57,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
         self.embed = Embed(config.d_vocab, config.d_model)
         self.pos_embed = PosEmbed(config.n_ctx, config.d_model)
         self.hook_embed, self.hook_pos_embed = HookPoint(), HookPoint()
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        self.blocks = Blocks(Block(config) for _ in range(config.n_layers))
         self.ln_final = LayerNorm(config.d_model, config.eps)
         self.unembed = TiedUnembed(self.embed) if config.tied else Unembed(config.d_model, config.d_vocab)
         self._initialise(seed)
@@ -92,7 +94,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
         Raises:
             InputError: More tokens than the context, ids outside the vocabulary, or a mask of another shape.
         """
-        tokens, mask = self._tokens_and_mask(input, attention_mask)
+        tokens, mask = self.as_tokens(input, attention_mask)
         seen = mask if cache is None else cache.extend_mask(mask)
         self._check(tokens, seen)
         positions = (seen.long().cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
@@ -103,7 +105,12 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
         logits = self.unembed(self.ln_final(x))
         return logits if return_type == "logits" else next_token_loss(logits, tokens, mask)
 
-    def _tokens_and_mask(self, input: Any, attention_mask: Tensor | None) -> tuple[Tokens, PaddingMask]:
+    def as_tokens(self, input: Any, attention_mask: Tensor | None = None) -> tuple[Tokens, PaddingMask]:
+        """Token ids and mask of text or token ids, on the model's device.
+
+        Raises:
+            InputError: The mask has another shape than the tokens, or the text cannot be encoded.
+        """
         if not isinstance(input, Tensor):
             return self.tokenize(input)
         tokens = input[None] if input.ndim == 1 else input
@@ -187,7 +194,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
 
         With `mlp_input`, block `layer`'s own ``b_O`` is in it too.
         """
-        blocks: list[Any] = list(self.blocks)
+        blocks = list(self.blocks)
         total = torch.zeros_like(self.ln_final.b)
         for block in blocks[:layer]:
             total = total + block.attn.b_O + (block.mlp.b_out if include_mlp_biases else 0)

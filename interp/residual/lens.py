@@ -1,0 +1,87 @@
+"""Which component pushed the logit up? Direct logit attribution (Elhage et al. 2021; nostalgebraist 2020).
+
+1. The last LayerNorm is linear once its scale is known: ``ln(x) = centre(x) / scale * w + b``.
+2. So each component of the stream writes ``centre(component) / scale * w @ W_U[:, token]`` to the token's logit.
+3. With ``b @ W_U + b_U`` as one more component, the attributions sum to the logit.
+"""
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.model.transformer import HookedTransformer
+from interp.residual.stream import ResidualStream
+
+BIAS = "final bias"
+
+
+@torch.inference_mode()
+def direct_logit_attribution(
+    model: HookedTransformer,
+    stream: ResidualStream,
+    right: Int[Tensor, " batch"] | int | str,
+    wrong: Int[Tensor, " batch"] | int | str | None = None,
+    *,
+    pos: int = -1,
+) -> pd.DataFrame:
+    """What each component writes to a token's logit, or to the difference of two tokens' logits.
+
+    Args:
+        model: The model that `stream` was taken from.
+        stream: From ``residual_stream``.
+        right: The token, one for all prompts or one each.
+        wrong: Attribute ``logit(right) - logit(wrong)`` instead.
+        pos: The position whose prediction is attributed; -1 is each prompt's last real token.
+
+    Returns:
+        One row a component and prompt: ``label, kind, layer, head, example, attribution`` (in logits), with the
+        last LayerNorm's and the unembedding's biases as the component ``final bias``. A prompt's rows sum
+        to its logit (difference).
+
+    Raises:
+        InputError: `pos` lies outside a prompt.
+    """
+    n, device = len(stream.tokens), stream.total.device
+    rows = torch.arange(n, device=device)
+    at = _positions(stream, pos)
+    direction = _columns(model, right, n) if wrong is None else _columns(model, right, n) - _columns(model, wrong, n)
+    bias = _biases(model, right, n) if wrong is None else _biases(model, right, n) - _biases(model, wrong, n)
+    final, ln = stream.total[rows, at], model.ln_final
+    scale = ((final - final.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + ln.eps).sqrt()
+    parts = stream.components[:, rows, at]
+    normalised = (parts - parts.mean(-1, keepdim=True)) / scale * ln.w
+    written = (normalised * direction).sum(-1)
+    constant = (ln.b * direction).sum(-1) + bias
+    labels = pd.concat([stream.labels, pd.DataFrame({"label": [BIAS], "kind": ["bias"]})], ignore_index=True)
+    values = torch.cat([written, constant[None]]).double().cpu().numpy()
+    frames = [labels.assign(example=example, attribution=values[:, example]) for example in range(n)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _positions(stream: ResidualStream, pos: int) -> Int[Tensor, " batch"]:
+    index = torch.arange(stream.mask.shape[1], device=stream.mask.device)
+    if pos == -1:
+        return torch.where(stream.mask, index, -1).max(-1).values
+    if not 0 <= pos < stream.mask.shape[1] or not bool(stream.mask[:, pos].all()):
+        raise InputError(
+            f"pos: expected -1 (the last token) or a position that is a token in every prompt, got {pos}; "
+            f"the prompts have {int(stream.mask.sum(-1).min())} to {int(stream.mask.sum(-1).max())} tokens"
+        )
+    return torch.full((len(stream.tokens),), pos, device=stream.mask.device)
+
+
+def _ids(model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int) -> Int[Tensor, " batch"]:
+    ids = model.to_single_token(tokens) if isinstance(tokens, str) else tokens
+    return torch.as_tensor(ids, device=model.W_U.device).expand(n)
+
+
+def _columns(
+    model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int
+) -> Float[Tensor, "batch d_model"]:
+    return model.W_U.T[_ids(model, tokens, n)]
+
+
+def _biases(model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int) -> Float[Tensor, " batch"]:
+    return model.b_U[_ids(model, tokens, n)]

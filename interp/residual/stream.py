@@ -1,0 +1,87 @@
+"""Which parts of the model wrote the final residual stream, and do they sum to it?
+
+Every writer only ever adds to the stream (Elhage et al. 2021), so the stream before the last LayerNorm is
+exactly the sum of: the token embedding, the position embedding, each head's ``z W_O``, each attention
+layer's ``b_O``, each MLP's ``post W_out`` and each MLP's ``b_out``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.model.transformer import HookedTransformer
+from interp.shapes import PaddingMask, Residual, Tokens
+
+
+@dataclass(frozen=True)
+class ResidualStream:
+    """The final residual stream, taken apart.
+
+    Attributes:
+        components: ``[component batch pos d_model]``; they sum to ``total``.
+        labels: One row a component: ``label`` (such as ``L1H2``), ``kind`` (``embedding``, ``position``,
+            ``head``, ``mlp``, ``bias``), ``layer`` and ``head`` where they apply.
+        total: The stream as the model computed it, before the last LayerNorm.
+        tokens: ``[batch pos]``.
+        mask: True for tokens, False for padding.
+    """
+
+    components: Float[Tensor, "component batch pos d_model"]
+    labels: pd.DataFrame
+    total: Residual
+    tokens: Tokens
+    mask: PaddingMask
+
+    def __getitem__(self, label: str) -> Residual:
+        """The component called `label`, such as ``L1H2`` or ``L0 mlp``.
+
+        Raises:
+            InputError: No component is called that.
+        """
+        names = list(self.labels["label"])
+        if label not in names:
+            raise InputError(f"no component is called {label!r}; they are {', '.join(names)}")
+        return self.components[names.index(label)]
+
+
+@torch.inference_mode()
+def residual_stream(
+    model: HookedTransformer,
+    prompts: str | Sequence[str] | Int[Tensor, "batch pos"],
+    *,
+    attention_mask: Tensor | None = None,
+) -> ResidualStream:
+    """Run `prompts` and take the final residual stream apart into everything that wrote to it.
+
+    Args:
+        model: The model.
+        prompts: Texts (BOS is put in front) or token ids.
+        attention_mask: With token ids: 1 for tokens, 0 for padding.
+
+    Raises:
+        InputError: The prompts do not fit the model.
+    """
+    tokens, mask = model.as_tokens(prompts, attention_mask)
+    last = f"blocks.{model.config.n_layers - 1}.hook_resid_post"
+    wanted = ("hook_embed", "hook_pos_embed", "attn.hook_result", "mlp.hook_post", last)
+    _, cache = model.run_with_cache(tokens, attention_mask=mask, names_filter=lambda name: name.endswith(wanted))
+    parts: list[tuple[str, str, int | None, int | None, Tensor]] = [
+        ("embedding", "embedding", None, None, cache["hook_embed"]),
+        ("position", "position", None, None, cache["hook_pos_embed"]),
+    ]
+    for layer, block in enumerate(model.blocks):
+        result = cache[f"blocks.{layer}.attn.hook_result"]
+        for head in range(model.config.n_heads):
+            parts.append((f"L{layer}H{head}", "head", layer, head, result[:, :, head]))
+        shape = result[:, :, 0].shape
+        parts.append((f"L{layer} b_O", "bias", layer, None, block.attn.b_O.expand(shape)))
+        parts.append((f"L{layer} mlp", "mlp", layer, None, cache[f"blocks.{layer}.mlp.hook_post"] @ block.mlp.W_out))
+        parts.append((f"L{layer} b_out", "bias", layer, None, block.mlp.b_out.expand(shape)))
+    labels = pd.DataFrame([part[:4] for part in parts], columns=["label", "kind", "layer", "head"])
+    labels = labels.astype({"layer": "Int64", "head": "Int64"})
+    return ResidualStream(torch.stack([part[4] for part in parts]), labels, cache[last], tokens, mask)
