@@ -1,0 +1,57 @@
+"""Which attention heads track what: the table of contents. Names are imported when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interp.methods.ablation import ablate
+    from interp.methods.attention import attend
+    from interp.methods.dossier import heads
+    from interp.model.folding import center_writing_weights, fold_layer_norm
+    from interp.model.loading import load_model, save_model
+    from interp.model.transformer import HookedTransformer
+    from interp.residual.lens import direct_logit_attribution
+    from interp.residual.stream import residual_stream
+    from interp.tasks.catalogue import list_tasks, load_task
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "HookedTransformer": "interp.model.transformer",
+    "ablate": "interp.methods.ablation",
+    "attend": "interp.methods.attention",
+    "center_writing_weights": "interp.model.folding",
+    "direct_logit_attribution": "interp.residual.lens",
+    "fold_layer_norm": "interp.model.folding",
+    "heads": "interp.methods.dossier",
+    "list_tasks": "interp.tasks.catalogue",
+    "load_model": "interp.model.loading",
+    "load_task": "interp.tasks.catalogue",
+    "residual_stream": "interp.residual.stream",
+    "save_model": "interp.model.loading",
+}
+
+__all__ = [
+    "HookedTransformer",
+    "ablate",
+    "attend",
+    "center_writing_weights",
+    "direct_logit_attribution",
+    "fold_layer_norm",
+    "heads",
+    "list_tasks",
+    "load_model",
+    "load_task",
+    "residual_stream",
+    "save_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'interp' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

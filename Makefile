@@ -1,0 +1,38 @@
+# Two commands, each enough on a bare machine with Python (3.10 or newer) and make:
+#   make report   which heads of the embedded model track what; prints the page's path
+#   make test     everything a change must pass
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= out/report
+
+.PHONY: report test test-all lint clean
+
+report: $(VENV)/.installed
+	$(BIN)/interp heads --out $(OUT)
+
+test: $(VENV)/.installed-dev lint
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/.installed-dev lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# torch first and by itself: with the exact version in place, nothing asks for another build of it.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) out
