@@ -1,0 +1,129 @@
+"""Which tokens of a tokenizer cover which characters of a text?
+
+1. The tokenizer is asked for the text without its own special tokens; BOS is put in front by us,
+   so that position 0 is the same token for every tokenizer. One that has no BOS lends its
+   end-of-text or its ``[CLS]`` token instead, and the log says so.
+2. A fast tokenizer reports the characters that each token came from. Byte-level tokenizers may
+   count a word's leading space in or out, and SentencePiece may give the space a token of its
+   own; so white space at a token's edges does not count.
+3. A token covers a span when it holds at least one of the span's characters. Words of several
+   tokens have several positions, in order.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import InputError, TaskError
+from interp.tasks.example import Span
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text in token ids, BOS first, with the characters that each token came from.
+
+    Attributes:
+        text: What was tokenized.
+        ids: Token ids; ``ids[0]`` is BOS.
+        offsets: For each token the half-open range of characters of ``text``; empty for BOS.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    offsets: tuple[tuple[int, int], ...]
+
+    def positions(self, span: Span) -> tuple[int, ...]:
+        """Positions of the tokens that cover `span`, counted from BOS at position 0.
+
+        Raises:
+            InputError: No token covers any of the span's characters.
+        """
+        covering = tuple(
+            pos for pos, (start, stop) in enumerate(self._inked) if max(start, span.start) < min(stop, span.stop)
+        )
+        if not covering:
+            raise InputError(
+                f"no token covers characters {span.start} to {span.stop} ({span.of(self.text)!r}) of "
+                f"{self.text!r}; expected a span inside the text that is not only white space"
+            )
+        return covering
+
+    @property
+    def _inked(self) -> tuple[tuple[int, int], ...]:
+        """The offsets without the white space at each token's edges."""
+        inked = []
+        for start, stop in self.offsets:
+            piece = self.text[start:stop]
+            start += len(piece) - len(piece.lstrip())
+            inked.append((start, max(start, start + len(piece.strip()))))
+        return tuple(inked)
+
+
+def bos_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The id of the token that goes in front of every text.
+
+    BOS; where the tokenizer has none, its end-of-text token (as GPT-2 uses it) or its ``[CLS]``,
+    with a warning in the log.
+
+    Raises:
+        TaskError: The tokenizer has none of the three.
+    """
+    if tokenizer.bos_token_id is not None:
+        return int(tokenizer.bos_token_id)
+    for name in ("eos_token", "cls_token"):
+        token_id = getattr(tokenizer, f"{name}_id", None)
+        if token_id is not None:
+            logger.warning(
+                "the tokenizer has no bos_token; its %s %r begins every text", name, getattr(tokenizer, name)
+            )
+            return int(token_id)
+    raise TaskError(
+        "the tokenizer has no token to begin a text with: expected a bos_token, eos_token or cls_token, "
+        "got none of them; set tokenizer.bos_token"
+    )
+
+
+def require_fast(tokenizer: object) -> PreTrainedTokenizerBase:
+    """Give `tokenizer` back if it can say which characters its tokens came from.
+
+    Raises:
+        TaskError: It is no tokenizer of ``transformers``, or one without offsets ("slow").
+    """
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise TaskError(
+            f"expected a transformers fast tokenizer, got {type(tokenizer).__name__}; pass tokenizer=model.tokenizer"
+        )
+    if not tokenizer.is_fast:
+        raise TaskError(
+            f"{type(tokenizer).__name__} is a slow tokenizer, which cannot say which characters its tokens "
+            "came from; expected a fast one, as AutoTokenizer.from_pretrained(..., use_fast=True) gives"
+        )
+    return tokenizer
+
+
+def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[TokenizedText]:
+    """Tokenize `texts`, each with BOS in front and no other special tokens.
+
+    Raises:
+        TaskError: The tokenizer is slow, or has no token to begin a text with.
+    """
+    require_fast(tokenizer)
+    if not texts:
+        return []
+    bos = bos_token_id(tokenizer)
+    rows = tokenizer(
+        list(texts),
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        padding=False,
+        truncation=False,
+        verbose=False,
+    )
+    return [
+        TokenizedText(text, (bos, *ids), ((0, 0), *((start, stop) for start, stop in offsets)))
+        for text, ids, offsets in zip(texts, rows["input_ids"], rows["offset_mapping"], strict=True)
+    ]

@@ -1,0 +1,120 @@
+"""Task: does a pronoun have the gender of the person that it refers to?
+
+The antecedent is the subject of the clause before the pronoun. In the counterfactual of ``one person``
+and ``possessive`` a person of the other gender stands in its place; in ``two people`` the two
+exchange their places. The relation is from the last word before the pronoun to the antecedent.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Literal, NamedTuple
+
+from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.coreference import Coreference, Ending, Link, propose
+from interp.tasks.grammar.dice import Dice
+from interp.tasks.grammar.filler import Shape, opening
+from interp.tasks.grammar.items import example, schedule
+from interp.tasks.grammar.lexicon import Name
+from interp.tasks.grammar.narrative import POSSESSIVES, SUBJECT_PRONOUNS
+from interp.tasks.grammar.phrases import person
+from interp.tasks.grammar.sentence import Words
+from interp.tasks.grammar.splits import Split, draw_within
+from interp.tasks.grammar.vocabulary import GENDERS, lemma, vocabulary
+
+Structure = Literal["one person", "two people", "possessive"]
+
+
+class Frame(NamedTuple):
+    """What surrounds the words that decide.
+
+    Attributes:
+        opening: The filler sentence in front.
+        link: Where the other person stands.
+        ending: What comes before the pronoun.
+        named: People are first names rather than nouns.
+        extra: Which modifiers there are, of ``adjective``, ``place`` and ``adverb``.
+    """
+
+    opening: Shape | None
+    link: Link
+    ending: Ending
+    named: bool
+    extra: frozenset[str] = frozenset()
+
+
+PLACE, ADJECTIVE, ADVERB = frozenset({"place"}), frozenset({"adjective"}), frozenset({"adverb"})
+FRAMES: dict[Structure, tuple[Frame, ...]] = {
+    "one person": (
+        Frame(None, "alone", "because", True),
+        Frame("short", "alone", "because", True, PLACE),
+        Frame("medium", "alone", "because", False, ADJECTIVE),
+        Frame("long", "alone", "that", True, ADVERB),
+        Frame(None, "alone", "because", False, PLACE | ADVERB),
+        Frame("medium", "alone", "that", True),
+    ),
+    "two people": (
+        Frame(None, "clause", "because", True),
+        Frame("short", "beside", "because", True, ADJECTIVE),
+        Frame("medium", "sentence", "because", True, PLACE),
+        Frame("long", "beside", "that", False),
+        Frame(None, "beside", "because", False, ADVERB),
+        Frame("short", "clause", "that", True, ADVERB),
+    ),
+    "possessive": (
+        Frame(None, "alone", "possessive", True, ADVERB),
+        Frame("short", "beside", "possessive", True),
+        Frame("medium", "clause", "possessive", False, ADVERB),
+        Frame("long", "beside", "possessive", True, ADVERB),
+        Frame(None, "sentence", "possessive", True),
+        Frame("medium", "alone", "possessive", False, ADVERB),
+    ),
+}
+STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
+
+
+def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+    """Draw `n` minimal pairs, the structures in turn.
+
+    Args:
+        n: How many.
+        seed: Names the draw; the first items are the same for every `n`.
+        split: Whose pairs of people, or of one person and a verb, they use.
+
+    Raises:
+        TaskError: `n` is not positive.
+    """
+    words = vocabulary()
+    for dice, structure, frame, flipped in schedule("coreference", n, seed=seed, split=split, frames=FRAMES):
+        before = opening(dice, words, frame.opening)
+        genders = GENDERS[::-1] if flipped else GENDERS
+        draw = partial(propose, dice, words, frame.link, frame.ending, genders=genders)
+        modifiers = dict.fromkeys(frame.extra, True)
+        drawn = draw_within(split, partial(draw, named=(frame.named, frame.named), **modifiers))
+        twin, cluster = drawn.exchanged, " + ".join(sorted((lemma(drawn.antecedent), lemma(drawn.stranger))))
+        if drawn.link == "alone":
+            twin = draw_within(split, partial(_about_another, dice, drawn, genders[1]))
+            cluster = lemma(drawn.antecedent)
+        yield MinimalPair(
+            item=_example(before, drawn, structure, genders),
+            counterfactual=_example(before, twin, structure, genders[::-1]),
+            cluster=cluster,
+        )
+
+
+def _about_another(dice: Dice, drawn: Coreference, gender: str) -> Coreference:
+    """The same sentence about a person of `gender`: a name for a name, a noun for a noun."""
+    named = isinstance(drawn.antecedent, Name)
+    return drawn._replace(antecedent=person(dice, vocabulary(), gender, named=named))
+
+
+def _example(before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str]) -> Example:
+    pronouns = POSSESSIVES if drawn.ending == "possessive" else SUBJECT_PRONOUNS
+    return example(
+        before + drawn.before_pronoun(),
+        (pronouns[genders[0]], pronouns[genders[1]]),
+        relation="antecedent",
+        related="antecedent",
+        distractors=frozenset({"stranger"}),
+        template=structure,
+        features={"gender": genders[0], "antecedent": lemma(drawn.antecedent), "other person": drawn.link},
+    )

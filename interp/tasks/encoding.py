@@ -1,0 +1,210 @@
+"""How do minimal pairs become token ids of one tokenizer, and which of them can it not carry?
+
+1. The prompt alone, the prompt with the right and the prompt with the wrong continuation are
+   tokenized (``alignment.py``). A continuation's tokens are those that it has in its context: what
+   follows the prompt's tokens. Where the tokenizer merges across the boundary, so that the prompt
+   itself changes, there is no position that predicts the answer, and the item is left out.
+2. The relation's spans become positions of the prompt with its right continuation.
+3. An item or a counterfactual that fails a requirement takes its whole unit with it, so that the
+   units stay balanced. What is left out is counted by requirement.
+4. Replacement values come from reference sets: other pairs, where the task has a separate split;
+   otherwise the units in two halves, by the hash of their text, that serve each other.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import InputError, TaskError
+from interp.tasks.alignment import TokenizedText, require_fast, tokenize
+from interp.tasks.example import Example, MinimalPair
+from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit
+
+Requirement = Literal[
+    "prompt tokens change with the continuation",
+    "answer of more than one token",
+    "right and wrong are the same token",
+    "related word not aligned",
+    "longer than the context",
+    "counterfactual of another length",
+]
+
+
+class _NotCarriedError(Exception):
+    """An item fails a requirement; its argument says which."""
+
+
+def encode_task(
+    pairs: Iterable[MinimalPair],
+    *,
+    tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    description: str,
+    metric: Metric,
+    query: Query = "predicting position",
+    references: Iterable[MinimalPair] | None = None,
+    n_ctx: int | None = None,
+    coverage: Mapping[str, float] | None = None,
+) -> Task:
+    """Encode minimal pairs as a task for one tokenizer.
+
+    Args:
+        pairs: What is measured.
+        tokenizer: A fast tokenizer of ``transformers``, usually ``model.tokenizer``.
+        name: The task's name.
+        description: One sentence, for people.
+        metric: What effects are measured on. With ``logit_difference`` both answers must be
+            single tokens.
+        query: Which position the relation looks from.
+        references: Pairs, never among `pairs`, that replacement values come from. Without them
+            the units serve each other in two halves (one of them empty if there is one unit).
+        n_ctx: Longest row of tokens that the model takes, BOS included; None for no limit.
+        coverage: Shares of the source in percent, handed on to the task.
+
+    Returns:
+        The task; ``task.dropped`` counts what the tokenizer cannot carry.
+
+    Raises:
+        TaskError: The tokenizer is slow or has no BOS, there are no pairs, or no pair is left; the
+            message then gives the count for each requirement that failed.
+    """
+    require_fast(tokenizer)
+    units, dropped = _encode_pairs(list(pairs), tokenizer, metric, n_ctx)
+    if not units:
+        raise TaskError(_none_left(name, "pairs", dropped))
+    reference_sets: tuple[tuple[Unit, ...], ...]
+    if references is None:
+        units, reference_sets = _halves(units)
+    else:
+        reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx)
+        if not reference_units:
+            raise TaskError(_none_left(name, "reference pairs", reference_dropped))
+        reference_sets = (tuple(reference_units),)
+    return Task(
+        name=name,
+        description=description,
+        metric=metric,
+        query=query,
+        units=tuple(units),
+        references=reference_sets,
+        dropped=dict(dropped),
+        coverage=dict(coverage or {}),
+        hash=_digest([units, *reference_sets]),
+    )
+
+
+def _encode_pairs(
+    pairs: Sequence[MinimalPair], tokenizer: PreTrainedTokenizerBase, metric: Metric, n_ctx: int | None
+) -> tuple[list[Unit], Counter[str]]:
+    """The units that the tokenizer can carry, and how many pairs fail each requirement."""
+    texts = [text for pair in pairs for example in pair.examples for text in _texts(example)]
+    rows = iter(tokenize(tokenizer, texts))
+    units: list[Unit] = []
+    dropped: Counter[str] = Counter()
+    for pair in pairs:
+        tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
+        try:
+            encoded = [
+                _encode_example(example, row, metric, n_ctx)
+                for example, row in zip(pair.examples, tokenized, strict=True)
+            ]
+            units.append(_unit(encoded, pair.cluster))
+        except _NotCarriedError as requirement:
+            dropped[str(requirement)] += 1
+    return units, dropped
+
+
+def _texts(example: Example) -> tuple[str, str, str]:
+    """What of an example is tokenized."""
+    return example.prompt, example.text, example.prompt + example.wrong
+
+
+def _encode_example(
+    example: Example, rows: Sequence[TokenizedText], metric: Metric, n_ctx: int | None
+) -> EncodedExample:
+    prompt, with_right, with_wrong = rows
+    right, wrong = _continuation(prompt, with_right), _continuation(prompt, with_wrong)
+    _require(metric != "logit_difference" or len(right) == len(wrong) == 1, "answer of more than one token")
+    _require(right != wrong, "right and wrong are the same token")
+    longest = max(len(with_right.ids), len(with_wrong.ids))
+    _require(n_ctx is None or longest <= n_ctx, "longer than the context")
+    query, related, distractors = _relation_positions(example, with_right)
+    return EncodedExample(example, prompt.ids, right, wrong, query, related, distractors)
+
+
+def _continuation(prompt: TokenizedText, whole: TokenizedText) -> tuple[int, ...]:
+    """The tokens of `whole` that follow the prompt's."""
+    length = len(prompt.ids)
+    _require(
+        whole.ids[:length] == prompt.ids and len(whole.ids) > length,
+        "prompt tokens change with the continuation",
+    )
+    return whole.ids[length:]
+
+
+def _relation_positions(
+    example: Example, row: TokenizedText
+) -> tuple[int | None, tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Positions of the query, of the related word and of each distractor."""
+    relation = example.relation
+    if relation is None:
+        return None, (), ()
+    try:
+        return (
+            row.positions(relation.query)[-1],
+            row.positions(relation.related),
+            tuple(row.positions(span) for span in relation.distractors),
+        )
+    except InputError as error:
+        raise _NotCarriedError("related word not aligned") from error
+
+
+def _unit(encoded: Sequence[EncodedExample], cluster: str) -> Unit:
+    if len(encoded) == 1:
+        return Unit(encoded[0], None, cluster)
+    item, counterfactual = encoded
+    _require(len(item.prompt) == len(counterfactual.prompt), "counterfactual of another length")
+    return Unit(item, counterfactual, cluster)
+
+
+def _require(fulfilled: bool, requirement: Requirement) -> None:
+    if not fulfilled:
+        raise _NotCarriedError(requirement)
+
+
+def _none_left(name: str, what: str, dropped: Counter[str]) -> str:
+    total = sum(dropped.values())
+    if not total:
+        return f"{name}: expected {what} to encode, got none; give at least one"
+    failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
+    return f"{name}: the tokenizer can carry none of the {total} {what} ({failed}); use another tokenizer"
+
+
+def _halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:
+    """Split the units in two by the hash of their text; each half serves the other one."""
+    ordered = sorted(range(len(units)), key=lambda i: _digest([units[i : i + 1]]))
+    first = set(ordered[: len(units) // 2])
+    folded = [replace(unit, fold=1 if i in first else 0) for i, unit in enumerate(units)]
+    return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - half) for half in (0, 1))
+
+
+def _digest(unit_sets: Iterable[Sequence[Unit]]) -> str:
+    """SHA-256 of the units' text, token ids and positions, the same on every machine."""
+    rows = [[_row(unit) for unit in units] for units in unit_sets]
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
+
+
+def _row(unit: Unit) -> list[object]:
+    return [unit.cluster, [list(_fields(each)) for each in unit.examples]]
+
+
+def _fields(encoded: EncodedExample) -> Iterator[object]:
+    example = encoded.example
+    yield from (example.prompt, example.right, example.wrong, example.template, example.layout)
+    yield from (dict(example.features), encoded.prompt, encoded.right, encoded.wrong)
+    yield from (encoded.query, encoded.related, encoded.distractors)

@@ -1,0 +1,123 @@
+"""Indirect objects (Wang et al., 2023): "When Mary and John went to the store, John gave a drink to" Mary.
+
+Two people are introduced, one of them appears again as the giver, and the other one receives. The
+order of the introduction (ABBA or BABA) is a parameter. Four shapes of different lengths.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from interp.tasks.grammar.dice import Dice
+from interp.tasks.grammar.lexicon import Name, Noun, Verb
+from interp.tasks.grammar.phrases import GENERAL_ADJECTIVES, NEARNESS, noun_phrase
+from interp.tasks.grammar.sentence import COMMA, FULL_STOP, Word, Words, sentence_start
+from interp.tasks.grammar.splits import draw_within
+from interp.tasks.grammar.vocabulary import GENDERS, Vocabulary
+
+Structure = Literal["subordinate", "coordinate", "two sentences", "beside"]
+STRUCTURES: tuple[Structure, ...] = ("subordinate", "coordinate", "two sentences", "beside")
+SUBORDINATORS = ("when", "after", "while", "because", "before")
+
+
+class IndirectObject(NamedTuple):
+    """The words drawn for one sentence up to the receiver.
+
+    Attributes:
+        structure: Which structure they fill.
+        receiver: The indirect object, which is the answer.
+        giver: The subject, which is named twice.
+        receiver_first: The order in which the two are introduced: ABBA if so, else BABA.
+        subordinator: Begins a subordinate clause.
+        meeting: What the two did, an action on a place.
+        place: Where.
+        preposition: Before the landmark.
+        landmark: An animal there.
+        giving: The verb of transfer.
+        gift: What is given.
+        adjective: Of the gift; "" for none.
+    """
+
+    structure: Structure
+    receiver: Name
+    giver: Name
+    receiver_first: bool
+    subordinator: str
+    meeting: Verb
+    place: Noun
+    preposition: str
+    landmark: Noun
+    giving: Verb
+    gift: Noun
+    adjective: str
+
+    @property
+    def exchanged(self) -> "IndirectObject":
+        """The same introduction, but the other person gives."""
+        return self._replace(receiver=self.giver, giver=self.receiver, receiver_first=not self.receiver_first)
+
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """The two names."""
+        yield self.receiver.text, self.giver.text
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The two names, and the verbs with their subjects."""
+        yield from self.decisive
+        yield self.receiver.text, self.meeting.base
+        yield self.giver.text, self.meeting.base
+        yield self.giver.text, self.giving.base
+
+    def before_receiver(self) -> Words:
+        """Everything up to the receiver, beginning with a capital."""
+        place = noun_phrase("the", self.place.singular, "place")
+        landmark = noun_phrase("the", self.landmark.singular, "landmark")
+        beside = [Word(self.preposition, "preposition"), *landmark]
+        both = [*self._introduction(), Word(self.meeting.past, "meeting"), *place]
+        gives = self._gives()
+        words: dict[Structure, Words] = {
+            "subordinate": [Word(self.subordinator, "subordinator"), *both, COMMA, *gives],
+            "coordinate": [*both, COMMA, Word("and", "and"), *gives],
+            "two sentences": [*both, *beside, FULL_STOP, Word("Then", "then"), *gives],
+            "beside": [*both, *beside, Word("before", "subordinator"), *gives],
+        }
+        return sentence_start(words[self.structure])
+
+    def _introduction(self) -> Words:
+        people = [Word(self.receiver.text, "indirect-object"), Word(self.giver.text, "subject")]
+        first, second = people if self.receiver_first else people[::-1]
+        return [first, Word("and", "and"), second]
+
+    def _gives(self) -> Words:
+        gift = noun_phrase("the", self.gift.singular, "gift", self.adjective)
+        return [Word(self.giver.text, "giver"), Word(self.giving.past, "giving"), *gift, Word("to", "to")]
+
+
+def propose(
+    dice: Dice, words: Vocabulary, structure: Structure, *, receiver_first: bool, adjective: bool
+) -> IndirectObject:
+    """Draw the words of one sentence, without regard to the held-out rule."""
+    return IndirectObject(
+        structure=structure,
+        receiver=dice.pick(words.names[dice.pick(GENDERS)]),
+        giver=dice.pick(words.names[dice.pick(GENDERS)]),
+        receiver_first=receiver_first,
+        subordinator=dice.pick(SUBORDINATORS),
+        meeting=dice.pick(words.transitive["person", "place"]),
+        place=dice.pick(words.nouns["place"]),
+        preposition=dice.pick(NEARNESS),
+        landmark=dice.pick(words.nouns["animal"]),
+        giving=dice.pick(words.giving),
+        gift=dice.pick(words.nouns["thing"]),
+        adjective=dice.pick(GENERAL_ADJECTIVES) if adjective else "",
+    )
+
+
+def training_sentence(dice: Dice, words: Vocabulary) -> Words:
+    """A whole sentence of any shape and order."""
+    structure, receiver_first, adjective = dice.pick(STRUCTURES), dice.chance(0.5), dice.chance(0.3)
+    drawn = draw_within(
+        "train",
+        lambda: propose(dice, words, structure, receiver_first=receiver_first, adjective=adjective),
+    )
+    return [*drawn.before_receiver(), Word(drawn.receiver.text), FULL_STOP]

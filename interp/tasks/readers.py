@@ -1,0 +1,148 @@
+"""How are published files of minimal pairs read?
+
+BLiMP (Warstadt et al., 2020, https://aclanthology.org/2020.tacl-1.25) is one JSON object a line:
+an acceptable and an unacceptable sentence that differ in as little as possible, and how they are
+to be compared:
+
+* *one prefix*: the same prefix, then one word that is right or wrong;
+* *two prefixes*: a right or a wrong prefix, then the same word;
+* neither: only the whole sentences.
+
+A file is read line by line, and the first line that cannot be used is named.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interp.errors import TaskError
+
+
+@dataclass(frozen=True)
+class BlimpItem:
+    """One line of a BLiMP file.
+
+    Attributes:
+        uid: The paradigm.
+        pair_id: The item's number in the paradigm.
+        phenomenon: BLiMP's ``linguistics_term``, for example ``subject_verb_agreement``.
+        good: The acceptable sentence.
+        bad: The unacceptable sentence.
+        prefix: What comes before the critical word in the acceptable sentence; None for items
+            that have no critical word.
+        word_good: The critical word that follows ``prefix``, or None as above.
+        word_bad: The word that violates the phenomenon after the same prefix; None unless this is
+            a one-prefix item.
+    """
+
+    uid: str
+    pair_id: str
+    phenomenon: str
+    good: str
+    bad: str
+    prefix: str | None = None
+    word_good: str | None = None
+    word_bad: str | None = None
+
+    @property
+    def one_prefix(self) -> bool:
+        """Whether both sentences go on from the same prefix."""
+        return self.word_bad is not None
+
+
+def read_blimp(path: str | Path) -> list[BlimpItem]:
+    """Read a BLiMP paradigm.
+
+    Args:
+        path: A ``.jsonl`` file.
+
+    Returns:
+        The items in the file's order.
+
+    Raises:
+        TaskError: The file is missing, a folder, unreadable or empty, or a line of it (named) is
+            not UTF-8, not JSON, lacks a key, or contradicts itself.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise TaskError(f"{path}: expected a BLiMP file, got a folder; name one .jsonl file in it")
+    try:
+        items = list(_items(path))
+    except FileNotFoundError as error:
+        raise TaskError(f"{path}: expected a BLiMP file, got no such file; check the path") from error
+    except OSError as error:
+        raise TaskError(f"{path}: the file cannot be read: {error.strerror}") from error
+    if not items:
+        raise TaskError(f"{path}: expected one JSON object a line, got an empty file")
+    return items
+
+
+def _items(path: Path) -> Iterator[BlimpItem]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield _item(_json_object(line))
+            except ValueError as error:
+                raise TaskError(f"{path}, line {number}: {error}") from error
+
+
+def _json_object(line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected UTF-8, got byte {line[error.start]:#04x} at column {error.start}") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"expected a JSON object, got {_shortened(line)} ({error})") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a JSON object, got {_shortened(line)}")
+    return record
+
+
+def _shortened(line: bytes) -> str:
+    text = line.decode("utf-8", errors="replace").strip()
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+def _item(record: dict[str, Any]) -> BlimpItem:
+    item = BlimpItem(
+        uid=_text(record, "UID"),
+        pair_id=_text(record, "pairID"),
+        phenomenon=_text(record, "linguistics_term"),
+        good=_text(record, "sentence_good"),
+        bad=_text(record, "sentence_bad"),
+        **_critical(record),
+    )
+    starts = [(item.good, item.word_good)] + ([(item.bad, item.word_bad)] if item.one_prefix else [])
+    for sentence, word in starts:
+        if item.prefix is not None and not sentence.startswith(f"{item.prefix} {word}"):
+            raise ValueError(f"expected a sentence that begins with {item.prefix!r} {word!r}, got {sentence!r}")
+    return item
+
+
+def _critical(record: dict[str, Any]) -> dict[str, str]:
+    """The prefix and the critical words, where the item has them."""
+    if record.get("one_prefix_method"):
+        return {
+            "prefix": _text(record, "one_prefix_prefix"),
+            "word_good": _text(record, "one_prefix_word_good"),
+            "word_bad": _text(record, "one_prefix_word_bad"),
+        }
+    if record.get("two_prefix_method"):
+        return {
+            "prefix": _text(record, "two_prefix_prefix_good"),
+            "word_good": _text(record, "two_prefix_word"),
+        }
+    return {}
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    if key not in record:
+        raise ValueError(f"expected a key {key!r}, got {sorted(record)}")
+    value = record[key]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected text for {key!r}, got {value!r}")
+    return value

@@ -1,0 +1,93 @@
+"""Task: does a reflexive have the gender of its clause's subject?
+
+Item and counterfactual differ in the subject alone, which has the other gender; the attractor stays, so
+that one of the two is congruent (attractor of the subject's gender) and the other is not. The
+relation is from the last word before the reflexive to the subject.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.dice import Dice
+from interp.tasks.grammar.filler import Shape, opening
+from interp.tasks.grammar.items import example, schedule
+from interp.tasks.grammar.lexicon import Name
+from interp.tasks.grammar.phrases import Tense, person
+from interp.tasks.grammar.reflexives import REFLEXIVES, STRUCTURES, Reflexive, propose
+from interp.tasks.grammar.sentence import Words
+from interp.tasks.grammar.splits import Split, draw_within
+from interp.tasks.grammar.vocabulary import GENDERS, lemma, vocabulary
+
+__all__ = ["STRUCTURES", "pairs"]
+
+
+class Frame(NamedTuple):
+    """What surrounds the words that decide; ``named`` is for the subject and the attractor."""
+
+    opening: Shape | None
+    named: tuple[bool, bool]
+    tense: Tense
+    particle: bool
+    adverb: bool
+
+
+FRAMES = (
+    Frame(None, named=(True, False), tense="modal", particle=False, adverb=False),
+    Frame("short", named=(True, True), tense="past", particle=False, adverb=True),
+    Frame("medium", named=(False, False), tense="be", particle=True, adverb=False),
+    Frame(None, named=(False, True), tense="past", particle=False, adverb=False),
+    Frame("long", named=(True, False), tense="have", particle=False, adverb=True),
+    Frame("short", named=(True, True), tense="past", particle=True, adverb=False),
+)
+
+
+def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+    """Draw `n` minimal pairs, the structures in turn.
+
+    Args:
+        n: How many.
+        seed: Names the draw; the first items are the same for every `n`.
+        split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
+
+    Raises:
+        TaskError: `n` is not positive.
+    """
+    words = vocabulary()
+    frames = dict.fromkeys(STRUCTURES, FRAMES)
+    for dice, structure, frame, flipped in schedule("reflexive", n, seed=seed, split=split, frames=frames):
+        before = opening(dice, words, frame.opening)
+        genders = GENDERS[::-1] if flipped else GENDERS
+        surroundings = {name: value for name, value in frame._asdict().items() if name != "opening"}
+        drawn = draw_within(split, partial(propose, dice, words, structure, gender=genders[0], **surroundings))
+        twin = draw_within(split, partial(_with_other_subject, dice, drawn, genders[1]))
+        yield MinimalPair(
+            item=_example(before, drawn, genders),
+            counterfactual=_example(before, twin, genders[::-1]),
+            cluster=lemma(drawn.subject),
+        )
+
+
+def _with_other_subject(dice: Dice, drawn: Reflexive, gender: str) -> Reflexive:
+    """The same sentence about a person of `gender`: a name for a name, a noun for a noun."""
+    named = isinstance(drawn.subject, Name)
+    return drawn._replace(subject=person(dice, vocabulary(), gender, named=named))
+
+
+def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Example:
+    congruent = "yes" if drawn.attractor.gender == genders[0] else "no"
+    return example(
+        before + drawn.before_reflexive(),
+        (REFLEXIVES[genders[0]], REFLEXIVES[genders[1]]),
+        relation="antecedent",
+        related="antecedent",
+        distractors=frozenset({"attractor"}),
+        template=drawn.structure,
+        features={
+            "gender": genders[0],
+            "congruent": congruent if drawn.structure != "simple" else "no attractor",
+            "subject": lemma(drawn.subject),
+            "verb": drawn.verb.base,
+        },
+    )

@@ -1,0 +1,221 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from interp.errors import TaskError
+from interp.recipes.tokenizer import build_tokenizer
+from interp.tasks import catalogue
+from interp.tasks.catalogue import list_tasks, load_task
+from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.lexicon import english
+from interp.tasks.readers import read_blimp
+
+GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
+PARADIGM = "distractor_agreement_relational_noun"
+TWO_PREFIX = "regular_plural_subject_verb_agreement_2"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return build_tokenizer(english().words())
+
+
+@pytest.fixture
+def with_data(data_dir, monkeypatch):
+    monkeypatch.setenv("INTERP_DATA", str(data_dir))
+
+
+@pytest.fixture
+def few_references(monkeypatch):
+    """Drawing a hundred pairs takes seconds under run-time type checks."""
+    monkeypatch.setattr(catalogue, "FEWEST_REFERENCES", 8)
+
+
+def test_the_list_says_what_each_task_is():
+    tasks = list_tasks()
+    assert list(tasks.columns) == ["name", "description", "query", "metric"]
+    assert list(tasks["name"]) == [*GENERATED, "blimp:PATH"]
+    assert set(tasks["query"]) == {"predicting position"}
+    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False]
+    for description in tasks["description"]:
+        assert description.endswith(".")
+        assert description.count(".") == 1
+
+
+@pytest.mark.usefixtures("few_references")
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_task_is_carried_whole_by_the_project_s_tokenizer(tokenizer, name):
+    task = load_task(name, n=16, tokenizer=tokenizer, n_ctx=64)
+    assert task.dropped == {}
+    assert task.coverage == {}
+    assert len(task.units) == 16
+    assert len(task.examples) == 32
+    assert {unit.fold for unit in task.units} == {0}
+    (references,) = task.references
+    assert len(references) == 8
+    assert not {unit.item.prompt for unit in references} & {unit.item.prompt for unit in task.units}
+    assert (task.name, task.metric, task.query) == (name, "logit_difference", "predicting position")
+    assert task.description in set(list_tasks()["description"])
+    for encoded in task.examples:
+        assert encoded.query == encoded.critical
+        assert encoded.related
+
+
+@pytest.mark.usefixtures("few_references")
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_seed_decides_the_task(tokenizer, name):
+    hashes = [load_task(name, n=4, seed=seed, tokenizer=tokenizer).hash for seed in (0, 0, 1)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.usefixtures("few_references")
+def test_splits_share_no_prompt(tokenizer):
+    prompts = [
+        {each.prompt for each in load_task("agreement", n=12, tokenizer=tokenizer, split=split).examples}
+        for split in ("test", "select", "train")
+    ]
+    assert not prompts[0] & prompts[1]
+    assert not prompts[0] & prompts[2]
+
+
+@pytest.mark.parametrize(("n", "units", "references"), [(None, 200, 100), (8, 8, 100), (301, 301, 151)])
+def test_how_many_pairs_are_drawn(tokenizer, monkeypatch, n, units, references):
+    drawn = []
+
+    def pairs(n, *, seed, split="test"):
+        drawn.append((n, seed, split))
+        answers = MinimalPair(Example("The boy", " likes", " like", None, "t", ""), None, "boy")
+        return iter([answers])
+
+    info = catalogue.TaskInfo("one", "One.")
+    monkeypatch.setitem(catalogue._GENERATED, "one", (info, pairs))
+    load_task("one", n=n, seed=3, tokenizer=tokenizer)
+    assert drawn == [(units, 3, "test"), (references, 3, "reference")]
+
+
+def test_a_file_is_used_whole_and_says_what_is_covered(tokenizer, data_dir):
+    path = data_dir / "blimp" / f"{PARADIGM}.jsonl"
+    task = load_task(f"blimp:{path}", tokenizer=tokenizer, n_ctx=64)
+    assert len(task.units) + sum(task.dropped.values()) == 1000
+    assert len(task.units) >= 990
+    assert task.metric == "sentence_log_probability"
+    assert set(task.coverage) == {"known words", "related word tagged", "counterfactual"}
+    assert task.coverage["known words"] >= 80
+    assert abs(len(task.references[0]) - len(task.references[1])) <= 1
+    assert sum(map(len, task.references)) == len(task.units)
+    assert sum(unit.counterfactual is not None for unit in task.units) >= 700
+    for unit in task.units:
+        assert unit not in task.references[unit.fold]
+
+
+@pytest.mark.usefixtures("with_data")
+def test_a_paradigm_s_name_finds_its_file(tokenizer, data_dir):
+    named = load_task(f"blimp:{PARADIGM}", n=20, tokenizer=tokenizer)
+    given = load_task(f"blimp:{data_dir}/blimp/{PARADIGM}.jsonl", n=20, tokenizer=tokenizer)
+    assert named.hash == given.hash
+    assert (named.name, len(named.units)) == (f"blimp:{PARADIGM}", 20)
+
+
+@pytest.fixture
+def small_file(tmp_path):
+    """Sixty items, a third of them with an unknown word."""
+    path = tmp_path / "small.jsonl"
+    nouns = [noun.plural for noun in english().nouns if " " not in noun.plural][:40]
+    nouns += [f"zork{letter}s" for letter in "abcdefghijklmnopqrst"]
+    record = {"UID": "small", "linguistics_term": "binding", "one_prefix_method": False}
+    with path.open("w") as file:
+        for i, noun in enumerate(nouns):
+            sentences = {"sentence_good": f"The {noun} are here.", "sentence_bad": f"The {noun} is here."}
+            file.write(json.dumps(record | sentences | {"pairID": str(i)}) + "\n")
+    return f"blimp:{path}"
+
+
+def test_a_sample_of_a_file_is_seeded_and_in_its_order(tokenizer, small_file):
+    whole = [unit.item.example for unit in load_task(small_file, tokenizer=tokenizer).units]
+    samples = [
+        [unit.item.example for unit in load_task(small_file, n=20, seed=seed, tokenizer=tokenizer).units]
+        for seed in (0, 0, 1)
+    ]
+    assert len(whole) == 60
+    assert samples[0] == samples[1] != samples[2]
+    places = [whole.index(example) for example in samples[0]]
+    assert places == sorted(set(places))
+    assert places[-1] > 30
+    assert len(load_task(small_file, n=61, tokenizer=tokenizer).units) == 60
+
+
+def test_known_words_only_keeps_just_those(tokenizer, small_file):
+    assert load_task(small_file, tokenizer=tokenizer).coverage["known words"] == pytest.approx(100 * 40 / 60)
+    known = load_task(small_file, tokenizer=tokenizer, known_words_only=True)
+    assert known.coverage["known words"] == 100
+    assert len(known.units) == 40
+    assert not any("zork" in unit.item.example.text for unit in known.units)
+
+
+@pytest.mark.usefixtures("with_data")
+def test_one_prefix_files_also_have_a_logit_difference(tokenizer):
+    task = load_task("blimp:anaphor_gender_agreement", n=50, metric="logit_difference", tokenizer=tokenizer)
+    assert task.metric == "logit_difference"
+    for encoded in task.examples:
+        assert len(encoded.right) == len(encoded.wrong) == 1
+        assert encoded.query == encoded.critical
+    with pytest.raises(TaskError, match="logit_difference needs a critical word after a shared prefix"):
+        load_task(f"blimp:{TWO_PREFIX}", n=50, metric="logit_difference", tokenizer=tokenizer)
+
+
+@pytest.mark.usefixtures("with_data")
+def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
+    """The published file has two items whose sentences do not differ."""
+    items = read_blimp(data_dir / "blimp" / "passive_1.jsonl")
+    identical = sum(item.good == item.bad for item in items)
+    dropped = load_task("blimp:passive_1", tokenizer=tokenizer).dropped
+    assert identical > 0
+    assert dropped == {"right and wrong are the same token": identical}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("agrement", {}, "unknown task 'agrement'; did you mean 'agreement'"),
+        ("zzz", {}, "unknown task 'zzz'; known are 'agreement'"),
+        ("agreement", {"n": 0}, "expected n to be a whole number of at least 1, got 0"),
+        ("agreement", {"n": -3}, "expected n to be a whole number of at least 1, got -3"),
+        ("agreement", {"seed": -1}, "expected seed to be a whole number of at least 0, got -1"),
+        ("agreement", {"seed": True}, "expected seed to be a whole number of at least 0, got True"),
+        ("agreement", {"tokenizer": None}, "expected a transformers fast tokenizer, got NoneType"),
+        ("agreement", {"split": "reference"}, "the split 'reference' gives the replacement values"),
+        ("agreement", {"metric": "sentence_log_probability"}, "agreement is measured by logit_difference"),
+        ("agreement", {"n": 2, "n_ctx": 3}, "none of the 2 pairs (longer than the context: 2)"),
+        ("blimp:", {}, "'blimp:' names no file"),
+        ("blimp:none.jsonl", {}, "none.jsonl: expected a BLiMP file, got no such file"),
+        ("blimp:none/at_all", {}, "at_all: expected a BLiMP file, got no such file"),
+        ("blimp:x.jsonl", {"split": "train"}, "a file has no splits, got split='train'"),
+    ],
+)
+@pytest.mark.usefixtures("few_references")
+def test_what_cannot_be_loaded_is_one_clear_line(tokenizer, name, options, says):
+    with pytest.raises(TaskError) as raised:
+        load_task(name, **{"tokenizer": tokenizer, **options})
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_paradigm_that_is_not_there_says_where_it_was_sought(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.delenv("INTERP_DATA", raising=False)
+    with pytest.raises(TaskError, match="INTERP_DATA is not set"):
+        load_task("blimp:passive", tokenizer=tokenizer)
+    monkeypatch.setenv("INTERP_DATA", str(tmp_path))
+    with pytest.raises(TaskError, match=r"the folder comes from INTERP_DATA.; the folder has no .jsonl files"):
+        load_task("blimp:passive", tokenizer=tokenizer)
+    (tmp_path / "blimp").mkdir()
+    Path(tmp_path / "blimp" / "passive_1.jsonl").touch()
+    with pytest.raises(TaskError, match="did you mean 'passive_1'"):
+        load_task("blimp:passive", tokenizer=tokenizer)
+    with pytest.raises(TaskError, match="got an empty file"):
+        load_task("blimp:passive_1", tokenizer=tokenizer)
+
+
+def test_a_choice_that_does_not_exist_names_those_that_do():
+    with pytest.raises(TaskError, match="unknown split 'tset'; did you mean 'test'"):
+        catalogue._check_choice("split", "tset", ("train", "test"))
