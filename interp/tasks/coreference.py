@@ -13,10 +13,8 @@ from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.coreference import Coreference, Ending, Link, propose
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening
-from interp.tasks.grammar.items import example, schedule
-from interp.tasks.grammar.lexicon import Name
+from interp.tasks.grammar.items import Twins, example, schedule
 from interp.tasks.grammar.narrative import POSSESSIVES, SUBJECT_PRONOUNS
-from interp.tasks.grammar.phrases import person
 from interp.tasks.grammar.sentence import Words
 from interp.tasks.grammar.splits import Split, draw_within
 from interp.tasks.grammar.vocabulary import GENDERS, lemma, vocabulary
@@ -87,24 +85,32 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     for dice, structure, frame, flipped in schedule("coreference", n, seed=seed, split=split, frames=FRAMES):
         before = opening(dice, words, frame.opening)
         genders = GENDERS[::-1] if flipped else GENDERS
-        draw = partial(propose, dice, words, frame.link, frame.ending, genders=genders)
-        modifiers = dict.fromkeys(frame.extra, True)
-        drawn = draw_within(split, partial(draw, named=(frame.named, frame.named), **modifiers))
-        twin, cluster = drawn.exchanged, " + ".join(sorted((lemma(drawn.antecedent), lemma(drawn.stranger))))
-        if drawn.link == "alone":
-            twin = draw_within(split, partial(_about_another, dice, drawn, genders[1]))
-            cluster = lemma(drawn.antecedent)
+        drawn = draw_within(split, partial(_twins, dice, frame, genders))
         yield MinimalPair(
-            item=_example(before, drawn, structure, genders),
-            counterfactual=_example(before, twin, structure, genders[::-1]),
-            cluster=cluster,
+            item=_example(before, drawn.item, structure, genders),
+            counterfactual=_example(before, drawn.counterfactual, structure, genders[::-1]),
+            cluster=_cluster(drawn.item),
         )
 
 
-def _about_another(dice: Dice, drawn: Coreference, gender: str) -> Coreference:
-    """The same sentence about a person of `gender`: a name for a name, a noun for a noun."""
-    named = isinstance(drawn.antecedent, Name)
-    return drawn._replace(antecedent=person(dice, vocabulary(), gender, named=named))
+def _twins(dice: Dice, frame: Frame, genders: tuple[str, str]) -> Twins[Coreference]:
+    """The same sentence with its two people exchanged, whether or not both appear in it."""
+    drawn = propose(
+        dice,
+        vocabulary(),
+        frame.link,
+        frame.ending,
+        genders=genders,
+        named=(frame.named, frame.named),
+        **dict.fromkeys(frame.extra, True),
+    )
+    return Twins(drawn, drawn.exchanged)
+
+
+def _cluster(drawn: Coreference) -> str:
+    if drawn.link == "alone":
+        return lemma(drawn.antecedent)
+    return " + ".join(sorted((lemma(drawn.antecedent), lemma(drawn.stranger))))
 
 
 def _example(before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str]) -> Example:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening
-from interp.tasks.grammar.items import example, schedule
-from interp.tasks.grammar.lexicon import Name
+from interp.tasks.grammar.items import Twins, example, schedule
 from interp.tasks.grammar.phrases import Tense, person
-from interp.tasks.grammar.reflexives import REFLEXIVES, STRUCTURES, Reflexive, propose
+from interp.tasks.grammar.reflexives import REFLEXIVES, STRUCTURES, Reflexive, Structure, propose
 from interp.tasks.grammar.sentence import Words
 from interp.tasks.grammar.splits import Split, draw_within
 from interp.tasks.grammar.vocabulary import GENDERS, lemma, vocabulary
@@ -59,20 +58,20 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     for dice, structure, frame, flipped in schedule("reflexive", n, seed=seed, split=split, frames=frames):
         before = opening(dice, words, frame.opening)
         genders = GENDERS[::-1] if flipped else GENDERS
-        surroundings = {name: value for name, value in frame._asdict().items() if name != "opening"}
-        drawn = draw_within(split, partial(propose, dice, words, structure, gender=genders[0], **surroundings))
-        twin = draw_within(split, partial(_with_other_subject, dice, drawn, genders[1]))
+        drawn = draw_within(split, partial(_twins, dice, structure, frame, genders))
         yield MinimalPair(
-            item=_example(before, drawn, genders),
-            counterfactual=_example(before, twin, genders[::-1]),
-            cluster=lemma(drawn.subject),
+            item=_example(before, drawn.item, genders),
+            counterfactual=_example(before, drawn.counterfactual, genders[::-1]),
+            cluster=lemma(drawn.item.subject),
         )
 
 
-def _with_other_subject(dice: Dice, drawn: Reflexive, gender: str) -> Reflexive:
-    """The same sentence about a person of `gender`: a name for a name, a noun for a noun."""
-    named = isinstance(drawn.subject, Name)
-    return drawn._replace(subject=person(dice, vocabulary(), gender, named=named))
+def _twins(dice: Dice, structure: Structure, frame: Frame, genders: tuple[str, str]) -> Twins[Reflexive]:
+    """The same sentence about two people: of one name each, or of one noun each."""
+    words = vocabulary()
+    surroundings = {name: value for name, value in frame._asdict().items() if name != "opening"}
+    drawn = propose(dice, words, structure, gender=genders[0], **surroundings)
+    return Twins(drawn, drawn._replace(subject=person(dice, words, genders[1], named=frame.named[0])))
 
 
 def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Example:

@@ -1,7 +1,8 @@
 """Indirect objects (Wang et al., 2023): "When Mary and John went to the store, John gave a drink to" Mary.
 
 Two people are introduced, one of them appears again as the giver, and the other one receives. The
-order of the introduction (ABBA or BABA) is a parameter. Four shapes of different lengths.
+order of the introduction (ABBA or BABA) is a parameter. Six shapes of different lengths; in two of them
+the two names stand apart, so that a neighbour of the giver's first mention need not be the receiver.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from interp.tasks.grammar.sentence import COMMA, FULL_STOP, Word, Words, sentenc
 from interp.tasks.grammar.splits import draw_within
 from interp.tasks.grammar.vocabulary import GENDERS, Vocabulary
 
-Structure = Literal["subordinate", "coordinate", "two sentences", "beside"]
-STRUCTURES: tuple[Structure, ...] = ("subordinate", "coordinate", "two sentences", "beside")
+Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with"]
+STRUCTURES: tuple[Structure, ...] = ("subordinate", "coordinate", "two sentences", "beside", "apart", "with")
 SUBORDINATORS = ("when", "after", "while", "because", "before")
 
 
@@ -29,6 +30,7 @@ class IndirectObject(NamedTuple):
         receiver_first: The order in which the two are introduced: ABBA if so, else BABA.
         subordinator: Begins a subordinate clause.
         meeting: What the two did, an action on a place.
+        greeting: What the one did to the other, where they are introduced apart.
         place: Where.
         preposition: Before the landmark.
         landmark: An animal there.
@@ -43,6 +45,7 @@ class IndirectObject(NamedTuple):
     receiver_first: bool
     subordinator: str
     meeting: Verb
+    greeting: Verb
     place: Noun
     preposition: str
     landmark: Noun
@@ -64,8 +67,8 @@ class IndirectObject(NamedTuple):
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The two names, and the verbs with their subjects."""
         yield from self.decisive
-        yield self.receiver.text, self.meeting.base
-        yield self.giver.text, self.meeting.base
+        for person in (self.receiver, self.giver):
+            yield person.text, self.greeting.base if self.structure == "apart" else self.meeting.base
         yield self.giver.text, self.giving.base
 
     def before_receiver(self) -> Words:
@@ -73,20 +76,25 @@ class IndirectObject(NamedTuple):
         place = noun_phrase("the", self.place.singular, "place")
         landmark = noun_phrase("the", self.landmark.singular, "landmark")
         beside = [Word(self.preposition, "preposition"), *landmark]
-        both = [*self._introduction(), Word(self.meeting.past, "meeting"), *place]
-        gives = self._gives()
+        first, second = self._people()
+        met = Word(self.meeting.past, "meeting")
+        both = [first, Word("and", "and"), second, met, *place]
+        apart = [first, Word(self.greeting.past, "greeting"), second, Word(self.preposition, "preposition"), *place]
+        gives, then = self._gives(), Word("Then", "then")
         words: dict[Structure, Words] = {
             "subordinate": [Word(self.subordinator, "subordinator"), *both, COMMA, *gives],
             "coordinate": [*both, COMMA, Word("and", "and"), *gives],
-            "two sentences": [*both, *beside, FULL_STOP, Word("Then", "then"), *gives],
+            "two sentences": [*both, *beside, FULL_STOP, then, *gives],
             "beside": [*both, *beside, Word("before", "subordinator"), *gives],
+            "apart": [*apart, COMMA, Word("and", "and"), *gives],
+            "with": [first, met, *place, Word("with", "with"), second, FULL_STOP, then, *gives],
         }
         return sentence_start(words[self.structure])
 
-    def _introduction(self) -> Words:
-        people = [Word(self.receiver.text, "indirect-object"), Word(self.giver.text, "subject")]
-        first, second = people if self.receiver_first else people[::-1]
-        return [first, Word("and", "and"), second]
+    def _people(self) -> tuple[Word, Word]:
+        """The two as they are introduced."""
+        receiver, giver = Word(self.receiver.text, "indirect-object"), Word(self.giver.text, "subject")
+        return (receiver, giver) if self.receiver_first else (giver, receiver)
 
     def _gives(self) -> Words:
         gift = noun_phrase("the", self.gift.singular, "gift", self.adjective)
@@ -104,6 +112,7 @@ def propose(
         receiver_first=receiver_first,
         subordinator=dice.pick(SUBORDINATORS),
         meeting=dice.pick(words.transitive["person", "place"]),
+        greeting=dice.pick(words.transitive["person", "person"]),
         place=dice.pick(words.nouns["place"]),
         preposition=dice.pick(NEARNESS),
         landmark=dice.pick(words.nouns["animal"]),

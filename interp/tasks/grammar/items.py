@@ -7,38 +7,42 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from itertools import chain
+from typing import Generic, TypeVar
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, Relation
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.sentence import Word, layout, render, spans
+from interp.tasks.grammar.splits import DrawnT
 
 StructureT = TypeVar("StructureT", bound=str)
 FrameT = TypeVar("FrameT")
 
 
-class Plan(NamedTuple, Generic[StructureT, FrameT]):
-    """What the schedule says about one item.
+@dataclass(frozen=True)
+class Twins(Generic[DrawnT]):
+    """An item's construction and its counterfactual's, which fit a split if both do."""
 
-    Attributes:
-        dice: The item's own draws.
-        structure: Which structure it has.
-        frame: Which fillers and modifiers it has.
-        flipped: Alternates within a structure, and against its frames: whether the item and its
-            counterfactual change places.
-    """
+    item: DrawnT
+    counterfactual: DrawnT
 
-    dice: Dice
-    structure: StructureT
-    frame: FrameT
-    flipped: bool
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """The decisive pairs of both."""
+        return chain(self.item.decisive, self.counterfactual.decisive)
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All pairs of both."""
+        return chain(self.item.pairs, self.counterfactual.pairs)
 
 
 def schedule(
     name: str, n: int, *, seed: int, split: str, frames: Mapping[StructureT, Sequence[FrameT]]
-) -> Iterator[Plan[StructureT, FrameT]]:
-    """Plans for `n` items, balanced over structures, frames and directions.
+) -> Iterator[tuple[Dice, StructureT, FrameT, bool]]:
+    """Plan `n` items, balanced over structures, frames and directions.
 
     Args:
         name: Of the task.
@@ -46,6 +50,10 @@ def schedule(
         seed: Names the draw.
         split: Part of the dice's key, so that splits are unrelated draws.
         frames: The frames of each structure, taken in turn.
+
+    Yields:
+        The item's own dice, its structure, its frame, and whether item and counterfactual change places;
+        this alternates within a structure, and against its frames.
 
     Raises:
         TaskError: `n` is not positive.
@@ -58,7 +66,7 @@ def schedule(
         structure = structures[which]
         cycle, step = divmod(turn, len(frames[structure]))
         dice = Dice(name, seed, split, index)
-        yield Plan(dice, structure, frames[structure][step], (step + cycle) % 2 == 1)
+        yield dice, structure, frames[structure][step], (step + cycle) % 2 == 1
 
 
 def example(
