@@ -1,0 +1,152 @@
+"""What do the heads do on the reference set? Its rows, their activations, and averages of these.
+
+A task's reference set is of a split that its units are not in; ``task.references[unit.fold]`` serves
+the unit. Its rows are made like the units' own (prompts, or sentences with both continuations), of
+items and counterfactuals alike.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.interventions.rows import Batch, Row, batches, task_rows
+from interp.tasks.task import Task
+
+
+def reference_hash(task: Task) -> str:
+    """SHA-256 of the reference sets' token ids."""
+    rows = [(row.fold, row.tokens) for row in reference_rows(task)]
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def reference_rows(task: Task) -> list[Row]:
+    """The rows of the reference sets; ``example`` numbers the rows, ``fold`` is the set's own.
+
+    Raises:
+        InputError: A set that a unit needs is empty or missing.
+    """
+    rows: list[Row] = []
+    for fold in sorted({unit.fold for unit in task.units}):
+        if fold >= len(task.references) or not task.references[fold]:
+            raise InputError(
+                f"task {task.name!r} has no reference examples for its fold {fold}; use zero ablation, "
+                "or give the task a reference set of examples that are not measured"
+            )
+        for row in task_rows(task.metric, task.references[fold]):
+            rows.append(Row(row.encoded, len(rows), fold, row.continuation, row.sign))
+    return rows
+
+
+def activations_of(
+    model: Any, rows: Sequence[Row], layers: Sequence[int]
+) -> Iterator[tuple[Batch, dict[int, Float[Tensor, "batch pos head d_head"]]]]:
+    """Run the rows once and give ``z`` of the layers, batch by batch."""
+    names = {layer: f"blocks.{layer}.attn.hook_z" for layer in layers}
+    for batch in batches(model, rows):
+        with torch.inference_mode():
+            _, cache = model.run_with_cache(batch.tokens, names_filter=list(names.values()))
+        yield batch, {layer: cache[name] for layer, name in names.items()}
+
+
+def means(
+    model: Any, rows: Sequence[Row], layers: Sequence[int]
+) -> dict[tuple[int, int], Float[Tensor, "head d_head"]]:
+    """Mean ``z`` over all rows and positions, by fold and layer."""
+    sums: dict[tuple[int, int], Tensor] = {}
+    counts: dict[tuple[int, int], int] = {}
+    for batch, by_layer in activations_of(model, rows, layers):
+        fold = torch.tensor([row.fold for row in batch.rows], device=batch.tokens.device)
+        for layer, z in by_layer.items():
+            for each in fold.unique().tolist():
+                key, part = (each, layer), _precise(z[fold == each])
+                sums[key] = sums.get(key, 0) + part.sum(dim=(0, 1))
+                counts[key] = counts.get(key, 0) + part.shape[0] * part.shape[1]
+    return {key: total / counts[key] for key, total in sums.items()}
+
+
+def positional_means(
+    model: Any, rows: Sequence[Row], layers: Sequence[int]
+) -> dict[tuple[int, str, int, int], Float[Tensor, "pos head d_head"]]:
+    """Mean ``z`` at every position, by fold, layout, length and layer."""
+    sums: dict[tuple[int, str, int, int], Tensor] = {}
+    counts: dict[tuple[int, str, int, int], int] = {}
+    for batch, by_layer in activations_of(model, rows, layers):
+        for layer, z in by_layer.items():
+            for row, one in zip(batch.rows, _precise(z), strict=True):
+                key = (row.fold, row.layout, len(row.tokens), layer)
+                sums[key] = sums.get(key, 0) + one
+                counts[key] = counts.get(key, 0) + 1
+    return {key: total / counts[key] for key, total in sums.items()}
+
+
+def check_aligned(rows: Sequence[Row], references: Sequence[Row]) -> None:
+    """Refuse rows whose positions no reference example gives a meaning to.
+
+    Raises:
+        InputError: A row has no layout, no reference example has it, or a layout has several lengths.
+    """
+    advice = "use kind='mean', which needs no alignment"
+    known = {(row.fold, row.layout) for row in references}
+    lengths: dict[str, set[int]] = {}
+    for row in [*rows, *references]:
+        lengths.setdefault(row.layout, set()).add(len(row.tokens))
+    for row in rows:
+        if not row.layout:
+            raise InputError(
+                f"positional mean: {row.encoded.example.text!r} has no layout, so nothing says which positions "
+                f"mean the same thing; {advice}"
+            )
+        if (row.fold, row.layout) not in known:
+            raise InputError(
+                f"positional mean: no reference example has the layout {row.layout!r} of "
+                f"{row.encoded.example.text!r}; {advice}, or give more reference examples"
+            )
+        if len(lengths[row.layout]) > 1:
+            raise InputError(
+                f"positional mean: examples of the layout {row.layout!r} have different lengths "
+                f"({', '.join(map(str, sorted(lengths[row.layout])))} tokens), so their positions do not "
+                f"mean the same thing; {advice}"
+            )
+
+
+def draw_donors(
+    rows: Sequence[Row], references: Sequence[Row], draws: int, seed: int
+) -> dict[tuple[int, int], list[int]]:
+    """For every example and length, the reference rows that stand in for it, one per draw.
+
+    Drawn with replacement among those of the same fold, template and length, never the row itself.
+
+    Raises:
+        InputError: A row has no such reference row.
+    """
+    pools: dict[tuple[int, str, int], list[Row]] = {}
+    for row in references:
+        pools.setdefault((row.fold, row.template, len(row.tokens)), []).append(row)
+    own = {(row.example, row.tokens) for row in rows}
+    generator = np.random.default_rng(seed)
+    donors: dict[tuple[int, int], list[int]] = {}
+    for row in rows:
+        key = (row.example, len(row.tokens))
+        if key in donors:
+            continue
+        pool = pools.get((row.fold, row.template, len(row.tokens)), [])
+        others = [each.example for each in pool if (row.example, each.tokens) not in own]
+        if not others:
+            raise InputError(
+                f"resample: no other reference example has the template {row.template!r} and the "
+                f"{len(row.tokens)} tokens of {row.encoded.example.text!r}; use kind='mean', or give more "
+                "reference examples"
+            )
+        donors[key] = generator.choice(others, size=draws).tolist()
+    return donors
+
+
+def _precise(z: Tensor) -> Tensor:
+    """At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones."""
+    return z.to(torch.promote_types(z.dtype, torch.float32))

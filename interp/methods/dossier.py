@@ -1,0 +1,237 @@
+"""Which heads track what? Both kinds of evidence on every head and task, joined into verdicts.
+
+1. Per task: attention against the relation and its baselines; ablation of every head.
+2. One family of tests per kind over layers x heads x tasks: sign flips with max-T correction
+   (family-wise), or Benjamini-Hochberg as the exploratory alternative.
+3. The joint claim's p is the larger of the two raw p (an intersection-union test; Berger 1982),
+   Holm-corrected over layers x heads x tasks.
+4. ``methods/verdict.py`` turns estimates, intervals and corrected p into a verdict.
+
+Heads are not selected before they are tested, so one correction covers all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from interp.errors import InputError
+from interp.interventions.replacement import DRAWS, Kind
+from interp.interventions.sweep import Progress
+from interp.methods.attention_maps import attention_maps
+from interp.methods.evidence import TaskEvidence, gather
+from interp.methods.given_task import as_task
+from interp.methods.verdict import Evidence, attention_state, effect_state, judge
+from interp.stats.intervals import FEWEST_CLUSTERS
+from interp.stats.multiplicity import benjamini_hochberg, holm
+from interp.stats.permutation import sign_flip_test
+from interp.stats.power import required_units
+from interp.tasks.task import Task
+
+Correction = Literal["max-T", "fdr"]
+TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
+COLUMNS = (
+    *("layer", "head", "task", "query", "attention", "attention_baseline", "attention_q"),
+    *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated", "verdict"),
+    *("reason", "baseline", "excess", "excess_low", "excess_high", "attention_p", "effect_p", "joint_q"),
+    *("minimum_attention", "minimum_effect", "metric", "change_norm", "n_units", "n_clusters"),
+    *("n_attention_clusters", "n_excluded", "n_to_decide"),
+)
+"""Of ``HeadsReport.frame``, in order."""
+
+
+@dataclass(frozen=True)
+class HeadsReport:
+    """What was found, as tidy frames.
+
+    Attributes:
+        frame: One row per layer, head and task; columns as in ``COLUMNS``. Means are over balanced
+            units within templates, then over templates. ``excess`` is attention minus baseline;
+            ``n_to_decide`` the units that would decide an undecided verdict (normal
+            approximation; NaN where none is needed or no number would do).
+        examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
+            and the attention (as in ``AttentionResult``; NaN where not testable).
+        tasks: One row per task: what was asked, and how well the unablated model does.
+        attention_maps: Attention from the query of up to 3 top heads per task on 2 sentences each,
+            one row per key position.
+        provenance: How the numbers were made.
+    """
+
+    frame: pd.DataFrame
+    examples: pd.DataFrame
+    tasks: pd.DataFrame
+    attention_maps: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+    def save(self, out: str | Path, *, command: str | None = None) -> Path:
+        """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
+
+        Args:
+            out: Made, or replaced where it holds an older report.
+            command: The command line that asked for it, for the page and the manifest.
+
+        Raises:
+            OutputError: `out` exists and is not such a folder, or cannot be written.
+        """
+        from interp.report.folder import save_report
+
+        return save_report(self, out, command=command)
+
+
+def heads(
+    model: Any,
+    tasks: Sequence[str | Task] = TASKS,
+    *,
+    n: int | None = None,
+    seed: int = 0,
+    ablation: Kind = "mean",
+    draws: int = DRAWS,
+    alpha: float = 0.05,
+    minimum_attention: float = 0.1,
+    minimum_effect: float = 0.1,
+    correction: Correction = "max-T",
+    progress: Progress | None = None,
+) -> HeadsReport:
+    """Say which heads of `model` track what, with the evidence.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        tasks: Tasks, or names for ``interp.load_task``.
+        n: Units per named task; None for each task's own default.
+        seed: Of every draw.
+        ablation: What replaces an ablated head's ``z``.
+        draws: How many resamples to average the effects of.
+        alpha: Error rate over all heads and tasks.
+        minimum_attention: The smallest excess attention that counts, as a share of all attention.
+        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric: a
+            share, because logits have no scale that tasks and models have in common.
+        correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
+            expected share of false ones. The joint claim is Holm-corrected in either case.
+        progress: Called with (steps done, steps in all).
+
+    Raises:
+        InputError: No task, one twice, thresholds out of range, or a task that the model cannot carry.
+        TaskError: A named task cannot be loaded.
+    """
+    _check(alpha, minimum_attention, minimum_effect, correction)
+    given = [as_task(each, model, n=n, seed=seed) for each in _listed(tasks)]
+    names = [each.name for each in given]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"tasks: expected different tasks, at least one; got {names}")
+    evidence = []
+    for number, task in enumerate(given):
+        step = None if progress is None else _step(progress, number, len(given))
+        evidence.append(gather(model, task, kind=ablation, draws=draws, seed=seed, progress=step))
+    frame = pd.concat([each.heads(minimum_effect) for each in evidence], ignore_index=True)
+    frame = _test(frame, evidence, alpha=alpha, correction=correction, seed=seed)
+    frame = frame.assign(minimum_attention=minimum_attention)
+    frame = frame.join(pd.DataFrame([_judge(row, alpha) for row in frame.to_dict("records")]))
+    options = {
+        "seed": seed,
+        "ablation": ablation,
+        "alpha": alpha,
+        "minimum_attention": minimum_attention,
+        "minimum_effect": minimum_effect,
+        "correction": correction,
+    }
+    return HeadsReport(
+        frame=frame[list(COLUMNS)],
+        examples=pd.concat([each.examples() for each in evidence], ignore_index=True),
+        tasks=pd.DataFrame([each.description() for each in evidence]),
+        attention_maps=attention_maps(model, given, frame),
+        provenance={**options, "tasks": [dict(each.provenance()) for each in evidence]},
+    )
+
+
+def _listed(tasks: Sequence[str | Task] | str | Task) -> list[str | Task]:
+    return [tasks] if isinstance(tasks, str | Task) else list(tasks)
+
+
+def _check(alpha: float, minimum_attention: float, minimum_effect: float, correction: str) -> None:
+    shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
+    for name, value in shares.items():
+        if not 0 < value < 1:
+            raise InputError(f"{name}: expected a share between 0 and 1, got {value}")
+    if correction not in get_args(Correction):
+        raise InputError(f"correction: expected one of {', '.join(get_args(Correction))}, got {correction!r}")
+
+
+def _step(progress: Progress, number: int, n_tasks: int) -> Progress:
+    """Progress of one task as progress of the whole; every task has as many steps."""
+
+    def step(done: int, total: int) -> None:
+        progress(number * total + done, n_tasks * total)
+
+    return step
+
+
+def _test(
+    frame: pd.DataFrame, evidence: Sequence[TaskEvidence], *, alpha: float, correction: Correction, seed: int
+) -> pd.DataFrame:
+    """Raw and corrected p of both kinds and of the joint claim, as columns."""
+    # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
+    flips = max(10_000, int(np.ceil(2 * len(frame) / alpha)))
+    effects = sign_flip_test([each.effects for each in evidence], flips=flips, seed=seed)
+    scored = [each for each in evidence if each.excess is not None]
+    excesses = [each.excess for each in scored if each.excess is not None]
+    looks = sign_flip_test(excesses, alternative="greater", flips=flips, seed=seed + 1) if excesses else []
+    columns = {"effect_p": np.concatenate([each.p for each in effects])}
+    columns["effect_family"] = np.concatenate([each.p_family for each in effects])
+    columns["attention_p"], columns["attention_family"] = np.full((2, len(frame)), np.nan)
+    for each, test in zip(scored, looks, strict=True):
+        here = (frame["task"] == each.task.name).to_numpy()
+        columns["attention_p"][here], columns["attention_family"][here] = test.p, test.p_family
+    for kind in ("effect", "attention"):
+        family = columns.pop(f"{kind}_family")
+        corrected = benjamini_hochberg(columns[f"{kind}_p"]) if correction == "fdr" else family
+        columns[f"{kind}_q"] = corrected
+    # NaN where attention is not testable: there is no joint claim to make.
+    columns["joint_q"] = holm(np.maximum(columns["effect_p"], columns["attention_p"]))
+    return frame.assign(**columns)
+
+
+def _judge(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
+    """Verdict, reason and the number of units that would decide, for one head and task."""
+    attention = Evidence(
+        row["excess"],
+        row["excess_low"],
+        row["excess_high"],
+        row["attention_q"],
+        row["minimum_attention"],
+        row["n_attention_clusters"],
+    )
+    effect = Evidence(
+        row["effect"],
+        row["effect_low"],
+        row["effect_high"],
+        row["effect_q"],
+        row["minimum_effect"],
+        row["n_clusters"],
+    )
+    verdict, reason = judge(attention, effect, joint_q=row["joint_q"], above_chance=row["above_chance"], alpha=alpha)
+    n_to_decide = np.nan
+    if verdict == "undecided" and row["above_chance"]:
+        needs = []
+        if effect_state(effect, alpha) == "undecided":
+            needs.append(_units_needed(effect, row["effect_se"], row["n_units"], alpha))
+        if attention_state(attention, alpha) == "undecided":
+            needs.append(_units_needed(attention, row["excess_se"], row["n_attention_units"], alpha))
+        n_to_decide = float(np.fmax.reduce(needs))
+    return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide}
+
+
+def _units_needed(evidence: Evidence, standard_error: float, n_units: int, alpha: float) -> float:
+    """Units at which the minimum effect would be found with power .8, never fewer than the clusters ask for.
+
+    Where that many were measured already, the estimate lies close to the minimum; then what has to
+    be told apart is the estimate and the minimum.
+    """
+    needed = required_units(standard_error, n_units, evidence.minimum, alpha=alpha)
+    if needed <= n_units and evidence.n_clusters >= FEWEST_CLUSTERS:
+        gap = abs(evidence.minimum - abs(evidence.estimate))
+        needed = required_units(standard_error, n_units, gap, alpha=alpha)
+    # An unknown spread (NaN) leaves the number of clusters to decide.
+    return float(np.fmax(needed, np.ceil(n_units * FEWEST_CLUSTERS / evidence.n_clusters)))

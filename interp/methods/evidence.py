@@ -1,0 +1,132 @@
+"""What is known about the heads on one task? Attention and ablation, gathered once and tabulated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.interventions.replacement import Kind
+from interp.interventions.sweep import Progress, SweepResult
+from interp.methods.ablation import ablate
+from interp.methods.attention import MEASURES, AttentionResult, attend
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.units import UnitTable, estimates, standard_errors
+from interp.tasks.task import Task
+
+CELL = ["layer", "head"]
+
+
+@dataclass(frozen=True)
+class TaskEvidence:
+    """Both kinds of evidence on one task.
+
+    Attributes:
+        task: What was asked.
+        ablation: Effects of ablating each head.
+        attention: Attention from query to related word.
+        effects: The effects by unit.
+        excess: The excess attention by unit; None where the task is not testable.
+    """
+
+    task: Task
+    ablation: SweepResult
+    attention: AttentionResult
+    effects: UnitTable
+    excess: UnitTable | None
+
+    def heads(self, minimum_effect: float) -> pd.DataFrame:
+        """One row per head: estimates, intervals, standard errors and counts, untested.
+
+        Args:
+            minimum_effect: As a share of the base run's mean metric.
+        """
+        base = self.description()
+        done = self.ablation.summary().drop(columns=["p", "q", "base", "value"])
+        done = done.rename(
+            columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
+        ).assign(effect_se=standard_errors(self.effects))
+        seen = self.attention.summary().drop(columns="p")
+        seen = seen.rename(
+            columns={
+                "low": "excess_low",
+                "high": "excess_high",
+                "n": "n_attention_units",
+                "n_clusters": "n_attention_clusters",
+            }
+        ).assign(excess_se=np.nan if self.excess is None else standard_errors(self.excess))
+        return done.merge(seen, on=CELL).assign(
+            task=self.task.name,
+            query=self.task.query,
+            metric=self.task.metric,
+            minimum_effect=minimum_effect * abs(base["base"]),
+            above_chance=base["base_low"] > 0,
+        )
+
+    def examples(self) -> pd.DataFrame:
+        """One row per head and example: effects, and attention where it was scored."""
+        effects = self.ablation.frame.copy()
+        effects.insert(2, "task", self.task.name)
+        scored = self.attention.frame[[*CELL, "example", "baseline", *MEASURES]]
+        if scored.empty:
+            return effects.assign(baseline=None, **dict.fromkeys(MEASURES, np.nan))
+        return effects.merge(scored, on=[*CELL, "example"], how="left")
+
+    def description(self) -> dict[str, Any]:
+        """The task's row: what was asked, and how well the unablated model does."""
+        frame = self.ablation.frame
+        one = frame[(frame["layer"] == frame["layer"].iloc[0]) & (frame["head"] == frame["head"].iloc[0])]
+        base = UnitTable.from_frame(one, "base")
+        interval = cluster_bootstrap(base, seed=self.ablation.provenance["seed"])
+        accuracy = estimates(UnitTable.from_frame(one, "base_correct"))
+        return {
+            "task": self.task.name,
+            "description": self.task.description,
+            "metric": self.task.metric,
+            "query": self.task.query,
+            "n_units": len(self.task.units),
+            "n_examples": len(self.task.examples),
+            "n_clusters": int(base.n_clusters[0]),
+            "base": float(interval.estimate[0]),
+            "base_low": float(interval.low[0]),
+            "base_high": float(interval.high[0]),
+            "accuracy_base": float(accuracy[0]),
+            "n_excluded": self.attention.provenance["n_excluded"],
+            "n_untagged": self.attention.provenance["n_untagged"],
+            "dropped": _listed(self.task.dropped, "{name}: {value:.0f}"),
+            "coverage": _listed(self.task.coverage, "{name}: {value:.0f} %"),
+        }
+
+    def provenance(self) -> Mapping[str, Any]:
+        """How the numbers were made."""
+        counts = {name: self.attention.provenance[name] for name in ("n_untagged", "n_excluded")}
+        return {
+            **self.ablation.provenance,
+            **counts,
+            "dropped": dict(self.task.dropped),
+            "coverage": dict(self.task.coverage),
+        }
+
+
+def gather(
+    model: Any, task: Task, *, kind: Kind, draws: int, seed: int, progress: Progress | None = None
+) -> TaskEvidence:
+    """Run the attention pass and the ablation sweep on `task`.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: What is measured.
+        kind: What replaces an ablated head's ``z``.
+        draws: How many resamples to average the effects of.
+        seed: Of the resamples and the statistics.
+        progress: Called with (steps done, steps in all).
+    """
+    attention = attend(model, task, seed=seed)
+    ablation = ablate(model, task, kind=kind, draws=draws, seed=seed, progress=progress)
+    excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
+    return TaskEvidence(task, ablation, attention, UnitTable.from_frame(ablation.frame, "effect"), excess)
+
+
+def _listed(counts: Mapping[str, float], form: str) -> str:
+    return "; ".join(form.format(name=name, value=value) for name, value in counts.items())

@@ -1,0 +1,32 @@
+"""Which task is meant? A ``Task`` as it is, or the name of one, loaded for the model's tokenizer."""
+
+from typing import Any
+
+from interp.errors import InputError
+from interp.tasks.task import Task
+
+
+def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
+    """Load `task` where it is a name.
+
+    Args:
+        task: A task, or a name for ``interp.load_task``.
+        model: Whose tokenizer encodes it.
+        n: Units to draw; None for the task's own default. Only for names.
+        seed: Of the draw. Only for names.
+
+    Raises:
+        InputError: The model has no tokenizer to load a named task with.
+        TaskError: The name is unknown, or the task cannot be used.
+    """
+    if isinstance(task, Task):
+        return task
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        raise InputError(
+            f"task {task!r} is a name, but the model has no tokenizer to encode it with; "
+            "give the model its tokenizer, or encode the task yourself and pass the Task"
+        )
+    from interp.tasks.catalogue import load_task
+
+    return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)

@@ -1,0 +1,120 @@
+"""What do attention and ablation together say about a head? A truth table, strict and total.
+
+Each kind of evidence is first judged by itself, against its minimum effect:
+
+- **attention** is *shown* if its corrected p is at most alpha and the excess over the baseline is at
+  least the minimum; *none* if the whole interval lies below the minimum (looking *less* at the
+  related word than at a baseline is not attending, however much less); *not testable* if no example
+  could be scored; else *undecided*.
+- **effect** is a *drop* or a *rise* if its corrected p is at most alpha and the mean effect is at
+  least the minimum that way; *none* if the interval lies inside +- the minimum; else *undecided*.
+- Fewer than 20 clusters: that kind is undecided. A base run that is not above chance (its interval
+  touches 0), or an undecided effect for want of clusters: the verdict is undecided.
+
+Then, rows are the effect, columns the attention:
+
+=========  ======================  ===========  ============  ===========
+effect     shown                   none         not testable  undecided
+=========  ======================  ===========  ============  ===========
+drop       attends and causal [1]  causal only  causal only   causal only
+rise       opposes                 opposes      opposes       opposes
+none       attends only            none         none          undecided
+undecided  undecided               undecided    undecided     undecided
+=========  ======================  ===========  ============  ===========
+
+[1] Only if the joint claim passes as well: the larger of the two raw p, Holm-corrected; else
+``causal only``, with the reason. ``causal only`` therefore means that a drop is proven and attention
+is not; the reason says whether attention was shown to be absent. ``attends only`` and ``none``
+claim an absence of effect and need it shown: not finding one is not enough.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from interp.stats.intervals import FEWEST_CLUSTERS
+
+Verdict = Literal["attends and causal", "attends only", "causal only", "opposes", "none", "undecided"]
+AttentionState = Literal["shown", "none", "not testable", "undecided"]
+EffectState = Literal["drop", "rise", "none", "undecided"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One kind of evidence on one head.
+
+    Attributes:
+        estimate: Excess attention, or the effect of ablation (a drop is negative).
+        low: Lower end of its interval.
+        high: Upper end.
+        q: Corrected p.
+        minimum: The smallest size that counts, positive.
+        n_clusters: Lexical draws behind it; 0 where nothing was measured.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    q: float
+    minimum: float
+    n_clusters: int
+
+
+def attention_state(evidence: Evidence, alpha: float) -> AttentionState:
+    """Judge the attention by itself."""
+    if evidence.n_clusters == 0:
+        return "not testable"
+    if evidence.n_clusters < FEWEST_CLUSTERS:
+        return "undecided"
+    if evidence.q <= alpha and evidence.estimate >= evidence.minimum:
+        return "shown"
+    return "none" if evidence.high < evidence.minimum else "undecided"
+
+
+def effect_state(evidence: Evidence, alpha: float) -> EffectState:
+    """Judge the effect of ablation by itself."""
+    if evidence.n_clusters < FEWEST_CLUSTERS:
+        return "undecided"
+    if evidence.q <= alpha and abs(evidence.estimate) >= evidence.minimum:
+        return "drop" if evidence.estimate < 0 else "rise"
+    inside = -evidence.minimum < evidence.low and evidence.high < evidence.minimum
+    return "none" if inside else "undecided"
+
+
+def judge(
+    attention: Evidence, effect: Evidence, *, joint_q: float, above_chance: bool, alpha: float
+) -> tuple[Verdict, str]:
+    """The verdict, and the reason where it is undecided or hides something; see the module.
+
+    Args:
+        attention: Excess attention.
+        effect: Effect of ablation.
+        joint_q: Corrected p of the joint claim; NaN where attention is not testable.
+        above_chance: Whether the base run's interval lies above 0.
+        alpha: Error rate.
+    """
+    if effect.n_clusters < FEWEST_CLUSTERS:
+        return "undecided", f"{effect.n_clusters} clusters; at least {FEWEST_CLUSTERS} are needed"
+    if not above_chance:
+        return "undecided", "the unablated model is not above chance on this task"
+    looks, does = attention_state(attention, alpha), effect_state(effect, alpha)
+    if does == "rise":
+        return "opposes", ""
+    if does == "drop":
+        if looks == "shown" and joint_q <= alpha:
+            return "attends and causal", ""
+        return "causal only", {
+            "shown": f"attention and effect pass alone, but not together (joint q {joint_q:.3g})",
+            "none": "",
+            "not testable": "attention is not testable",
+            "undecided": "attention is undecided",
+        }[looks]
+    if does == "none":
+        if looks == "undecided":
+            return "undecided", "attention is undecided"
+        return ("attends only", "") if looks == "shown" else ("none", "")
+    return "undecided", {
+        "shown": "attention is shown, the effect is undecided",
+        "none": "the effect is undecided",
+        "not testable": "attention is not testable, the effect is undecided",
+        "undecided": "attention and effect are undecided",
+    }[looks]

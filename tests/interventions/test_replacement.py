@@ -1,0 +1,152 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hand_model import BOS, BY, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of
+
+from interp.errors import InputError
+from interp.interventions.reference_set import reference_hash
+from interp.interventions.replacement import make_replacement
+from interp.interventions.rows import batches, task_rows
+from interp.tasks.task import Unit
+
+
+def values(kind, task, *, model=None, **options):
+    """The replacement of the first row, and of head 0: [pos, d_head]."""
+    model = model or HandModel()
+    replacement = make_replacement(kind, model, task, layers=[0], **options)
+    (batch,) = batches(model, task_rows(task.metric, task.units))
+    shape = (len(batch.rows), batch.tokens.shape[1], 2, 8)
+    return [replacement.values(0, batch, draw).expand(shape)[:, :, 0] for draw in range(replacement.draws)]
+
+
+# Head 0 in [BOS, noun, by, there], on the noun: it sees 0, 1/2, 1/3 and 9/12 of it.
+SEEN = torch.tensor([0, 1 / 2, 1 / 3, 9 / 12])
+
+
+def test_zero_is_zero():
+    (z,) = values("zero", task_of([pair(prompts(0, 1))], []))
+    assert z.count_nonzero() == 0
+
+
+def test_mean_is_over_all_positions_of_prompts_and_counterfactuals():
+    task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE])])
+    (z,) = values("mean", task)
+    by_noun = z[0, :, [1, 2]]
+    # Half of the reference rows have either noun: the mean does not tell which is right.
+    torch.testing.assert_close(by_noun, (SEEN.mean() / 2).expand(4, 2))
+
+
+def test_mean_without_counterfactuals_is_of_what_there_is():
+    reference = Unit(encode([BOS, KEY, BY, THERE]), None, "r")
+    (z,) = values("mean", task_of([pair([BOS, KEY, NEAR, THERE])], [reference]))
+    torch.testing.assert_close(z[0, :, 1], SEEN.mean().expand(4))
+
+
+def test_mean_is_over_positions_not_over_rows():
+    short, long = Unit(encode([BOS, KEY, THERE]), None, "r"), Unit(encode([BOS, KEY, BY, THERE]), None, "r")
+    (z,) = values("mean", task_of([pair([BOS, KEY, NEAR, THERE])], [short, long]))
+    total = SEEN.sum() + 1 / 2 + 9 / 11
+    torch.testing.assert_close(z[0, 0, 1], total / 7)
+
+
+def test_each_fold_has_its_own_reference_set():
+    singular, plural = encode([BOS, KEY, BY, THERE]), pair([BOS, KEY, BY, THERE]).counterfactual
+    units = [Unit(encode([BOS, KEY, NEAR, THERE]), None, "c", fold) for fold in (0, 1)]
+    task = task_of(units, [])
+    sets = ((Unit(singular, None, "a"),), (Unit(plural, None, "b"),))
+    task = dataclasses.replace(task, references=sets)
+    (z,) = values("mean", task)
+    assert z[0, 0, 1] > 0
+    assert z[0, 0, 2] == 0
+    assert z[1, 0, 1] == 0
+    assert z[1, 0, 2] > 0
+
+
+def test_positional_mean_keeps_positions_apart():
+    task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE]), pair(prompts(2, 1))])
+    (z,) = values("positional_mean", task)
+    torch.testing.assert_close(z[0, :, 1], SEEN / 2)
+    torch.testing.assert_close(z[0, :, 2], SEEN / 2)
+
+
+def test_positional_mean_refuses_a_layout_without_reference():
+    task = task_of([pair(prompts(0, 1))], [pair(prompts(1, 1))])
+    with pytest.raises(InputError, match=r"no reference example has the layout 'noun at 1 of 4'.*kind='mean'"):
+        values("positional_mean", task)
+
+
+def test_positional_mean_refuses_lengths_that_differ_within_a_layout():
+    reference = encode([BOS, KEY, BY, BY, THERE])
+    reference = dataclasses.replace(reference, example=encode([BOS, KEY, BY, THERE]).example)
+    task = task_of([pair(prompts(0, 1))], [pair(prompts(0, 1)), Unit(reference, None, "r")])
+    with pytest.raises(InputError, match=r"different lengths \(4, 5 tokens\)"):
+        values("positional_mean", task)
+
+
+def test_positional_mean_refuses_examples_without_layout():
+    encoded = encode([BOS, KEY, BY, THERE])
+    unlaid = dataclasses.replace(encoded, example=dataclasses.replace(encoded.example, layout=""))
+    unit = Unit(unlaid, None, "c")
+    with pytest.raises(InputError, match="has no layout"):
+        values("positional_mean", task_of([unit], [unit]))
+
+
+def test_resample_takes_another_example_of_the_same_length():
+    task = task_of(
+        [Unit(encode([BOS, KEY, NEAR, THERE]), None, "c")],
+        [pair([BOS, KEY, BY, THERE]), pair([BOS, BY, BY, KEY, THERE])],
+    )
+    seen = {tuple(z[0, -1, [1, 2]].round(decimals=6).tolist()) for z in values("resample", task, draws=20)}
+    assert seen == {(0.75, 0.0), (0.0, 0.75)}
+
+
+def test_resample_never_takes_the_example_itself():
+    unit = Unit(encode([BOS, KEY, BY, THERE]), None, "c")
+    task = task_of([unit], [pair([BOS, KEY, BY, THERE])])
+    for z in values("resample", task, draws=20):
+        assert z[0, -1, [1, 2]].tolist() == pytest.approx([0.0, 0.75])
+    with pytest.raises(InputError, match="no other reference example"):
+        values("resample", task_of([unit], [unit]))
+
+
+def test_resample_is_seeded():
+    task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE]), pair(prompts(0, 1))])
+
+    def draw(seed):
+        return np.array([z[:, -1, 1].tolist() for z in values("resample", task, draws=12, seed=seed)])
+
+    np.testing.assert_array_equal(draw(0), draw(0))
+    assert not np.array_equal(draw(0), draw(1))
+
+
+def test_resample_asks_for_the_same_template():
+    task = task_of([pair(prompts(0, 1), template="x")], [pair([BOS, KEY, BY, THERE], template="y")])
+    with pytest.raises(InputError, match="template 'x' and the 4 tokens"):
+        values("resample", task)
+
+
+def test_no_reference_set_is_an_error_for_means():
+    with pytest.raises(InputError, match="has no reference examples for its fold 0; use zero ablation"):
+        values("mean", task_of([pair(prompts(0, 1))], []))
+
+
+def test_reference_hash_tells_reference_sets_apart():
+    units = [pair(prompts(0, 1))]
+    one, other = task_of(units, [pair(prompts(0, 2))]), task_of(units, [pair(prompts(1, 1))])
+    assert reference_hash(one) == reference_hash(one)
+    assert reference_hash(one) != reference_hash(other)
+
+
+def test_references_of_several_lengths_are_not_padded():
+    references = [pair(prompts(before, 1)) for before in range(3)]
+    task = task_of([pair([BOS, KEY, NEAR, THERE])], references)
+    (z,) = values("mean", task)
+    z_by_hand = []
+    model = HandModel()
+    for unit in references:
+        for encoded in unit.examples:
+            _, cache = model.run_with_cache(torch.tensor([encoded.prompt]))
+            z_by_hand.append(cache["blocks.0.attn.hook_z"][0, :, 0])
+    torch.testing.assert_close(z[0, 0], torch.cat(z_by_hand).mean(dim=0))

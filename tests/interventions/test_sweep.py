@@ -1,0 +1,194 @@
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+
+from interp.errors import InputError
+from interp.interventions.intervention import Intervention
+from interp.interventions.metrics import row_scores
+from interp.interventions.replacement import Zero, make_replacement
+from interp.interventions.rows import batches, task_rows
+from interp.interventions.sweep import Cell, Sweep
+from interp.model.config import TransformerConfig
+from interp.model.transformer import HookedTransformer
+from interp.tasks.task import Unit
+
+
+def zero_heads(*cells):
+    return Sweep([Cell(layer, head, (Intervention(layer, (head,), Zero()),)) for layer, head in cells])
+
+
+def test_zero_ablation_by_hand_leaves_the_bias():
+    frame = zero_heads((0, 0)).run(HandModel(), task_of([pair([BOS, KEY, BY, THERE])], [])).frame
+    # The noun gets 9/12; b_O adds .2 to "is", for the plural's wrong answer.
+    np.testing.assert_allclose(frame["base"], [0.95, 0.55], rtol=1e-6)
+    np.testing.assert_allclose(frame["value"], [0.2, -0.2], rtol=1e-6)
+    np.testing.assert_allclose(frame["effect"], -0.75, rtol=1e-6)
+    assert frame["base_correct"].tolist() == [1, 1]
+    assert frame["value_correct"].tolist() == [1, 0]
+    assert frame["fired"].tolist() == [1, 1]
+    # z was 0, 1/2, 1/3, 3/4 of the noun.
+    np.testing.assert_allclose(frame["change_norm"], np.sqrt(1 / 4 + 1 / 9 + 9 / 16), rtol=1e-6)
+    assert frame["status"].tolist() == ["changed", "changed"]
+
+
+def test_a_head_that_writes_elsewhere_has_no_effect():
+    frame = zero_heads((0, 1)).run(HandModel(), varied_task()).frame
+    assert (frame["effect"] == 0).all()
+    assert (frame["change_norm"] > 0).all()
+
+
+def test_resampled_effects_are_averaged_over_draws():
+    task = task_of([Unit(encode([BOS, KEY, NEAR, THERE]), None, "c")], [pair([BOS, KEY, BY, THERE])])
+    model = HandModel(bias=0.0)
+    replacement = make_replacement("resample", model, task, layers=[0], draws=8)
+    (batch,) = batches(model, task_rows(task.metric, task.units))
+    plural = np.mean([float(replacement.values(0, batch, draw)[0, -1, 0, 2]) > 0 for draw in range(8)])
+    frame = Sweep([Cell(0, 0, (Intervention(0, (0,), replacement),))]).run(model, task).frame
+    # A plural donor turns .75 into -.75; the singular one changes nothing.
+    assert 0 < plural < 1
+    assert frame["effect"].item() == pytest.approx(-1.5 * plural)
+    assert frame["value_correct"].item() == pytest.approx(1 - plural)
+    assert frame["fired"].item() == 8
+
+
+def test_sentence_log_probability_by_hand():
+    model, task = HandModel(), task_of([pair([BOS, KEY, BY, THERE])], [], metric="sentence_log_probability")
+    right, wrong = (IS, BY, NEAR), (ARE, BY)
+    item = dataclasses.replace(task.units[0].item, right=right, wrong=wrong)
+    task = dataclasses.replace(task, units=(Unit(item, None, "c"),))
+
+    def log_probability(continuation):
+        tokens = torch.tensor([[*item.prompt, *continuation]])
+        nats = model(tokens).detach()[0].log_softmax(-1)
+        return sum(float(nats[3 + index, token]) for index, token in enumerate(continuation))
+
+    frame = zero_heads((0, 0)).run(model, task).frame
+    assert frame["base"].item() == pytest.approx(log_probability(right) - log_probability(wrong), rel=1e-5)
+    assert frame["fired"].item() == 2
+
+
+def test_right_and_wrong_of_different_length_in_one_batch():
+    model = HandModel()
+    long = dataclasses.replace(encode([BOS, KEY, THERE]), right=(IS, BY))
+    rows = [
+        row
+        for row in task_rows("sentence_log_probability", [Unit(long, None, "c"), pair([BOS, BY, KEY, THERE])])
+        if len(row.tokens) == 5
+    ]
+    (batch,) = batches(model, rows)
+    assert {len(row.continuation) for row in batch.rows} == {1, 2}
+    nats = model(batch.tokens).log_softmax(-1)
+    scores = row_scores("sentence_log_probability", model(batch.tokens), batch)
+    for index, row in enumerate(batch.rows):
+        start = len(row.encoded.prompt) - 1
+        expected = sum(nats[index, start + step, token] for step, token in enumerate(row.continuation))
+        torch.testing.assert_close(scores[index], expected)
+
+
+def test_batch_size_does_not_matter():
+    task = varied_task()
+    one = zero_heads((0, 0)).run(HandModel(), task, batch_size=3).frame
+    other = zero_heads((0, 0)).run(HandModel(), task).frame
+    np.testing.assert_allclose(one["effect"], other["effect"], rtol=1e-6)
+
+
+def test_a_dead_head_warns():
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.W_V[0] = 0
+    with pytest.warns(RuntimeWarning, match=r"head 0\.0: the intervention changed nothing"):
+        frame = zero_heads((0, 0)).run(model, varied_task()).frame
+    assert (frame["status"] == "no-op").all()
+
+
+def test_twins_with_bit_identical_results_warn():
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.W_O[:] = 0
+    with pytest.warns(RuntimeWarning, match=r"heads 0\.0 and 0\.1 give bit-identical results"):
+        zero_heads((0, 0), (0, 1)).run(model, varied_task())
+
+
+def test_healthy_sweeps_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task())
+
+
+def test_a_last_layer_position_that_the_metric_does_not_read_is_unreachable():
+    task = task_of([pair([BOS, KEY, BY, THERE])], [])
+    at = {position: Cell(0, position, (Intervention(0, (0,), Zero(), (position,)),)) for position in (1, 3)}
+    frame = Sweep(list(at.values())).run(HandModel(), task).frame
+    assert frame[frame["head"] == 1]["status"].tolist() == ["unreachable", "unreachable"]
+    assert (frame[frame["head"] == 1]["effect"] == 0).all()
+    assert frame[frame["head"] == 3]["status"].tolist() == ["changed", "changed"]
+    np.testing.assert_allclose(frame[frame["head"] == 3]["effect"], -0.75, rtol=1e-6)
+
+
+def test_summary_averages_units_and_decides():
+    result = zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task())
+    summary = result.summary().set_index("head")
+    assert summary["n_units"].tolist() == [96, 96]
+    assert summary["n_clusters"].tolist() == [24, 24]
+    assert summary.loc[0, "effect"] == pytest.approx(result.frame.query("head == 0")["effect"].mean())
+    assert summary.loc[0, "low"] < summary.loc[0, "effect"] < summary.loc[0, "high"] < 0
+    assert summary.loc[0, "q"] < 0.001
+    assert summary.loc[1, "p"] == 1.0
+    assert summary.loc[1, "q"] == 1.0
+
+
+def test_progress_counts_cells():
+    seen = []
+    zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task(), progress=lambda *step: seen.append(step))
+    assert seen == [(1, 2), (2, 2)]
+
+
+def test_an_interrupt_is_not_swallowed():
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    model = HandModel()
+    with pytest.raises(KeyboardInterrupt):
+        zero_heads((0, 0), (0, 1)).run(model, varied_task(), progress=stop)
+    assert not model.blocks[0].attn.hook_z.fwd_hooks
+
+
+def test_provenance_says_what_was_run():
+    said = zero_heads((0, 0)).run(HandModel(), varied_task(), seed=3).provenance
+    assert said["data_hash"] == "hand"
+    assert said["metric"] == "logit_difference"
+    assert (said["site"], said["seed"], said["dtype"], said["device"]) == ("z", 3, "float32", "cpu")
+    assert len(said["model_hash"]) == 64
+    assert said["tokenizer_hash"] is None
+    assert {"interp", "torch", "transformer_lens", "python"} <= set(said["versions"])
+    assert zero_heads((0, 0)).run(HandModel(bias=0.3), varied_task()).provenance["model_hash"] != said["model_hash"]
+
+
+def test_rows_that_the_model_cannot_carry_are_refused():
+    with pytest.raises(InputError, match="has 13 tokens, but the model's context is 12"):
+        zero_heads((0, 0)).run(HandModel(), task_of([pair(prompts(5, 5))], []))
+    strange = dataclasses.replace(encode(prompts(0, 1)), prompt=(BOS, KEY, 99, THERE))
+    with pytest.raises(InputError, match="token id 99, but the model's vocabulary has 8"):
+        zero_heads((0, 0)).run(HandModel(), task_of([Unit(strange, None, "c")], []))
+    answers = dataclasses.replace(encode(prompts(0, 1)), right=(IS, BY))
+    with pytest.raises(InputError, match=r"needs answers of one token, got ' is' \(2 tokens\)"):
+        zero_heads((0, 0)).run(HandModel(), task_of([Unit(answers, None, "c")], []))
+    with pytest.raises(InputError, match="1 cells over 0 units"):
+        zero_heads((0, 0)).run(HandModel(), task_of([], []))
+
+
+@pytest.mark.parametrize("head", [(0, 1), (1, 2)])
+def test_zeroing_equals_removing_the_heads_output_weights(head):
+    config = TransformerConfig(n_layers=2, n_heads=4, d_model=16, d_head=4, d_mlp=32, d_vocab=8, n_ctx=12, init_std=0.5)
+    model, layer, number = HookedTransformer(config), *head
+    task = varied_task()
+    found = zero_heads(head).run(model, task).frame
+    with torch.no_grad():
+        model.blocks[layer].attn.W_O[number] = 0
+    without = zero_heads((0, 0)).run(model, task).frame
+    np.testing.assert_allclose(found["value"], without["base"], atol=1e-6)
+    assert (found["effect"].abs() > 1e-7).mean() > 0.9

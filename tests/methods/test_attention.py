@@ -1,0 +1,158 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hand_model import BOS, BY, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+
+from interp.methods.attention import attend
+from interp.methods.baselines import Baseline, candidates, key_mask, strongest
+from interp.methods.query_attention import query_attention
+from interp.model.config import TransformerConfig
+from interp.model.transformer import HookedTransformer
+from interp.tasks.task import Unit
+
+
+def test_attention_to_the_related_word_by_hand():
+    task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, BY, THERE])])
+    frame = attend(HandModel(), task).frame
+    # Reference: head 0 looks most at position 1; its offset -3, BOS, is no candidate here.
+    head = frame[frame["head"] == 0]
+    assert (head["baseline"] == "offset -3").all() or (head["baseline"] == "position 1").all()
+    np.testing.assert_allclose(head["attention"], 0.75, rtol=1e-6)
+    np.testing.assert_allclose(frame[frame["head"] == 1]["attention"], 0.25, rtol=1e-6)
+
+
+def test_no_position_explains_a_head_that_follows_the_relation():
+    result = attend(HandModel(), varied_task())
+    summary = result.summary().set_index("head")
+    assert summary.loc[0, "attention"] > 0.5
+    assert summary.loc[0, "low"] > 0.1
+    assert summary.loc[0, "p"] < 0.001
+    assert summary.loc[1, "high"] < 0.1
+    assert summary.loc[1, "p"] > 0.05
+    np.testing.assert_allclose(summary["excess"], summary["attention"] - summary["attention_baseline"])
+
+
+def test_a_head_with_a_fixed_offset_has_no_excess():
+    units = [pair(prompts(number % 5, 2), f"c{number}") for number in range(30)]
+    summary = attend(HandModel(), task_of(units, units[:5])).summary().set_index("head")
+    assert summary.loc[0, "baseline"] == "offset -3"
+    assert summary.loc[0, "excess"] == pytest.approx(0)
+    assert summary.loc[0, "p"] == 1.0
+
+
+def test_the_baseline_is_chosen_on_the_reference_set_alone():
+    units = [pair(prompts(number % 5, 2), f"c{number}") for number in range(30)]
+    references = [pair(prompts(2, number)) for number in range(5)]
+    summary = attend(HandModel(), task_of(units, references)).summary().set_index("head")
+    assert summary.loc[0, "baseline"] == "position 3"
+
+
+def test_bos_is_never_a_baseline():
+    task = varied_task()
+    references = [encoded for unit in task.references[0] for encoded in unit.examples]
+    n_keys = max(len(each.prompt) for each in references)
+    sink = np.zeros((len(references), 1, n_keys))
+    sink[:, 0, 0] = 0.9
+    sink[:, 0, 2] = 0.1
+    assert strongest(sink, references, frozenset())[0] == Baseline("position", 2)
+    for rule in candidates(references):
+        assert key_mask(rule, references, n_keys, frozenset())[:, 0].sum() == 0
+
+
+def test_special_tokens_are_never_a_baseline():
+    encoded = encode([BOS, BY, KEY, THERE])
+    assert key_mask(Baseline("position", 1), [encoded], 4, frozenset())[0].tolist() == [0, 1, 0, 0]
+    assert key_mask(Baseline("position", 1), [encoded], 4, frozenset({BY})).sum() == 0
+
+
+def test_distractors_are_a_baseline():
+    def tempted(prompt):
+        unit = pair(prompt)
+        there = prompt.index(NEAR)
+        return Unit(*(dataclasses.replace(each, distractors=((there,),)) for each in unit.examples), unit.cluster)
+
+    shapes = [(before, after) for before in range(3) for after in range(1, 4)]
+    references = [tempted(prompts(*shape)) for shape in shapes]
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.W_K[0] = 0
+        model.blocks[0].attn.W_K[0, NEAR, 0] = 4.0
+    references = [unit for unit in references if unit.item.prompt.count(NEAR) == 1] + references[:1]
+    summary = attend(model, task_of(references, references)).summary().set_index("head")
+    assert summary.loc[0, "baseline"] == "offset -1"
+    moved = [
+        tempted([BOS, *[BY] * before, KEY, *[BY] * between, NEAR, *[BY] * after, THERE])
+        for before in range(3)
+        for between in range(3)
+        for after in range(3)
+    ]
+    summary = attend(model, task_of(moved, moved)).summary().set_index("head")
+    assert summary.loc[0, "baseline"] == "distractor 1"
+    assert summary.loc[0, "excess"] < -0.5
+
+
+def test_examples_whose_query_is_the_related_word_are_left_out_and_counted():
+    own = encode([BOS, BY, KEY])
+    task = varied_task()
+    task = dataclasses.replace(task, units=(*task.units, Unit(own, None, "own")))
+    result = attend(HandModel(), task)
+    assert result.provenance["n_excluded"] == 1
+    assert result.provenance["n_untagged"] == 0
+    assert set(result.summary()["n_excluded"]) == {1}
+    assert "own" not in set(result.frame["cluster"])
+
+
+def test_nothing_left_is_not_testable():
+    task = task_of([Unit(encode([BOS, BY, KEY]), None, "c")], [Unit(encode([BOS, BY, KEY]), None, "r")])
+    result = attend(HandModel(), task)
+    assert not result.testable
+    summary = result.summary()
+    assert summary[["layer", "head"]].to_numpy().tolist() == [[0, 0], [0, 1]]
+    assert summary[["attention", "attention_baseline", "excess", "low", "high", "p"]].isna().all(axis=None)
+    assert set(summary["n"]) == {0}
+
+
+def test_untagged_examples_are_counted():
+    tagged = varied_task()
+    task = dataclasses.replace(tagged, units=(*tagged.units, pair(prompts(1, 1), "x", tagged=False)))
+    result = attend(HandModel(), task)
+    assert result.provenance["n_untagged"] == 2
+    assert result.provenance["n_excluded"] == 0
+    assert len(result.frame) == 2 * len(tagged.examples)
+
+
+def test_units_without_references_are_not_scored():
+    task = dataclasses.replace(varied_task(), references=())
+    result = attend(HandModel(), task)
+    assert not result.testable
+    assert result.provenance["n_excluded"] == len(task.examples)
+
+
+def test_each_fold_is_scored_with_its_own_baseline():
+    at_three = [pair(prompts(2, number % 5), f"a{number}") for number in range(5)]
+    back_three = [pair(prompts(number % 5, 2), f"b{number}") for number in range(5)]
+    units = [*at_three, *(dataclasses.replace(unit, fold=1) for unit in back_three)]
+    task = dataclasses.replace(task_of(units, []), references=(tuple(at_three), tuple(back_three)))
+    frame = attend(HandModel(), task).frame
+    head = frame[frame["head"] == 0]
+    assert set(head[head["cluster"].str.startswith("a")]["baseline"]) == {"position 3"}
+    assert set(head[head["cluster"].str.startswith("b")]["baseline"]) == {"offset -3"}
+    np.testing.assert_allclose(head["excess"], 0, atol=1e-7)
+
+
+def test_query_in_the_continuation_and_words_of_several_tokens():
+    config = TransformerConfig(n_layers=2, n_heads=3, d_model=12, d_head=4, d_mlp=8, d_vocab=8, n_ctx=12, init_std=0.5)
+    model = HookedTransformer(config)
+    later = dataclasses.replace(encode([BOS, BY, KEY, NEAR]), right=(THERE, BY), query=5, related=(1, 2))
+    weights = query_attention(model, [later, encode([BOS, KEY, THERE])])
+    _, cache = model.run_with_cache(torch.tensor([[BOS, BY, KEY, NEAR, THERE, BY]]))
+    for layer in range(2):
+        for head in range(3):
+            expected = cache[f"blocks.{layer}.attn.hook_pattern"][0, head, 5]
+            np.testing.assert_allclose(weights[0, layer * 3 + head], expected, atol=1e-6)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    assert (weights[1, :, 3:] == 0).all()
+    frame = attend(model, task_of([Unit(later, None, "c")], [Unit(later, None, "r")])).frame
+    np.testing.assert_allclose(frame["attention"], weights[0, :, 1:3].sum(axis=-1), atol=1e-6)

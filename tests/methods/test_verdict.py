@@ -1,0 +1,97 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from interp.methods.verdict import Evidence, attention_state, effect_state, judge
+
+LOOKS = {
+    "shown": Evidence(0.5, 0.4, 0.6, 0.01, 0.1, 40),
+    "none": Evidence(0.01, -0.02, 0.05, 0.4, 0.1, 40),
+    "not testable": Evidence(np.nan, np.nan, np.nan, np.nan, 0.1, 0),
+    "undecided": Evidence(0.09, 0.02, 0.16, 0.2, 0.1, 40),
+}
+DOES = {
+    "drop": Evidence(-2.0, -2.5, -1.5, 0.01, 0.3, 40),
+    "rise": Evidence(2.0, 1.5, 2.5, 0.01, 0.3, 40),
+    "none": Evidence(0.01, -0.1, 0.1, 0.9, 0.3, 40),
+    "undecided": Evidence(-0.2, -0.5, 0.1, 0.3, 0.3, 40),
+}
+TABLE = {
+    "drop": ["attends and causal", "causal only", "causal only", "causal only"],
+    "rise": ["opposes", "opposes", "opposes", "opposes"],
+    "none": ["attends only", "none", "none", "undecided"],
+    "undecided": ["undecided", "undecided", "undecided", "undecided"],
+}
+
+
+def change(evidence, **fields):
+    return Evidence(**{**vars(evidence), **fields})
+
+
+@pytest.mark.parametrize(("does", "looks"), list(itertools.product(DOES, LOOKS)))
+def test_truth_table(does, looks):
+    joint_q = np.nan if looks == "not testable" else 0.01
+    verdict, reason = judge(LOOKS[looks], DOES[does], joint_q=joint_q, above_chance=True, alpha=0.05)
+    assert verdict == TABLE[does][list(LOOKS).index(looks)]
+    if verdict == "undecided":
+        assert "undecided" in reason
+
+
+@pytest.mark.parametrize("state", LOOKS)
+def test_attention_states(state):
+    assert attention_state(LOOKS[state], 0.05) == state
+
+
+@pytest.mark.parametrize("state", DOES)
+def test_effect_states(state):
+    assert effect_state(DOES[state], 0.05) == state
+
+
+def test_a_significant_effect_below_the_minimum_is_no_claim():
+    tiny = change(DOES["drop"], estimate=-0.1, low=-0.12, high=-0.08)
+    assert effect_state(tiny, 0.05) == "none"
+    assert effect_state(change(tiny, minimum=0.1), 0.05) == "drop"
+    assert attention_state(change(LOOKS["shown"], minimum=0.7), 0.05) == "none"
+    assert attention_state(change(LOOKS["shown"], minimum=0.55), 0.05) == "undecided"
+
+
+def test_a_large_effect_that_is_not_significant_is_no_claim():
+    assert effect_state(change(DOES["drop"], q=0.051), 0.05) == "undecided"
+    assert attention_state(change(LOOKS["shown"], q=0.051), 0.05) == "undecided"
+
+
+def test_looking_elsewhere_is_not_attending():
+    assert attention_state(Evidence(-0.6, -0.7, -0.5, 1.0, 0.1, 40), 0.05) == "none"
+
+
+def test_the_joint_claim_needs_its_own_p():
+    verdict, reason = judge(LOOKS["shown"], DOES["drop"], joint_q=0.06, above_chance=True, alpha=0.05)
+    assert verdict == "causal only"
+    assert "joint q 0.06" in reason
+
+
+@pytest.mark.parametrize("does", DOES)
+def test_few_clusters_decide_nothing(does):
+    few = change(DOES[does], n_clusters=19)
+    verdict, reason = judge(LOOKS["shown"], few, joint_q=0.01, above_chance=True, alpha=0.05)
+    assert (verdict, reason) == ("undecided", "19 clusters; at least 20 are needed")
+
+
+def test_few_attention_clusters_leave_the_effect():
+    few = change(LOOKS["shown"], n_clusters=19)
+    verdict, reason = judge(few, DOES["drop"], joint_q=0.01, above_chance=True, alpha=0.05)
+    assert (verdict, reason) == ("causal only", "attention is undecided")
+
+
+@pytest.mark.parametrize("does", DOES)
+def test_a_model_at_chance_decides_nothing(does):
+    verdict, reason = judge(LOOKS["shown"], DOES[does], joint_q=0.01, above_chance=False, alpha=0.05)
+    assert verdict == "undecided"
+    assert "not above chance" in reason
+
+
+def test_what_is_unknown_is_undecided():
+    unknown = Evidence(np.nan, np.nan, np.nan, np.nan, 0.3, 40)
+    assert effect_state(unknown, 0.05) == "undecided"
+    assert attention_state(unknown, 0.05) == "undecided"

@@ -1,0 +1,80 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.units import UnitTable
+
+
+def clustered(rng, *, cells, clusters=25, size=4, mean=0.0):
+    """Units that share most of their noise with their cluster, in two strata of different means."""
+    draws = rng.normal(size=(clusters, cells)).repeat(size, axis=0)
+    stratum = np.tile([0, 1], clusters * size // 2)
+    values = mean + draws + 0.5 * rng.normal(size=draws.shape) + np.where(stratum, 1.0, -1.0)[:, None]
+    names = [str(each) for each in np.arange(clusters).repeat(size)]
+    return UnitTable(values, names, [str(each) for each in stratum], pd.RangeIndex(cells))
+
+
+def test_coverage_is_near_nominal():
+    units = clustered(np.random.default_rng(1), cells=2000, mean=0.3)
+    found = cluster_bootstrap(units, resamples=1000)
+    covered = np.mean((found.low <= 0.3) & (found.high >= 0.3))
+    assert 0.935 <= covered <= 0.965
+
+
+def test_units_of_a_cluster_are_not_counted_as_independent():
+    rng = np.random.default_rng(2)
+    units = clustered(rng, cells=500, clusters=25, size=8)
+    alone = UnitTable(units.values, [str(each) for each in range(len(units.values))], units.strata, units.cells)
+    width = {name: np.median(cluster_bootstrap(each).high) for name, each in {"c": units, "u": alone}.items()}
+    assert width["c"] > 1.8 * width["u"]
+
+
+def test_agrees_with_students_t_where_that_is_right():
+    values = np.random.default_rng(3).normal(size=(60, 1))
+    units = UnitTable(values, [str(each) for each in range(60)], ["one"] * 60, pd.RangeIndex(1))
+    found = cluster_bootstrap(units, resamples=20_000)
+    expected = stats.ttest_1samp(values[:, 0], 0).confidence_interval()
+    width = expected.high - expected.low
+    assert found.low[0] == pytest.approx(expected.low, abs=0.05 * width)
+    assert found.high[0] == pytest.approx(expected.high, abs=0.05 * width)
+
+
+def test_order_of_the_units_does_not_matter():
+    rng = np.random.default_rng(4)
+    units = clustered(rng, cells=3)
+    order = rng.permutation(len(units.values))
+    shuffled = UnitTable(
+        units.values[order],
+        [units.clusters[each] for each in order],
+        [units.strata[each] for each in order],
+        units.cells,
+    )
+    one, other = cluster_bootstrap(units), cluster_bootstrap(shuffled)
+    np.testing.assert_allclose(one.low, other.low)
+    np.testing.assert_allclose(one.high, other.high)
+
+
+def test_same_seed_same_interval():
+    units = clustered(np.random.default_rng(5), cells=2)
+    first, again, other = (cluster_bootstrap(units, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.low, again.low)
+    assert not np.array_equal(first.low, other.low)
+
+
+def test_exact_zero_and_unmeasured_cells():
+    values = np.column_stack([np.zeros(30), np.full(30, np.nan), np.arange(30.0)])
+    units = UnitTable(values, [str(each) for each in range(30)], ["one"] * 30, pd.RangeIndex(3))
+    found = cluster_bootstrap(units)
+    assert (found.low[0], found.high[0]) == (0.0, 0.0)
+    assert np.isnan([found.estimate[1], found.low[1], found.high[1]]).all()
+    assert found.low[2] < 14.5 < found.high[2]
+
+
+def test_one_cluster_has_no_interval():
+    units = UnitTable(np.ones((5, 1)), ["a"] * 5, ["one"] * 5, pd.RangeIndex(1))
+    found = cluster_bootstrap(units)
+    assert found.estimate[0] == 1.0
+    assert np.isnan(found.low[0])
+    assert np.isnan(found.high[0])

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from interp.stats.multiplicity import benjamini_hochberg, holm
+from interp.stats.power import required_units
+
+
+def test_holm_by_hand():
+    # .01 x 4, .02 x 3, .03 x 2 = .06 (as the one before), .2 x 1
+    np.testing.assert_allclose(holm(np.array([0.03, 0.01, 0.2, 0.02])), [0.06, 0.04, 0.2, 0.06])
+
+
+def test_benjamini_hochberg_by_hand():
+    # .04 x 4/4 bounds those before it: .03 x 4/3 = .04, .02 x 4/2 = .04, .01 x 4 = .04
+    np.testing.assert_allclose(benjamini_hochberg(np.array([0.04, 0.01, 0.03, 0.02])), 0.04)
+
+
+@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+def test_what_was_not_measured_is_no_hypothesis(correct):
+    p = np.array([0.01, np.nan, 0.02])
+    np.testing.assert_array_equal(correct(p)[[0, 2]], correct(p[[0, 2]]))
+    assert np.isnan(correct(p)[1])
+    assert np.isnan(correct(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+def test_corrected_is_never_smaller_and_never_above_one(correct):
+    p = np.random.default_rng(0).uniform(size=200)
+    assert (correct(p) >= p).all()
+    assert correct(p).max() <= 1
+
+
+def test_holm_bounds_the_family_wise_error():
+    rng = np.random.default_rng(1)
+    wrong = np.mean([holm(rng.uniform(size=20)).min() <= 0.05 for _ in range(2000)])
+    assert 0.035 <= wrong <= 0.062
+
+
+def test_required_units_have_the_power_that_was_asked_for():
+    # With sd 1, margin .5: the textbook's 31.4, rounded up.
+    assert required_units(1 / np.sqrt(10), 10, 0.5) == 32
+    rng = np.random.default_rng(2)
+    draws = rng.normal(0.5, 1, size=(4000, 32))
+    z = draws.mean(axis=1) * np.sqrt(32)
+    assert np.mean(np.abs(z) > 1.96) == pytest.approx(0.8, abs=0.03)
+
+
+def test_required_units_of_an_unknown_spread_are_unknown():
+    assert np.isnan(required_units(np.nan, 10, 0.5))
+    assert np.isnan(required_units(0.0, 10, 0.5))
+    assert np.isnan(required_units(1.0, 10, 0.0))
