@@ -1,0 +1,74 @@
+"""The command ``interp``: subcommands and nothing else; each imports what it needs when it runs.
+
+Exit codes: 0 done, 2 bad input (one line on standard error that starts with ``error:``),
+130 interrupted.
+"""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from interp.cli import ablate, heads, show, train
+from interp.errors import InterpError
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class Commands(TyperGroup):
+    """Turns what goes wrong into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; bad input becomes one line and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except InterpError as error:
+            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(BAD_INPUT) from error
+        except KeyboardInterrupt as interrupt:
+            typer.echo("interrupted: nothing was left half-written", err=True)
+            raise typer.Exit(INTERRUPTED) from interrupt
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Which attention heads track what, with evidence from attention and ablation.",
+    epilog="Example: interp heads --out report",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+model_app = typer.Typer(help="Look at a model.", no_args_is_help=True)
+train_app = typer.Typer(help="Train an embedded model anew.", no_args_is_help=True)
+app.add_typer(model_app, name="model")
+app.add_typer(train_app, name="train")
+
+app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
+app.command("tasks", epilog="Example: interp tasks --json")(show.tasks)
+app.command("ablate", epilog="Example: interp ablate --layer 1 --head 3 --task agreement")(ablate.ablate)
+model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
+train_app.command("default", epilog="Example: interp train default --out my-model --seed 1")(train.default)
+
+
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"interp {version('interp')}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    app(prog_name="interp")

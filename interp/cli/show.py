@@ -1,0 +1,69 @@
+"""``interp tasks`` and ``interp model info``: what there is to ask, and whom."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from interp.cli.options import JsonOption, ModelOption
+
+
+def tasks(as_json: JsonOption = False) -> None:
+    """List the tasks that heads can be tested on."""
+    from interp.cli.terminal import print_json, records
+    from interp.tasks.catalogue import list_tasks
+
+    rows = records(list_tasks())
+    if as_json:
+        print_json({"tasks": rows})
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("task", "what it says", "measured by", box=None, padding=(0, 2, 1, 0))
+    for row in rows:
+        # Text: a task's name is no rich markup.
+        table.add_row(Text(row["name"]), Text(row["description"]), row["metric"].replace("_", " "))
+    Console().print(table)
+
+
+def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
+    """Show a model's architecture, parameters, tokenizer, hash and card."""
+    from interp.cli.terminal import print_json
+    from interp.model.loading import load_model
+
+    loaded = load_model(model)
+    facts = _facts(loaded)
+    card = _card(model)
+    if as_json:
+        print_json({**facts, "card": card})
+        return
+    for name, value in facts.items():
+        typer.echo(f"{name}: {value}")
+    if card is not None:
+        typer.echo(f"\n{card.strip()}")
+
+
+def _facts(loaded: Any) -> dict[str, Any]:
+    shape = ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx", "act_fn", "normalization_type")
+    tokenizer = loaded.tokenizer
+    return {
+        "name": loaded.name,
+        **{name: getattr(loaded.cfg, name) for name in shape},
+        "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
+        "tokenizer": None if tokenizer is None else f"{type(tokenizer).__name__}, {len(tokenizer)} entries",
+        "bos_token": None if tokenizer is None else tokenizer.bos_token,
+        "hash": loaded.hash,
+    }
+
+
+def _card(model: str | None) -> str | None:
+    """The model card, `README.md` beside the weights, where there is one on this machine."""
+    from interp.model.loading import embedded_models
+    from interp.model.loading.load import DEFAULT, model_folder
+
+    name = model or DEFAULT
+    folder = model_folder(name) if name in embedded_models() else Path(name).expanduser()
+    card = folder / "README.md"
+    return card.read_text(encoding="utf-8") if card.is_file() else None

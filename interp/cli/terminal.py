@@ -1,0 +1,48 @@
+"""What a command shows while and after it works: progress on standard error, results on standard output."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with the time left; yields the function to tell (done, total)."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    progress = Progress(*columns, console=Console(stderr=True))
+    bar = progress.add_task(description, total=None)
+
+    def tell(done: int, total: int) -> None:
+        # Started by the first step: what fails before leaves no bar, only its error.
+        progress.start()
+        progress.update(bar, completed=done, total=total)
+
+    try:
+        yield tell
+    finally:
+        if progress.live.is_started:
+            progress.stop()
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """Print the one JSON object of a command."""
+    typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame, ready for JSON: a missing number is null."""
+    rows: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", double_precision=15))
+    return rows

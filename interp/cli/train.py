@@ -1,0 +1,45 @@
+"""``interp train``: makes the embedded models anew."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from interp.cli.options import JsonOption
+
+
+def default(
+    out: Annotated[Path, typer.Option(help="Folder for the model; new or empty.", metavar="DIR")],
+    seed: Annotated[int, typer.Option(help="Seed of the weights and of the corpus.", metavar="N")] = 0,
+    threads: Annotated[int, typer.Option(help="CPU threads; other counts give other bits.", min=1, metavar="N")] = 1,
+    steps: Annotated[
+        int | None, typer.Option(help="Optimiser steps.", min=1, show_default="the recipe's own number", metavar="N")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train the embedded default model anew."""
+    from interp.cli.terminal import print_json, progress_bar
+    from interp.report.folder import check_new_folder
+
+    folder = check_new_folder(out)
+    from interp.recipes.default import STEPS, train_default
+
+    started = time.perf_counter()
+    total = STEPS if steps is None else steps
+    with progress_bar("train") as progress:
+        training: Any = train_default(
+            folder, seed=seed, steps=total, threads=threads, progress=lambda step, _loss: progress(step, total)
+        )
+    result = {
+        "folder": str(folder),
+        "seconds": round(time.perf_counter() - started, 3),
+        "tokens": training.tokens,
+        "loss": training.loss,
+        "hash": training.hash,
+    }
+    if as_json:
+        print_json(result)
+        return
+    for name, value in result.items():
+        typer.echo(f"{name}: {value}")

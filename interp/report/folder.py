@@ -1,0 +1,179 @@
+"""Where does a report go? One folder, written whole or not at all.
+
+1. Everything is written into a hidden sibling of the target, so on the same file system.
+2. A rename puts it in place; an older report is moved aside first and removed last.
+3. Whatever happens in between, an error or Ctrl-C, the sibling is removed and an older report is back.
+
+``manifest.json`` names the format, the provenance and every file's SHA-256. Only a folder that holds
+nothing but an older report is ever replaced.
+"""
+
+import itertools
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from interp.errors import OutputError
+from interp.report.frames import HEAD_COLUMNS, HeadsFrames
+from interp.report.manifest import files_of_report, write_manifest
+from interp.report.page import render_page
+from interp.report.plots import attention_heatmap, effect_heatmap, overview
+
+
+def save_report(report: HeadsFrames, out: str | Path, *, command: str | None = None) -> Path:
+    """Write the frames, figures, page and manifest of a dossier into the folder `out`.
+
+    Args:
+        report: The frames of a finished dossier.
+        out: The folder; made, with its parents, or replaced where it holds an older report.
+        command: The command line that asked for it, for the page and the manifest.
+
+    Returns:
+        The folder, as an absolute path.
+
+    Raises:
+        OutputError: If `out` cannot be used; see ``check_output``.
+        InputError: If the frames are not a dossier's.
+    """
+    folder = check_output(out)
+    page = render_page(report, command=command)
+    with _in_place_of(folder) as draft:
+        _write_frames(report, draft)
+        _write_figures(report, draft / "figures")
+        (draft / "report.html").write_text(page, encoding="utf-8")
+        write_manifest(draft, report.provenance, command)
+    return folder
+
+
+def check_output(out: str | Path) -> Path:
+    """Find out whether a report could be written to `out`, before anything is computed.
+
+    Returns:
+        `out` as an absolute path.
+
+    Raises:
+        OutputError: If `out` is a file, holds something else than an older report, or cannot be written.
+    """
+    folder = Path(out).expanduser().resolve()
+    with _os_errors_of(folder):
+        if folder.is_dir():
+            _check_ours(folder)
+        elif folder.exists():
+            raise OutputError(f"output folder: expected a folder, got the file {folder}; name another with --out")
+        # Asking for permission misses read-only file systems, and says yes to root: try it.
+        ancestor = next(parent for parent in folder.parents if parent.exists())
+        _sibling(ancestor / folder.name).rmdir()
+    return folder
+
+
+def check_new_folder(out: str | Path) -> Path:
+    """Find out whether something new could be written to `out`: a folder that is missing or empty.
+
+    Returns:
+        `out` as an absolute path.
+
+    Raises:
+        OutputError: If `out` is a file or a folder with anything in it, or cannot be written.
+    """
+    folder = check_output(out)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(
+            f"output folder {folder}: expected a new or empty folder, got one with files; name another with --out"
+        )
+    return folder
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder that holds anything but an older report."""
+    ours = files_of_report(folder)
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    # Lazily: someone may have named their home.
+    foreign = list(itertools.islice((name for name in found if name not in ours), 3))
+    if foreign:
+        raise OutputError(
+            f"output folder {folder}: expected a new or empty folder or an older report, got one with other files "
+            f"({', '.join(foreign)}{', ...' if len(foreign) == 3 else ''}); name another with --out, or move them away"
+        )
+
+
+@contextmanager
+def _in_place_of(folder: Path) -> Iterator[Path]:
+    """A draft folder that takes the place of `folder` when the block ends well, and is gone if not."""
+    made = [parent for parent in folder.parents if not parent.exists()]
+    draft, aside = None, None
+    try:
+        with _os_errors_of(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            draft = _sibling(folder)
+            yield draft
+            if folder.exists():
+                aside = _sibling(folder)
+                os.replace(folder, aside)
+            os.replace(draft, folder)
+    finally:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+        if aside is not None and folder.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+        elif aside is not None:
+            os.replace(aside, folder)
+        if not folder.exists():
+            for parent in made:
+                with suppress(OSError):
+                    parent.rmdir()
+
+
+def _sibling(folder: Path) -> Path:
+    """Make an empty hidden folder next to `folder`."""
+    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
+    sibling.mkdir()
+    return sibling
+
+
+@contextmanager
+def _os_errors_of(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"output folder {folder}: expected a place that can be written, got '{error.strerror or error}'; "
+            "name another with --out"
+        ) from error
+
+
+def _write_frames(report: HeadsFrames, folder: Path) -> None:
+    rest = [column for column in report.frame.columns if column not in HEAD_COLUMNS]
+    heads = report.frame[[*HEAD_COLUMNS, *rest]]
+    heads.to_csv(folder / "heads.csv", index=False)
+    heads.to_parquet(folder / "heads.parquet", index=False)
+    report.examples.to_parquet(folder / "examples.parquet", index=False)
+
+
+def _write_figures(report: HeadsFrames, folder: Path) -> None:
+    folder.mkdir()
+    tasks = [str(task) for task in report.tasks["task"]]
+    overview(report.frame, tasks).savefig(folder / "overview.png")
+    draw: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
+        "attention": attention_heatmap,
+        "effect": effect_heatmap,
+    }
+    for task, name in zip(tasks, file_names(tasks), strict=True):
+        for kind, function in draw.items():
+            function(report.frame, task).savefig(folder / f"{kind}_{name}.png")
+
+
+def file_names(tasks: list[str]) -> list[str]:
+    """A distinct name for each task that every file system takes: a path's last part, in plain letters."""
+    names: list[str] = []
+    for task in tasks:
+        plain = re.sub(r"[^a-z0-9_]+", "-", Path(task).stem.lower().removeprefix("blimp:")).strip("-")[:60]
+        candidates = (f"{plain or 'task'}-{n}" if n > 1 else plain or "task" for n in itertools.count(1))
+        names.append(next(name for name in candidates if name not in names))
+    return names

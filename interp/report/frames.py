@@ -1,0 +1,131 @@
+"""What does a report need? The data frames of a finished dossier, checked once.
+
+The report never sees a model: anything with these five attributes can be drawn, for example
+``interp.methods.dossier.HeadsReport``, or frames read back from a saved folder.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import pandas as pd
+
+from interp.errors import InputError
+from interp.report.verdicts import VERDICTS
+
+HEAD_COLUMNS = (
+    "layer",
+    "head",
+    "task",
+    "query",
+    "attention",
+    "attention_baseline",
+    "attention_q",
+    "effect",
+    "effect_low",
+    "effect_high",
+    "effect_q",
+    "accuracy_base",
+    "accuracy_ablated",
+    "verdict",
+)
+FURTHER_HEAD_COLUMNS = ("reason", "baseline", "excess", "n_to_decide", "minimum_effect", "metric", "relation")
+TASK_COLUMNS = (
+    "task",
+    "description",
+    "n_units",
+    "n_examples",
+    "base",
+    "base_low",
+    "base_high",
+    "accuracy_base",
+    "query",
+    "metric",
+    "dropped",
+    "coverage",
+)
+ATTENTION_COLUMNS = (
+    "task",
+    "rank",
+    "layer",
+    "head",
+    "example",
+    "key_pos",
+    "weight",
+    "token",
+    "is_query",
+    "is_related",
+)
+
+
+@runtime_checkable
+class HeadsFrames(Protocol):
+    """The frames of a dossier; see ``interp.methods.dossier.HeadsReport`` for every column."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per layer, head and task: the evidence and the verdict."""
+
+    @property
+    def examples(self) -> pd.DataFrame:
+        """One row per layer, head, task and example: the effects."""
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """One row per task: what was asked and how well the unablated model does."""
+
+    @property
+    def attention_maps(self) -> pd.DataFrame:
+        """One row per top head, example and key position: the attention from the query."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """How the numbers were made."""
+
+
+def check_frames(report: HeadsFrames) -> None:
+    """Refuse frames that could not be drawn, before anything is written.
+
+    Raises:
+        InputError: If a column is missing, a verdict is unknown, a cell of (layer, head, task)
+            stands twice, or a task of the heads is not described among the tasks.
+    """
+    _check_columns("frame", report.frame, HEAD_COLUMNS + FURTHER_HEAD_COLUMNS)
+    _check_columns("tasks", report.tasks, TASK_COLUMNS)
+    _check_columns("attention_maps", report.attention_maps, ATTENTION_COLUMNS)
+    unknown = sorted(set(report.frame["verdict"].astype(str)) - set(VERDICTS))
+    if unknown:
+        raise InputError(
+            f"the report's verdicts: expected {', '.join(VERDICTS)}, got {', '.join(unknown)}; "
+            "add the new verdict to interp/report/verdicts.py"
+        )
+    twice = report.frame.duplicated(["layer", "head", "task"])
+    if twice.any():
+        cell = report.frame.loc[twice, ["layer", "head", "task"]].iloc[0].to_dict()
+        raise InputError(f"the report's heads: expected one row per layer, head and task, got two for {cell}")
+    undescribed = sorted(set(report.frame["task"]) - set(report.tasks["task"]))
+    if undescribed:
+        raise InputError(
+            "the report's tasks: expected a row for every task of the heads, "
+            f"got none for {', '.join(undescribed)}; add it to `tasks`"
+        )
+
+
+def _check_columns(name: str, frame: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"the report's `{name}`: expected the columns {', '.join(columns)}, "
+            f"got none called {', '.join(missing)}; build it with interp.heads"
+        )
+
+
+def layer_by_head(frame: pd.DataFrame, task: str, column: str) -> pd.DataFrame:
+    """One task's values as a table: layers down, heads across; what was not measured is missing.
+
+    Args:
+        frame: One row per layer, head and task.
+        task: The task to show.
+        column: The column of `frame` to show.
+    """
+    table = frame[frame["task"] == task].pivot(index="layer", columns="head", values=column)
+    return table.reindex(index=sorted(frame["layer"].unique()), columns=sorted(frame["head"].unique()))

@@ -1,0 +1,56 @@
+"""What is in a report's folder, and how was it made? ``manifest.json``: format, provenance, SHA-256 of every file."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+FORMAT = "interp heads report"
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+def files_of_report(folder: Path) -> set[str]:
+    """The files that the folder's manifest claims; none if it is not a manifest of ours."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, json.JSONDecodeError):
+        return set()
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        return set()
+    return {MANIFEST, *manifest.get("files", {})}
+
+
+def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None) -> None:
+    """Write the manifest of everything that lies in `folder`."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    manifest = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "interp": version("interp"),
+        "command": command,
+        "provenance": _plain(provenance),
+        "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON knows it: a missing number is null, anything unknown its text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value if isinstance(value, str | bool | int | float | None) else str(value)

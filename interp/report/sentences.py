@@ -1,0 +1,163 @@
+"""What do the verdicts say in plain words? Numbers with every claim, and no claim without them.
+
+1. A task gets a headline: how much was measured, how well the unablated model does, how many heads
+   got which verdict.
+2. Each head with a finding gets one sentence: where it looks, what its ablation costs.
+3. What stayed undecided is listed with the reason, and with the number of units that would decide.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from interp.report.frames import HeadsFrames
+
+FINDINGS = ("attends and causal", "causal only", "attends only", "opposes")
+_METRICS = {"logit_difference": "logit difference", "sentence_log_probability": "log-probability difference"}
+UNITS = {"logit_difference": "logits", "sentence_log_probability": "nats"}
+_MOST_LISTED = 8
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """What the evidence says about one task.
+
+    Attributes:
+        task: The task's name.
+        headline: What was measured and how many heads got a finding.
+        findings: One sentence per head with a finding, strongest effect first within a verdict.
+        open_questions: What was left undecided, and what would decide it.
+    """
+
+    task: str
+    headline: str
+    findings: tuple[str, ...]
+    open_questions: tuple[str, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of it, in reading order."""
+        return (self.headline, *self.findings, *self.open_questions)
+
+
+def summarise(report: HeadsFrames) -> tuple[TaskSummary, ...]:
+    """Put every task's verdicts into sentences, in the order of ``report.tasks``."""
+    return tuple(
+        TaskSummary(
+            task=str(task["task"]),
+            headline=_headline(task, heads),
+            findings=tuple(head_sentence(row) for _, row in _strongest_first(heads).iterrows()),
+            open_questions=tuple(_open_questions(heads)),
+        )
+        for _, task in report.tasks.iterrows()
+        for heads in [report.frame[report.frame["task"] == task["task"]]]
+    )
+
+
+def head_sentence(row: pd.Series) -> str:
+    """One head's finding for one task, with the numbers that it rests on.
+
+    Args:
+        row: A row of the dossier's ``frame`` whose verdict is one of ``FINDINGS``.
+    """
+    name, task = f"Head {row['layer']}.{row['head']}", row["task"]
+    where, cost = _attention_clause(row), _effect_clause(row)
+    if row["verdict"] == "attends and causal":
+        return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}."
+    if row["verdict"] == "attends only":
+        return f"{name} attends to the {row['relation']} {where}, but {task} can do without it: {cost}."
+    if row["verdict"] == "opposes":
+        return f"{name} works against {task}: {cost}."
+    if pd.isna(row["attention"]):
+        return f"{name} matters for {task}: {cost}; its attention is not testable."
+    return f"{name} matters for {task}, but is not shown to attend to the {row['relation']} {where}: {cost}."
+
+
+def _attention_clause(row: pd.Series) -> str:
+    clause = f"({row['attention']:.2f} of its attention"
+    if pd.notna(row["attention_baseline"]):
+        name = f", {row['baseline']}" if pd.notna(row["baseline"]) else ""
+        clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
+    return clause + ")"
+
+
+def _effect_clause(row: pd.Series) -> str:
+    if pd.isna(row["effect"]):
+        return "its ablation was not measured"
+    unit = UNITS.get(row["metric"], row["metric"])
+    low, effect, high = row["effect_low"], row["effect"], row["effect_high"]
+    if effect < 0:
+        amount = f"ablating it costs {_estimate(-effect, -high, -low, unit)}"
+    else:
+        amount = f"ablating it gains {_estimate(effect, low, high, unit)}"
+    return f"{amount}{_accuracy_clause(row['accuracy_base'], row['accuracy_ablated'])}"
+
+
+def _accuracy_clause(base: float, ablated: float) -> str:
+    if pd.isna(base) or pd.isna(ablated):
+        return ""
+    before, after = f"{base:.2f}", f"{ablated:.2f}"
+    return f", accuracy stays at {before}" if before == after else f", accuracy goes from {before} to {after}"
+
+
+def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
+    metric, unit = _METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
+    counts = heads["verdict"].value_counts()
+    found = [f"{counts[verdict]} “{verdict}”" for verdict in FINDINGS if verdict in counts]
+    return (
+        f"{task['n_examples']} examples in {task['n_units']} balanced units; the whole model's accuracy is "
+        f"{task['accuracy_base']:.2f}, its {metric} "
+        f"{_estimate(task['base'], task['base_low'], task['base_high'], unit)}. "
+        f"Of {_count(len(heads), 'head')}: {', '.join(found) if found else 'none with a finding'}."
+    )
+
+
+def _strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
+    found = heads[heads["verdict"].isin(FINDINGS)]
+    order = found.assign(place=found["verdict"].map(FINDINGS.index), size=-found["effect"].abs())
+    return order.sort_values(["place", "size", "layer", "head"])
+
+
+def _open_questions(heads: pd.DataFrame) -> list[str]:
+    undecided = heads[heads["verdict"] == "undecided"]
+    reasons = undecided["reason"].fillna("").astype(str)
+    return [_open_question(undecided[reasons == reason], reason, len(heads)) for reason in reasons.unique()]
+
+
+def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
+    names = [f"{layer}.{head}" for layer, head in zip(undecided["layer"], undecided["head"], strict=True)]
+    if len(names) == n_heads:
+        sentence = f"Every one of the {n_heads} heads is undecided"
+    else:
+        sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {_listing(names)}"
+    if reason:
+        sentence += f": {reason.rstrip('.')}"
+    needed = undecided.loc[np.isfinite(undecided["n_to_decide"].astype(float)), "n_to_decide"]
+    if needed.empty:
+        return sentence + "."
+    fewest, most = int(needed.min()), int(needed.max())
+    units = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return f"{sentence}; about {units} units would decide."
+
+
+def _listing(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    if len(names) > _MOST_LISTED:
+        return f"{', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _estimate(value: float, low: float, high: float, unit: str) -> str:
+    """An estimate with its interval: two decimals below 1, one above, the same for all three."""
+    digits = 2 if abs(value) < 1 else 1
+    text, *ends = (f"{round(each, digits) + 0.0:.{digits}f}" for each in (value, low, high))
+    if pd.isna(low) or pd.isna(high):
+        return f"{text} {unit} (no interval)"
+    return f"{text} {unit} [{', '.join(ends)}]"

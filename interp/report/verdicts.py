@@ -1,0 +1,40 @@
+"""How is each verdict shown? One symbol and one meaning, the same in pictures, tables and sentences."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of the verdicts that a head can get for a task.
+
+    Attributes:
+        name: As it stands in the column ``verdict``.
+        symbol: One character, for tables.
+        marker: The same shape as a matplotlib marker.
+        filled: Whether the shape is filled.
+        meaning: What it says about a head, for the legend.
+    """
+
+    name: str
+    symbol: str
+    marker: str
+    filled: bool
+    meaning: str
+
+    @property
+    def slug(self) -> str:
+        """The name as a CSS class."""
+        return self.name.replace(" ", "-")
+
+
+VERDICTS = {
+    verdict.name: verdict
+    for verdict in (
+        Verdict("attends and causal", "●", "o", True, "looks at the related word, and the task needs it"),
+        Verdict("attends only", "○", "o", False, "looks at the related word, but the task can do without it"),
+        Verdict("causal only", "◆", "D", True, "the task needs it, but it is not seen to look at the related word"),
+        Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
+        Verdict("none", "·", ".", False, "neither, with effects known to be smaller than the minimum"),
+        Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
+    )
+}

@@ -1,0 +1,36 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.report.colours import contrast, ink, paint
+
+
+def test_contrast_of_black_and_white_is_21():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert contrast("#123456", "#123456") == pytest.approx(1.0)
+
+
+@given(st.integers(0, 0xFFFFFF))
+def test_ink_can_always_be_read(colour):
+    background = f"#{colour:06x}"
+    assert contrast(ink(background), background) >= 4.5
+
+
+@given(st.floats(-3, 3), st.sampled_from(["attention", "excess", "effect"]))
+def test_every_cell_meets_wcag_aa_on_both_pages(value, palette):
+    cell = paint(value, palette, bound=2.0)
+    assert contrast(cell.light, cell.light_ink) >= 4.5
+    assert contrast(cell.dark, cell.dark_ink) >= 4.5
+
+
+@pytest.mark.parametrize("palette", ["excess", "effect"])
+def test_diverging_palettes_are_centred_on_zero(palette):
+    zero = paint(0.0, palette)
+    assert contrast(zero.light, "#ffffff") < 1.25
+    assert contrast(zero.dark, "#15181c") < 1.25
+    assert paint(0.5, palette) != paint(-0.5, palette)
+
+
+def test_values_beyond_the_bound_get_the_end_of_the_palette():
+    assert paint(7.0, "effect", bound=2.0) == paint(2.0, "effect", bound=2.0)
+    assert paint(-0.1, "attention") == paint(0.0, "attention")

@@ -1,0 +1,189 @@
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from interp.errors import InputError, OutputError
+from interp.report import folder as folder_module
+from interp.report.folder import check_new_folder, check_output, file_names, save_report
+from interp.report.frames import HEAD_COLUMNS
+from interp.report.manifest import FORMAT
+
+
+def everything_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def without_figures(monkeypatch):
+    """Saves without drawing, for the tests that are about the folder alone."""
+    monkeypatch.setattr(folder_module, "_write_figures", lambda _report, folder: folder.mkdir())
+
+
+@pytest.fixture(scope="module")
+def saved(make_report, tmp_path_factory) -> Path:
+    return save_report(make_report(), tmp_path_factory.mktemp("saved") / "deep" / "report", command="interp heads")
+
+
+def test_frames_come_back_as_they_went(saved, make_report):
+    report = make_report()
+    heads = pd.read_parquet(saved / "heads.parquet")
+    assert tuple(heads.columns[: len(HEAD_COLUMNS)]) == HEAD_COLUMNS
+    pd.testing.assert_frame_equal(heads[report.frame.columns], report.frame)
+    pd.testing.assert_frame_equal(pd.read_parquet(saved / "examples.parquet"), report.examples)
+    written = pd.read_csv(saved / "heads.csv", keep_default_na=True)
+    pd.testing.assert_series_equal(written["effect"], report.frame["effect"])
+    assert written["attention"].isna().equals(report.frame["attention"].isna())
+
+
+def test_manifest_names_every_file_with_its_hash(saved, make_report):
+    manifest = json.loads((saved / "manifest.json").read_text(encoding="utf-8"))
+    files = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
+    assert manifest["format"] == FORMAT
+    assert manifest["command"] == "interp heads"
+    assert set(manifest["files"]) == set(files) - {"manifest.json"}
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest
+    assert manifest["provenance"]["tasks"] == make_report().provenance["tasks"]
+    assert manifest["provenance"]["unknown"] is None
+
+
+def test_every_task_has_its_figures(saved):
+    figures = {path.name for path in (saved / "figures").iterdir()}
+    names = ("agreement", "coreference", "na-ve_accord")
+    assert figures == {"overview.png"} | {f"{kind}_{name}.png" for kind in ("attention", "effect") for name in names}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in (saved / "figures").iterdir())
+
+
+def test_nothing_lies_beside_the_report(saved):
+    assert [path.name for path in saved.parent.iterdir()] == ["report"]
+
+
+def test_an_older_report_is_replaced_whole(make_report, tmp_path):
+    out = tmp_path / "report"
+    save_report(make_report(tasks=("agreement", "ioi")), out)
+    save_report(make_report(tasks=("agreement",)), out)
+    assert not list(out.glob("figures/*ioi*"))
+    assert everything_in(tmp_path) == {"report", *(f"report/{name}" for name in everything_in(out))}
+
+
+def test_the_same_report_gives_the_same_bytes(make_report, tmp_path):
+    report = make_report(tasks=("agreement",))
+    manifests = [save_report(report, tmp_path / name) / "manifest.json" for name in ("one", "two")]
+    assert manifests[0].read_bytes() == manifests[1].read_bytes()
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_an_empty_folder_is_taken(make_report, tmp_path):
+    save_report(make_report(tasks=("agreement",)), tmp_path)
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("older", [True, False])
+@pytest.mark.usefixtures("without_figures")
+def test_a_failure_leaves_everything_as_it_was(make_report, tmp_path, monkeypatch, error, older):
+    out = tmp_path / "new" / "parent" / "report"
+    report = make_report(tasks=("agreement",))
+    if older:
+        save_report(report, out, command="older")
+    before = {name: (tmp_path / name).stat().st_mtime_ns for name in everything_in(tmp_path)}
+
+    def fail(*_args: object) -> None:
+        raise error
+
+    monkeypatch.setattr(folder_module, "write_manifest", fail)
+    with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
+        save_report(report, out)
+    after = {name: (tmp_path / name).stat().st_mtime_ns for name in everything_in(tmp_path)}
+    # The parent's own time stamp moves when the draft comes and goes.
+    before.pop("new/parent", None)
+    after.pop("new/parent", None)
+    assert after == before
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_an_interrupted_exchange_brings_the_older_report_back(make_report, tmp_path, monkeypatch):
+    report = make_report(tasks=("agreement",))
+    out = save_report(report, tmp_path / "report", command="older")
+    rename = folder_module.os.replace
+    renamed = []
+
+    def interrupt_the_second(source: Path, target: Path) -> None:
+        renamed.append(target)
+        if len(renamed) == 2:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    monkeypatch.setattr(folder_module.os, "replace", interrupt_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        save_report(report, out, command="newer")
+    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_frames_that_cannot_be_drawn_write_nothing(make_report, tmp_path):
+    report = make_report()
+    with pytest.raises(InputError):
+        save_report(replace(report, frame=report.frame.drop(columns="verdict")), tmp_path / "report")
+    assert everything_in(tmp_path) == set()
+
+
+def test_a_foreign_folder_is_refused_and_untouched(make_report, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(OutputError, match=r"thesis\.tex.*name another with --out"):
+        save_report(make_report(), tmp_path)
+    assert everything_in(tmp_path) == {"thesis.tex"}
+
+
+@pytest.mark.parametrize("manifest", ['{"format": "something else"}', "[]", "not json", "\udcff"])
+def test_a_foreign_manifest_does_not_make_a_folder_ours(tmp_path, manifest):
+    (tmp_path / "manifest.json").write_bytes(manifest.encode("utf-8", "surrogateescape"))
+    with pytest.raises(OutputError, match="got one with other files"):
+        check_output(tmp_path)
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_report_with_files_of_others_in_it_is_refused(make_report, tmp_path):
+    out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
+    (out / "figures" / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"figures/notes\.txt"):
+        check_output(out)
+
+
+def test_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="expected a folder, got the file"):
+        check_output(tmp_path / "file")
+    with pytest.raises(OutputError, match="expected a place that can be written"):
+        check_output(tmp_path / "file" / "below")
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    def refuse(*_args: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(OutputError, match="Permission denied"):
+        check_output(tmp_path / "report")
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_new_folder_is_not_even_an_older_report(make_report, tmp_path):
+    assert check_new_folder(tmp_path) == tmp_path
+    out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
+    with pytest.raises(OutputError, match="expected a new or empty folder, got one with files"):
+        check_new_folder(out)
+
+
+def test_checking_leaves_no_trace(tmp_path):
+    assert check_output(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    assert everything_in(tmp_path) == set()
+
+
+def test_file_names_are_plain_and_distinct():
+    names = file_names(["blimp:data/A b.jsonl", "blimp:other/A b.jsonl", "a-b-2", "données", "…", "…"])
+    assert names == ["a-b", "a-b-2", "a-b-2-2", "donn-es", "task", "task-2"]

@@ -1,0 +1,138 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from interp.errors import InputError
+from interp.report.page import flatten, render_page
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """The elements of a page, and whether every one of them is closed in order."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def source(make_report) -> str:
+    return render_page(make_report(), command="interp heads --out r")
+
+
+def test_every_element_is_closed(source):
+    assert Page(source).open == []
+
+
+def test_text_from_data_stays_text(source):
+    page = Page(source)
+    assert len(page.all("script")) == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in source
+    assert "<script>alert" not in source
+    assert "<b>tiny</b>" not in source
+    assert "<b>bold</b>" not in source
+
+
+def test_hostile_attributes_cannot_leave_their_quotes(make_report):
+    report = make_report(tasks=('"><img src=x onerror=alert(1)>',))
+    page = Page(render_page(report))
+    assert page.all("img") == []
+    assert not [element for element in page.elements if "onerror" in element[1]]
+
+
+def test_accents_survive(source):
+    for word in ("café", "Zoë", "données/naïve_accord", "modèle"):
+        assert word in source
+
+
+def test_the_page_asks_for_nothing(source):
+    page = Page(source)
+    linked = [attributes.get("src") or attributes.get("href") for _, attributes in page.elements]
+    assert all(target.startswith(("#", "data:")) for target in linked if target)
+    assert not re.search(r"url\(|@import|https?://", source)
+
+
+def test_links_within_the_page_arrive(source):
+    page = Page(source)
+    names = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(names) == len(set(names))
+    assert {link["href"].removeprefix("#") for link in page.all("a")} <= set(names)
+
+
+def test_tables_are_labelled(source):
+    page = Page(source)
+    assert all(heading.get("scope") in ("row", "col") for heading in page.all("th"))
+    assert source.count("<caption>") == len(page.all("table"))
+
+
+def test_what_was_asked_stands_on_the_page(source):
+    assert "interp heads --out r" in source
+    assert "0123456789abcdef" in source
+    assert "12 answers longer than one token" in source
+    assert "84 % of items in the lexicon" in source
+
+
+def test_every_head_of_every_task_is_in_the_table(source, make_report):
+    heads = source[source.index('id="tables"') :].split("</table>")[0]
+    assert heads.count("<tr>") == len(make_report().frame) + 1
+
+
+def test_missing_values_are_hatched_and_never_zero(make_report):
+    report = make_report()
+    source = render_page(replace(report, frame=report.frame.assign(excess=np.nan)))
+    excess = source[source.index('id="task-1"') :].split("</table>")[0]
+    assert excess.count('class="unmeasured"') == 12
+    assert excess.count("not testable") == 12
+    assert "0.00" not in excess
+    assert "nan" not in excess
+
+
+def test_a_small_q_value_does_not_read_as_zero(make_report):
+    report = make_report()
+    source = render_page(replace(report, frame=report.frame.assign(effect_q=1.3e-5)))
+    assert "1.3e-05" in source
+
+
+def test_a_task_without_attention_maps_is_shown_without_them(make_report):
+    report = make_report()
+    source = render_page(replace(report, attention_maps=report.attention_maps.iloc[:0]))
+    assert "Where the top heads look" not in source
+
+
+def test_frames_of_something_else_are_refused(make_report):
+    report = make_report()
+    with pytest.raises(InputError, match="expected the columns"):
+        render_page(replace(report, frame=report.examples))
+
+
+def test_what_several_tasks_share_is_said_once():
+    tasks = [{"task": "a", "model": "m", "hash": "1"}, {"task": "b", "model": "m", "hash": "2"}]
+    assert flatten({"tasks": tasks}) == [
+        ("tasks.model", "m"),
+        ("tasks.a.task", "a"),
+        ("tasks.a.hash", "1"),
+        ("tasks.b.task", "b"),
+        ("tasks.b.hash", "2"),
+    ]
+
+
+def test_nested_provenance_is_flattened_in_order():
+    nested = {"seed": 0, "versions": {"torch": "2"}, "sizes": [1, 2], "nothing": None}
+    assert flatten(nested) == [("seed", "0"), ("versions.torch", "2"), ("sizes", "1, 2"), ("nothing", "None")]

@@ -1,0 +1,142 @@
+"""The page as a browser shows it: Debian's chromium, driven by playwright, without a network."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from interp.report.page import render_page
+
+WIDTHS = (360, 390, 1280)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(make_report, tmp_path_factory):
+    # Wider than any telephone: 12 heads a layer, and a task named by a path.
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(render_page(make_report(n_layers=4, n_heads=12)), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def open_page(browser, page_file):
+    """Opens the page and, in the end, asserts that it asked for no other file and logged no error."""
+    contexts, requested, complaints = [], [], []
+
+    def open_it(width: int = 1280, scheme: str = "light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: requested.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.goto(page_file.as_uri())
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert {url for url in requested if not url.startswith("data:")} == {page_file.as_uri()}
+    assert complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_never_scrolls_sideways(open_page, width, scheme):
+    page = open_page(width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    beyond = """() => [...document.querySelectorAll('body *')]
+        .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 1)
+        .map(each => each.outerHTML.slice(0, 80))"""
+    assert page.evaluate(beyond) == []
+
+
+def test_wide_tables_scroll_in_their_own_box(open_page):
+    page = open_page(390)
+    widths = page.evaluate(
+        "() => { const box = document.querySelector('.sortable').parentElement;"
+        "return [box.scrollWidth, box.clientWidth, getComputedStyle(box).overflowX]; }"
+    )
+    assert widths[0] > widths[1]
+    assert widths[2] == "auto"
+
+
+def test_a_token_that_is_markup_is_seen_as_text(open_page):
+    page = open_page()
+    assert page.locator(".token", has_text="<script>alert(1)</script>").first.is_visible()
+    assert page.locator("script").count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_colour_scheme_and_can_be_read(open_page, scheme):
+    page = open_page(scheme=scheme)
+    ratios = page.evaluate(
+        """() => {
+          const luminance = rgb => rgb.match(/[\\d.]+/g).slice(0, 3).map(Number).map(c => c / 255)
+            .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+          const background = each => {
+            for (; each; each = each.parentElement) {
+              const colour = getComputedStyle(each).backgroundColor;
+              if (colour !== 'rgba(0, 0, 0, 0)') return colour;
+            }
+          };
+          const texts = 'p, li, dt, dd, td, th, caption, a, h1, h2, h3, h4, .token, .weight, .symbol';
+          return [...document.querySelectorAll(texts)].map(each => {
+            const [low, high] = [getComputedStyle(each).color, background(each)].map(luminance).sort((a, b) => a - b);
+            return (high + 0.05) / (low + 0.05);
+          });
+        }"""
+    )
+    assert min(ratios) >= 4.5
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    assert dark == (scheme == "dark")
+
+
+def test_a_click_sorts_and_a_second_click_turns_round(open_page):
+    page = open_page()
+    heading = page.locator("table.sortable").first.locator("th", has_text="attention q")
+    column = heading.evaluate("each => each.cellIndex")
+
+    def values() -> list[str]:
+        return page.locator("table.sortable").first.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()
+
+    def measured(texts: list[str]) -> list[float]:
+        return [float(text) for text in texts if text != "—"]
+
+    before = values()
+    assert "—" in before
+    assert measured(before) != sorted(measured(before))
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert measured(values()) == sorted(measured(before))
+    assert values()[-1] == "—"
+    heading.get_by_role("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert measured(values()) == sorted(measured(before), reverse=True)
+    assert values()[-1] == "—"
+    assert sorted(values()) == sorted(before)
+
+
+def test_text_sorts_as_text(open_page):
+    table = open_page().locator("table.sortable").first
+    table.locator("th", has_text="verdict").get_by_role("button").click()
+    column = table.locator("th", has_text="verdict").evaluate("each => each.cellIndex")
+    verdicts = table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()
+    assert verdicts == sorted(verdicts)
+
+
+def test_it_prints_light_and_unclipped(open_page):
+    page = open_page(scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.tall')).maxHeight") == "none"
