@@ -6,6 +6,7 @@ import torch
 
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch
+from interp.model.sites import Site
 from interp.shapes import HeadVectors
 
 
@@ -28,7 +29,7 @@ class Intervention:
     @property
     def hook_name(self) -> str:
         """TransformerLens' name of the point."""
-        return f"blocks.{self.layer}.attn.hook_z"
+        return Site("z", self.layer).hook_name
 
     def apply(self, z: HeadVectors, batch: Batch, draw: int) -> HeadVectors:
         """A new ``z`` with the replacement in place; the given one stays as it is."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches, task_rows
+from interp.model.sites import Site
 from interp.tasks.task import Task
 
 
@@ -47,7 +48,7 @@ def activations_of(
     model: Any, rows: Sequence[Row], layers: Sequence[int]
 ) -> Iterator[tuple[Batch, dict[int, Float[Tensor, "batch pos head d_head"]]]]:
     """Run the rows once and give ``z`` of the layers, batch by batch."""
-    names = {layer: f"blocks.{layer}.attn.hook_z" for layer in layers}
+    names = {layer: Site("z", layer).hook_name for layer in layers}
     for batch in batches(model, rows):
         with torch.inference_mode():
             _, cache = model.run_with_cache(batch.tokens, names_filter=list(names.values()))

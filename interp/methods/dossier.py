@@ -37,7 +37,7 @@ COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "attention_q"),
     *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated", "verdict"),
     *("reason", "baseline", "excess", "excess_low", "excess_high", "attention_p", "effect_p", "joint_q"),
-    *("minimum_attention", "minimum_effect", "metric", "change_norm", "n_units", "n_clusters"),
+    *("minimum_attention", "minimum_effect", "metric", "relation", "change_norm", "n_units", "n_clusters"),
     *("n_attention_clusters", "n_excluded", "n_to_decide"),
 )
 """Of ``HeadsReport.frame``, in order."""

@@ -60,9 +60,16 @@ class TaskEvidence:
             task=self.task.name,
             query=self.task.query,
             metric=self.task.metric,
+            relation=self._relation(),
             minimum_effect=minimum_effect * abs(base["base"]),
             above_chance=base["base_low"] > 0,
         )
+
+    def _relation(self) -> str:
+        """What the task's related words are to their queries: one name, or what can be said of several."""
+        relations = {each.example.relation for each in self.task.examples if each.example.relation is not None}
+        names = {relation.name for relation in relations}
+        return names.pop() if len(names) == 1 else "related word"
 
     def examples(self) -> pd.DataFrame:
         """One row per head and example: effects, and attention where it was scored."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.baselines import query_of
+from interp.model.sites import Site
 from interp.tasks.task import EncodedExample
 
 
@@ -33,7 +34,7 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
     n_keys = 1 + max(query_of(each) for each in examples)
     weights = np.zeros((len(rows), n_layers, n_heads, n_keys))
     for batch in batches(model, rows):
-        hooks = [(f"blocks.{layer}.attn.hook_pattern", _reader(batch, weights[:, layer])) for layer in range(n_layers)]
+        hooks = [(Site("pattern", layer).hook_name, _reader(batch, weights[:, layer])) for layer in range(n_layers)]
         with torch.inference_mode():
             model.run_with_hooks(batch.tokens, fwd_hooks=hooks)
     return weights.reshape(len(rows), n_layers * n_heads, n_keys)

@@ -26,7 +26,7 @@ class Relation:
 
     Attributes:
         name: What relates them: ``subject``, ``antecedent``, ``indirect object``,
-            ``next of previous occurrence`` ...
+            ``word after the previous occurrence`` ...
         query: The word that looks back. Either the last word of the prompt (the position that
             predicts the answer) or a later word such as a pronoun; see ``Task.query``.
         related: The word that it should find.

@@ -89,7 +89,7 @@ def _example(before: Words, drawn: Repetition, structure: Structure) -> Example:
     return example(
         before + drawn.words(),
         (drawn.string[drawn.stop], drawn.string[drawn.foil]),
-        relation="next of previous occurrence",
+        relation="word after the previous occurrence",
         related="next",
         distractors=frozenset({"previous-occurrence"}),
         template=structure,

@@ -57,7 +57,7 @@ def kind_of(document):
     """The family of a document, as far as its text tells."""
     if not document.endswith("."):
         return "string"
-    if re.search(r" to [A-Z][a-z]+\.$", document) and re.search(r"[A-Z][a-z]+ and [A-Z][a-z]+ ", document):
+    if re.search(r"\b([A-Z][a-z]+)\b.* to \1\.$", document):  # the receiver was introduced before
         return "ioi"
     return "other"
 

@@ -132,11 +132,17 @@ class TestEveryTask:
         assert len(set.union(*clusters.values())) > 60
         assert min(map(len, clusters.values())) > 10
 
-    def test_same_layouts_recur_and_are_shared_with_the_reference(self, drawn, name):
-        reference = {example.layout for example in examples(TASKS[name].pairs(N, seed=0, split="reference"))}
+    def test_layouts_recur(self, drawn, name):
+        """So that a mean over examples of one layout has something to average over."""
         counts = Counter(example.layout for example in examples(drawn[name]))
-        assert set(counts) <= reference
         assert min(counts.values()) >= 4
+
+    def test_layouts_are_shared_with_the_reference(self, name):
+        layouts = [
+            {example.layout for example in examples(TASKS[name].pairs(48, seed=0, split=split))}
+            for split in ("test", "reference")
+        ]
+        assert layouts[0] == layouts[1]
 
     def test_features_are_text(self, drawn, name):
         for example in examples(drawn[name]):
@@ -146,9 +152,9 @@ class TestEveryTask:
         def prompts(n, **options):
             return [pair.item.prompt for pair in TASKS[name].pairs(n, **options)]
 
-        assert prompts(12, seed=3) == prompts(24, seed=3)[:12]
-        assert prompts(12, seed=3) != prompts(12, seed=4)
-        assert not set(prompts(60, seed=3)) & set(prompts(60, seed=3, split="reference"))
+        assert prompts(6, seed=3) == prompts(12, seed=3)[:6]
+        assert prompts(6, seed=3) != prompts(6, seed=4)
+        assert not set(prompts(6, seed=3)) & set(prompts(6, seed=3, split="reference"))
 
     @pytest.mark.parametrize("n", [0, -3])
     def test_no_items_is_an_error(self, name, n):
@@ -159,29 +165,29 @@ class TestEveryTask:
 @pytest.mark.parametrize("split", EVALUATED)
 class TestSplitDiscipline:
     def test_agreement(self, split):
-        for example in examples(agreement.pairs(60, seed=1, split=split)):
+        for example in examples(agreement.pairs(18, seed=1, split=split)):
             attractors = [base_of(span.of(example.text)) for span in example.relation.distractors]
             for other in attractors or [example.features["verb"]]:
                 assert split_of(example.features["subject"], other) == split
 
     def test_reflexive(self, split):
-        for example in examples(reflexive.pairs(60, seed=1, split=split)):
+        for example in examples(reflexive.pairs(18, seed=1, split=split)):
             attractors = [base_of(span.of(example.text)) for span in example.relation.distractors]
             for other in attractors or [example.features["verb"]]:
                 assert split_of(example.features["subject"], other) == split
 
     def test_coreference(self, split):
-        pairs = list(coreference.pairs(60, seed=1, split=split))
+        pairs = list(coreference.pairs(18, seed=1, split=split))
         people = [pair.cluster.split(" + ") for pair in pairs if " + " in pair.cluster]
-        assert len(people) > 20
+        assert len(people) > 5
         assert all(split_of(*each) == split for each in people)
 
     def test_ioi(self, split):
-        for pair in ioi.pairs(60, seed=1, split=split):
+        for pair in ioi.pairs(18, seed=1, split=split):
             assert split_of(pair.item.right[1:], pair.item.wrong[1:]) == split
 
     def test_induction(self, split):
-        for example in examples(induction.pairs(60, seed=1, split=split)):
+        for example in examples(induction.pairs(18, seed=1, split=split)):
             for answer in (example.right, example.wrong):
                 assert split_of(example.features["query"], answer[1:]) == split
 
@@ -273,15 +279,11 @@ class TestInduction:
             assert words[previous + 1] == example.right[1:] == example.relation.related.of(example.text)
             assert words.count(words[-1]) == 2
 
-    def test_answers_are_met_once_and_the_wrong_one_elsewhere(self, drawn):
+    def test_answers_are_met_once(self, drawn):
         for example in examples(drawn["induction"]):
             words = tokens(example.prompt)
             for answer in (example.right, example.wrong):
                 assert words.count(answer[1:]) == 1
-            assert (
-                words.index(example.wrong[1:]) > words.index(example.right[1:])
-                or words.index(example.wrong[1:]) != words.index(words[-1]) + 1
-            )
 
     def test_string_is_the_same_but_for_the_exchange(self, drawn):
         for pair in drawn["induction"]:
