@@ -1,7 +1,8 @@
 """What trains the embedded default model: this repository's own code on its own English.
 
 1. The tokenizer gives each word of the lexicon one token (``recipes/tokenizer.py``).
-2. The corpus is an endless, seeded stream of documents (``tasks/grammar/corpus.py``), packed into rows.
+2. The corpus is an endless, seeded stream of documents (``tasks/grammar/corpus.py``), less those that hold a
+   published test sentence (``recipes/published.py``), packed into rows.
 3. A small GPT-2 is trained on it (``model/training.py``) and saved with its weights rounded to float16.
 
 The same seed on one thread gives the same weights, bit for bit, on the same machine and versions.
@@ -20,11 +21,12 @@ from interp.model.config import TransformerConfig
 from interp.model.loading import save_model
 from interp.model.training import TrainingConfig, packed_rows, train
 from interp.model.transformer import HookedTransformer
+from interp.recipes.published import without_published
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.grammar.lexicon import english
 
-STEPS = 10_000
+STEPS = 9_000
 N_CTX = 64
 ENCODE_AT_ONCE = 1_000
 
@@ -88,7 +90,9 @@ def train_default(
         tokenizer = build_tokenizer(english().words())
         model = HookedTransformer(default_config(len(tokenizer)), tokenizer, name="default", seed=seed)
         config = TrainingConfig(steps=steps)
-        rows = packed_rows(encoded(documents(seed), tokenizer), bos=tokenizer.bos_token_id, n_ctx=N_CTX)
+        rows = packed_rows(
+            encoded(without_published(documents(seed)), tokenizer), bos=tokenizer.bos_token_id, n_ctx=N_CTX
+        )
         losses = train(model, rows, config, progress=progress)
     finally:
         torch.set_num_threads(before)

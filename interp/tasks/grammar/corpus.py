@@ -19,12 +19,12 @@ from interp.tasks.grammar.vocabulary import vocabulary
 from interp.tasks.grammar.wide import Wide
 
 MIX = {
-    "agreement": 0.21,
-    "coreference": 0.28,
+    "agreement": 0.20,
+    "coreference": 0.25,
     "reflexive": 0.10,
-    "ioi": 0.11,
+    "ioi": 0.16,
     "string": 0.14,
-    "wide": 0.16,
+    "wide": 0.15,
 }
 """Share of the words that each family's documents hold, their fillers included."""
 

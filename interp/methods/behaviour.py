@@ -1,0 +1,39 @@
+"""Can the model do the task at all? Its own answers, example by example, before anything is changed."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.interventions.reference import run_plainly
+from interp.interventions.rows import batches, task_rows
+from interp.tasks.task import Task
+
+
+def behaviour(model: Any, task: Task) -> pd.DataFrame:
+    """Run `model` on every example of `task`.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: What is measured, and how.
+
+    Returns:
+        One row an example: ``unit``, ``example``, ``counterfactual`` (whether it is a unit's second half, which a
+        published file does not hold), ``cluster``, ``template``, ``value`` (the task's metric, in logits or
+        nats) and ``correct`` (1 where it is above 0).
+
+    Raises:
+        InputError: The model cannot carry a row.
+    """
+    outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
+    labels = [
+        {
+            "unit": number,
+            "counterfactual": example is not unit.item,
+            "cluster": unit.cluster,
+            "template": example.example.template,
+        }
+        for number, unit in enumerate(task.units)
+        for example in unit.examples
+    ]
+    return pd.DataFrame(labels).assign(example=np.arange(len(labels)), value=outcome.value, correct=outcome.correct)
