@@ -14,7 +14,11 @@ from interp.shapes import Residual
 
 
 class Block(nn.Module):
-    """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``."""
+    """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``.
+
+    While somebody listens to an input split by head, ``ln1`` runs for queries, keys and values in turn, and its
+    points see ``[batch pos head ...]``.
+    """
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -29,7 +33,7 @@ class Block(nn.Module):
     def forward(self, x: Residual, mask: Mask | None, cache: LayerCache | None = None) -> Residual:
         x = self.hook_resid_pre(x)
         x = self.hook_resid_mid(x + self.hook_attn_out(self.attn(self._inputs(x), mask, cache)))
-        return self.hook_resid_post(x + self.hook_mlp_out(self.mlp(self.ln2(self.hook_mlp_in(x)))))
+        return self.hook_resid_post(x + self.hook_mlp_out(self.mlp(self.ln2(self._mlp_input(x)))))
 
     def _inputs(self, x: Residual) -> tuple[HeadInput, HeadInput, HeadInput]:
         """What queries, keys and values read: one normalised stream, or a copy a head where listened."""
@@ -37,11 +41,14 @@ class Block(nn.Module):
         if not self.hook_attn_in.listened and not any(point.listened for point in points):
             shared = self.ln1(x)
             return shared, shared, shared
-        heads = x.unsqueeze(-2).expand(-1, -1, self.n_heads, -1).contiguous()
-        if self.hook_attn_in.listened:
-            heads = self.hook_attn_in(heads)
-        q, k, v = (self.ln1(point(heads)) for point in points)
+        heads = self.hook_attn_in(x.unsqueeze(-2).repeat(1, 1, self.n_heads, 1))
+        # A copy each, so that a hook that edits the queries' input in place leaves keys and values alone.
+        q, k, v = (self.ln1(point(heads.clone())) for point in points)
         return q, k, v
+
+    def _mlp_input(self, x: Residual) -> Residual:
+        """The stream, or a copy where listened: an edit in place there reaches the MLP and not the stream."""
+        return self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
 
 
 class Blocks(nn.ModuleList):

@@ -3,9 +3,14 @@
 from dataclasses import dataclass, field
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from interp.shapes import HeadVectors
+from interp.errors import InputError
+from interp.shapes import HeadVectors, PaddingMask
+
+SeenMask = Bool[Tensor, "batch key_pos"]
+AllHeadVectors = Float[Tensor, "batch key_pos head d_head"]
 
 
 @dataclass
@@ -15,7 +20,7 @@ class LayerCache:
     k: Tensor | None = None
     v: Tensor | None = None
 
-    def extend(self, k: HeadVectors, v: HeadVectors) -> tuple[HeadVectors, HeadVectors]:
+    def extend(self, k: HeadVectors, v: HeadVectors) -> tuple[AllHeadVectors, AllHeadVectors]:
         """Append the new positions and return all of them."""
         if self.k is not None and self.v is not None:
             k, v = torch.cat([self.k, k], dim=1), torch.cat([self.v, v], dim=1)
@@ -31,14 +36,21 @@ class KeyValueCache:
     """
 
     layers: list[LayerCache]
-    attention_mask: Tensor | None = field(default=None)
+    attention_mask: SeenMask | None = field(default=None)
 
     @classmethod
     def empty(cls, n_layers: int) -> "KeyValueCache":
         """A cache that has read nothing yet."""
         return cls([LayerCache() for _ in range(n_layers)])
 
-    def extend_mask(self, new: Tensor) -> Tensor:
-        """Append the new positions' mask ``[batch pos]`` and return that of all positions."""
-        self.attention_mask = new if self.attention_mask is None else torch.cat([self.attention_mask, new], dim=1)
-        return self.attention_mask
+    def mask_with(self, new: PaddingMask) -> SeenMask:
+        """The mask of all positions: those read so far, then the `new` ones.
+
+        Raises:
+            InputError: `new` has another number of rows.
+        """
+        if self.attention_mask is None:
+            return new
+        if len(new) != len(self.attention_mask):
+            raise InputError(f"cache: it holds {len(self.attention_mask)} prompts, got {len(new)}; start an empty one")
+        return torch.cat([self.attention_mask, new], dim=1)

@@ -1,6 +1,7 @@
 """The shape of a transformer: frozen, validated, without side effects."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -53,14 +54,7 @@ class TransformerConfig:
     init_std: float = 0.02
 
     def __post_init__(self):
-        for name in ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ConfigError(f"{name}: expected a whole number of at least 1, got {value!r}")
-        if self.act_fn not in get_args(Activation):
-            raise ConfigError(f"act_fn: expected one of {', '.join(get_args(Activation))}, got {self.act_fn!r}")
-        if not self.eps > 0:
-            raise ConfigError(f"eps: expected a positive number, got {self.eps!r}")
+        _check(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a JSON-ready dictionary."""
@@ -81,6 +75,7 @@ class TransformerConfig:
         missing = [name for name in required if name not in fields]
         if missing:
             raise ConfigError(f"config: expected the fields {', '.join(required)}; missing {', '.join(missing)}")
+        _check(fields)
         return cls(**fields)
 
     def to_lens(self, device: torch.device, dtype: torch.dtype) -> TransformerLensConfig:
@@ -101,6 +96,28 @@ class TransformerConfig:
         )
 
 
+def require_count(name: str, value: object) -> None:
+    """Refuse what is not a whole number of at least 1.
+
+    Raises:
+        ConfigError: `value` is none.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"{name}: expected a whole number of at least 1, got {value!r}")
+
+
+def _check(fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        if name in ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx"):
+            require_count(name, value)
+        elif name == "act_fn" and value not in get_args(Activation):
+            raise ConfigError(f"act_fn: expected one of {', '.join(get_args(Activation))}, got {value!r}")
+        elif name in ("eps", "init_std") and not (isinstance(value, int | float) and 0 < value < math.inf):
+            raise ConfigError(f"{name}: expected a positive number, got {value!r}")
+        elif name == "tied" and not isinstance(value, bool):
+            raise ConfigError(f"tied: expected true or false, got {value!r}")
+
+
 def resolve_device(device: str | torch.device | None) -> torch.device:
     """The torch device that `device` names; ``None`` is the CPU, ``"auto"`` CUDA where there is one.
 
@@ -110,7 +127,7 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        resolved = torch.device(device or "cpu")
+        resolved = torch.device("cpu" if device is None else device)
     except (RuntimeError, TypeError) as error:
         raise ConfigError(f"device: expected cpu, cuda, cuda:N or auto, got {device!r}") from error
     if resolved.type == "cuda" and not torch.cuda.is_available():

@@ -1,5 +1,6 @@
 """Writing on from a prompt: greedy, or sampled with temperature, top-k and top-p (Holtzman et al. 2020)."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def generate(
     """Continue each prompt and return prompt and continuation as text.
 
     Prompts of unequal length are padded on the left; padding changes nothing. A prompt stops at
-    the end-of-text token, and all stop at ``n_ctx``.
+    the end-of-text token, or where it fills the context.
 
     Args:
         model: The model; it needs a tokenizer.
@@ -51,16 +52,15 @@ def generate(
         )
     generator = torch.Generator(device="cpu").manual_seed(seed)
     cache = KeyValueCache.empty(model.config.n_layers)
-    eos = model.tokenizer.eos_token_id
+    eos = -1 if model.tokenizer.eos_token_id is None else model.tokenizer.eos_token_id
     running = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
     written, new, new_mask = tokens, tokens, mask
-    for _ in range(min(max_new_tokens, model.config.n_ctx - tokens.shape[1])):
+    for _ in range(max_new_tokens):
         logits = model(new, attention_mask=new_mask, cache=cache)[:, -1]
         choice = _choose(logits.float(), temperature, top_k, top_p, generator)
-        choice = torch.where(running, choice, eos)
-        running = running & (choice != eos)
-        new, new_mask = choice[:, None], torch.ones_like(choice[:, None], dtype=torch.bool)
+        new, new_mask = choice[:, None], running[:, None]  # what follows a prompt's end is padding
         written, mask = torch.cat([written, new], 1), torch.cat([mask, new_mask], 1)
+        running = running & (choice != eos) & (mask.sum(-1) < model.config.n_ctx)
         if not running.any():
             break
     return [
@@ -71,7 +71,7 @@ def generate(
 def _check(max_new_tokens: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens: expected at least 1, got {max_new_tokens}")
-    if temperature < 0:
+    if not 0 <= temperature < math.inf:
         raise InputError(f"temperature: expected 0 (greedy) or more, got {temperature}")
     if top_k is not None and top_k < 1:
         raise InputError(f"top_k: expected at least 1, got {top_k}")

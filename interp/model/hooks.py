@@ -1,6 +1,6 @@
 """Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from transformer_lens import HookedRootModule
@@ -8,7 +8,7 @@ from transformer_lens.hook_points import HookPoint
 
 from interp.errors import HookError, suggest
 
-NamesFilter = str | list[str] | Callable[[str], bool] | None
+NamesFilter = str | Sequence[str] | Callable[[str], bool] | None
 EXPENSIVE = ("hook_result", "hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input", "hook_mlp_in")
 
 
@@ -30,13 +30,12 @@ class StrictHooks(HookedRootModule):
         Raises:
             HookError: A name matches no point.
         """
+        fwd_hooks, bwd_hooks = list(fwd_hooks), list(bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._matching(name)
-        return super().hooks(list(fwd_hooks), list(bwd_hooks), *args, **kwargs)
+        return super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs)
 
-    def get_caching_hooks(  # type: ignore[override]  # passes the rest of the base's arguments on
-        self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any
-    ) -> Any:
+    def get_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> Any:
         """Hooks that keep activations; see TransformerLens.
 
         Raises:
@@ -44,9 +43,7 @@ class StrictHooks(HookedRootModule):
         """
         return super().get_caching_hooks(self._matching(names_filter), *args, **kwargs)
 
-    def add_caching_hooks(  # type: ignore[override]  # passes the rest of the base's arguments on
-        self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any
-    ) -> Any:
+    def add_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> Any:
         """Attach hooks that keep activations; see TransformerLens.
 
         Raises:
@@ -55,7 +52,7 @@ class StrictHooks(HookedRootModule):
         return super().add_caching_hooks(self._matching(names_filter), *args, **kwargs)
 
     def _matching(self, names: NamesFilter) -> list[str]:
-        """The points that `names` stands for, in the order of the forward pass."""
+        """The points that `names` stands for."""
         if names is None:
             return [name for name in self.hook_dict if not name.endswith(EXPENSIVE)]
         if callable(names):

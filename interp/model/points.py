@@ -39,4 +39,5 @@ class HookPoint(LensHookPoint):
     @property
     def listened(self) -> bool:
         """Whether any hook is attached here, forward or backward."""
-        return bool(self._forward_hooks or self._backward_hooks or self._forward_pre_hooks)
+        forward = self._forward_hooks or self._forward_pre_hooks
+        return bool(forward or self._backward_hooks or self._backward_pre_hooks)

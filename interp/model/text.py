@@ -68,10 +68,17 @@ class TextMixin:
         return self._tokenizer().decode(ids.reshape(-1).tolist())
 
     def to_str_tokens(self, input: str | Int[Tensor, "*rows"], prepend_bos: bool = True) -> list[str]:
-        """The text of each token of one prompt."""
+        """The text of each token of one prompt, each with its leading space.
+
+        Raises:
+            InputError: There is no tokenizer, or there are several prompts.
+        """
         ids = self.to_tokens(input, prepend_bos) if isinstance(input, str) else input
-        pieces = self._tokenizer().convert_ids_to_tokens(ids.reshape(-1).tolist())
-        return [self._tokenizer().convert_tokens_to_string([piece]) for piece in pieces]
+        if ids.ndim > 1 and len(ids) != 1:
+            raise InputError(f"to_str_tokens: expected one prompt, got {len(ids)}; call it for each row")
+        decode, bos = self._tokenizer().decode, self._bos()
+        # Behind BOS, because a decoder may strip the space in front of a text's first word.
+        return [decode([bos, each])[len(decode([bos])) :] for each in ids.reshape(-1).tolist()]
 
     def to_single_token(self, text: str) -> int:
         """The id of a text that is exactly one token, such as ``" keys"``.
@@ -90,7 +97,7 @@ class TextMixin:
         ids = self.to_single_token(tokens) if isinstance(tokens, str) else tokens
         return self.unembed.W_U.T[torch.as_tensor(ids, device=self.embed.W_E.device)]
 
-    def _encode(self, text: str, prepend_bos: bool) -> list[int]:
+    def _encode(self, text: object, prepend_bos: bool) -> list[int]:
         if not isinstance(text, str):
             raise InputError(f"expected text, got {type(text).__name__}")
         ids = self._tokenizer().encode(text, add_special_tokens=False)

@@ -10,12 +10,13 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from interp.errors import ConfigError
+from interp.errors import ConfigError, InputError
 from interp.model.transformer import HookedTransformer
 
 CLIP = 1.0
@@ -76,16 +77,19 @@ def train(
         rows: An endless stream of rows of ``n_ctx`` ids.
         config: How to train.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
+
+    Raises:
+        InputError: There are fewer rows than the steps need.
     """
     optimizers = make_optimizers(model, config)
     parameters = [p for p in model.parameters() if p.requires_grad]
     losses: list[float] = []
     model.train()
     for step in range(config.steps):
-        batch: Int[Tensor, "batch pos"] = torch.tensor(
-            [next(rows) for _ in range(config.batch_size)], device=model.W_E.device
-        )
-        loss = model(batch, return_type="loss")
+        batch = list(islice(rows, config.batch_size))
+        if len(batch) < config.batch_size:
+            raise InputError(f"the rows ended in step {step + 1} of {config.steps}; give more of them, or fewer steps")
+        loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, CLIP)
         scale = learning_rate_scale(step, config)
@@ -148,7 +152,8 @@ def as_matrix(name: str, weight: Tensor) -> Float[Tensor, "d_out d_in"]:
     ``[head d_head d_model]``, ``W_in`` and ``W_out`` are ``[in out]``: each is viewed, not copied.
     """
     plain = weight.detach()
+    # `view` raises where `reshape` would copy: a copy would be trained, and the model would stay as it was.
     if name.endswith(("W_Q", "W_K", "W_V")):
         plain = plain.permute(1, 0, 2)
-        return plain.reshape(len(plain), -1).T
-    return plain.reshape(-1, plain.shape[-1]).T
+        return plain.view(len(plain), -1).T
+    return plain.view(-1, plain.shape[-1]).T

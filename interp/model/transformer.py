@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.ActivationCache import ActivationCache
@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import InputError
 from interp.model import hooks
 from interp.model.block import Block, Blocks
-from interp.model.cache import KeyValueCache
+from interp.model.cache import KeyValueCache, SeenMask
 from interp.model.config import TransformerConfig
 from interp.model.generation import generate
 from interp.model.norm import LayerNorm
@@ -30,6 +30,7 @@ from interp.model.text import TextMixin
 from interp.shapes import Logits, PaddingMask, Tokens
 
 IGNORED = -100
+TOKEN_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
@@ -77,53 +78,70 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
 
     def forward(
         self,
-        input: str | list[str] | Tokens,
-        return_type: Literal["logits", "loss"] = "logits",
+        input: str | list[str] | Tokens | Int[Tensor, " pos"],
+        return_type: Literal["logits", "loss"] | None = "logits",
         *,
         attention_mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
-    ) -> Logits | Float[Tensor, ""]:
+    ) -> Logits | Float[Tensor, ""] | None:
         """Logits at every position, or the mean next-token loss in nats.
 
         Args:
             input: Text (BOS is put in front and several texts are padded), or token ids.
-            return_type: ``"loss"`` is the mean cross-entropy over the real next tokens.
+            return_type: ``"loss"`` is the mean cross-entropy over the real next tokens. None returns nothing, as
+                in TransformerLens: for a run that is made for its hooks.
             attention_mask: 1 for tokens, 0 for padding, on either side. Padding changes no logits.
             cache: Keys and values of earlier positions; `input` then holds the new tokens only.
 
         Raises:
-            InputError: More tokens than the context, ids outside the vocabulary, or a mask of another shape.
+            InputError: More tokens than the context, ids outside the vocabulary, a mask that does not fit, or an
+                unknown `return_type`.
         """
+        if return_type not in ("logits", "loss", None):
+            raise InputError(f"return_type: expected 'logits', 'loss' or None, got {return_type!r}")
         tokens, mask = self.as_tokens(input, attention_mask)
-        seen = mask if cache is None else cache.extend_mask(mask)
+        seen = mask if cache is None else cache.mask_with(mask)
         self._check(tokens, seen)
+        if cache is not None:
+            cache.attention_mask = seen
         positions = (seen.long().cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         x = self.hook_embed(self.embed(tokens)) + self.hook_pos_embed(self.pos_embed(positions))
         attend = attention_mask_or_none(seen, tokens.shape[1])
         for layer, block in enumerate(self.blocks):
             x = block(x, attend, None if cache is None else cache.layers[layer])
-        logits = self.unembed(self.ln_final(x))
+        x = self.ln_final(x)
+        if return_type is None:
+            return None
+        logits = self.unembed(x)
         return logits if return_type == "logits" else next_token_loss(logits, tokens, mask)
 
     def as_tokens(self, input: Any, attention_mask: Tensor | None = None) -> tuple[Tokens, PaddingMask]:
         """Token ids and mask of text or token ids, on the model's device.
 
         Raises:
-            InputError: The mask has another shape than the tokens, or the text cannot be encoded.
+            InputError: The text cannot be encoded, the tensor holds no token ids, or the mask does not fit it.
         """
         if not isinstance(input, Tensor):
+            if attention_mask is not None:
+                raise InputError("attention_mask: text makes its own mask; give token ids with a mask, or text alone")
             return self.tokenize(input)
-        tokens = input[None] if input.ndim == 1 else input
-        tokens = tokens.to(self.embed.W_E.device)
+        if input.ndim not in (1, 2) or input.dtype not in TOKEN_DTYPES:
+            raise InputError(
+                f"token ids: expected whole numbers of shape [batch pos], got {input.dtype} of shape "
+                f"{tuple(input.shape)}"
+            )
+        tokens = torch.atleast_2d(input).to(self.embed.W_E.device, torch.long)
         if attention_mask is None:
             return tokens, torch.ones_like(tokens, dtype=torch.bool)
-        if attention_mask.shape != tokens.shape:
-            raise InputError(
-                f"attention_mask: expected the tokens' shape {tuple(tokens.shape)}, got {tuple(attention_mask.shape)}"
-            )
-        return tokens, attention_mask.to(tokens.device).bool()
+        mask = torch.atleast_2d(attention_mask).to(tokens.device)
+        if mask.shape != tokens.shape:
+            expected, got = tuple(tokens.shape), tuple(mask.shape)
+            raise InputError(f"attention_mask: expected the tokens' shape {expected}, got {got}")
+        if not bool(((mask == 0) | (mask == 1)).all()):
+            raise InputError("attention_mask: expected 1 for tokens and 0 for padding, got other values")
+        return tokens, mask.bool()
 
-    def _check(self, tokens: Tokens, seen: PaddingMask) -> None:
+    def _check(self, tokens: Tokens, seen: SeenMask) -> None:
         if tokens.numel() == 0:
             raise InputError("the model was given no tokens; expected at least one prompt of at least one token")
         longest = int(seen.sum(-1).max())
@@ -147,11 +165,27 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
 
         Raises:
             HookError: ``names_filter`` matches no point.
+            InputError: `remove_batch_dim` with more than one prompt.
         """
+        prompts = args[0] if args else kwargs.get("input")
+        if remove_batch_dim and not isinstance(prompts, str) and prompts is not None and len(prompts) != 1:
+            raise InputError(f"remove_batch_dim: expected one prompt [1 pos], got {len(prompts)} rows; leave it out")
         out, cache = super().run_with_cache(*args, remove_batch_dim=remove_batch_dim, **kwargs)
         return out, ActivationCache(cache, self, has_batch_dim=not remove_batch_dim)
 
     generate = generate
+
+    # Properties, because from Python 3.12 on `isinstance(model, TransformerLensModelWithWeights)` looks for names
+    # without asking `__getattr__`, which is how torch finds submodules.
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks in order."""
+        return self._modules["blocks"]  # type: ignore[return-value]
+
+    @property
+    def ln_final(self) -> LayerNorm:
+        """The last LayerNorm."""
+        return self._modules["ln_final"]  # type: ignore[return-value]
 
     @property
     def cfg(self) -> TransformerLensConfig:
@@ -201,7 +235,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
         return total + blocks[layer].attn.b_O if mlp_input else total
 
 
-def attention_mask_or_none(seen: PaddingMask, n_new: int) -> Bool[Tensor, "#batch 1 query_pos key_pos"] | None:
+def attention_mask_or_none(seen: SeenMask, n_new: int) -> Bool[Tensor, "#batch 1 query_pos key_pos"] | None:
     """Who may look where; None where plain causal attention says the same.
 
     A padding position may look at itself, so that its (unused) softmax stays finite.

@@ -41,7 +41,7 @@ def direct_logit_attribution(
         to its logit (difference).
 
     Raises:
-        InputError: `pos` lies outside a prompt.
+        InputError: `pos` lies outside a prompt, or `right` or `wrong` are no ids, one or one a prompt.
     """
     n, device = len(stream.tokens), stream.total.device
     rows = torch.arange(n, device=device)
@@ -73,8 +73,12 @@ def _positions(stream: ResidualStream, pos: int) -> Int[Tensor, " batch"]:
 
 
 def _ids(model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int) -> Int[Tensor, " batch"]:
-    ids = model.to_single_token(tokens) if isinstance(tokens, str) else tokens
-    return torch.as_tensor(ids, device=model.W_U.device).expand(n)
+    ids = torch.as_tensor(model.to_single_token(tokens) if isinstance(tokens, str) else tokens, device=model.W_U.device)
+    if ids.shape not in ((), (n,)):
+        raise InputError(f"tokens: expected one, or one for each of the {n} prompts, got shape {tuple(ids.shape)}")
+    if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < model.config.d_vocab:
+        raise InputError(f"token ids: expected 0 to {model.config.d_vocab - 1}, got {ids.tolist()}")
+    return ids.expand(n)
 
 
 def _columns(

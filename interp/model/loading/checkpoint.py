@@ -3,6 +3,7 @@
 A pickle can run code when it is opened; ``torch.load(weights_only=True)`` refuses one that would.
 """
 
+import functools
 import json
 import pickle
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from interp.errors import LoadError, suggest
+from interp.model.config import DTYPES
 
 State = dict[str, Tensor]
 INDEX = "model.safetensors.index.json"
@@ -44,9 +46,11 @@ def read_weights(folder: Path) -> State:
     if (folder / "model.safetensors").is_file():
         return _read_safetensors(folder / "model.safetensors")
     if (folder / INDEX).is_file():
-        shards = sorted(set(read_json(folder / INDEX).get("weight_map", {}).values()))
+        weight_map = read_json(folder / INDEX).get("weight_map")
+        if not isinstance(weight_map, dict) or not weight_map:
+            raise LoadError(f"{folder / INDEX}: expected a 'weight_map' from tensors to files")
         state: State = {}
-        for shard in shards:
+        for shard in sorted(set(weight_map.values())):
             state.update(_read_safetensors(folder / shard))
         return state
     if (folder / "pytorch_model.bin").is_file():
@@ -67,25 +71,28 @@ def _read_torch(path: Path) -> State:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please use")[0]
         raise LoadError(
-            f"{path}: this pickle holds more than tensors and could run code when opened, so it is refused; "
-            "save the weights as safetensors"
+            f"{path}: this pickle holds more than tensors ({reason or 'unknown content'}) and could run code when "
+            "opened, so it is refused; save the weights as safetensors"
         ) from error
-    except (OSError, RuntimeError, EOFError) as error:
-        raise LoadError(f"{path}: not a readable PyTorch file ({error}); fetch or save it again") from error
-    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+    except Exception as error:  # on a damaged file, the unpickler raises whatever its bytes lead to
+        raise LoadError(f"{path}: not a readable PyTorch file ({error!r}); fetch or save it again") from error
+    if not isinstance(state, dict):
         raise LoadError(f"{path}: expected a dictionary of tensors, got {type(state).__name__}")
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise LoadError(f"{path}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
     return state
 
 
 def fill(model: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
-    """Copy `state` into `model`'s parameters, every one of them and nothing else, and take its dtype.
+    """Copy `state` into `model`'s parameters, every one of them and nothing else, and take its widest dtype.
 
     Raises:
-        LoadError: A tensor is missing, extra, of another shape, or holds NaN or infinity; it is named.
+        LoadError: A tensor is missing, extra, of another shape, or holds what is no number; it is named.
     """
-    check_finite(state, source)
-    model.to(dtype=next(iter(state.values())).dtype)
+    check_numbers(state, source)
     own = dict(model.named_parameters())
     for name in own:
         if name not in state:
@@ -93,8 +100,9 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
     for name in state:
         if name not in own:
             raise LoadError(f"{source}: tensor {name!r} is not part of this architecture; {suggest(name, own)}")
+    model.to(dtype=functools.reduce(torch.promote_types, (tensor.dtype for tensor in state.values())))
     with torch.no_grad():
-        for name, parameter in own.items():
+        for name, parameter in model.named_parameters():
             if state[name].shape != parameter.shape:
                 raise LoadError(
                     f"{source}: tensor {name!r}: expected shape {tuple(parameter.shape)}, "
@@ -103,13 +111,15 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
             parameter.copy_(state[name])
 
 
-def check_finite(state: Mapping[str, Tensor], source: str) -> None:
-    """Refuse weights that are not numbers.
+def check_numbers(state: Mapping[str, Tensor], source: str) -> None:
+    """Refuse weights that are not finite floating-point numbers.
 
     Raises:
-        LoadError: A tensor holds NaN or infinity; it is named.
+        LoadError: A tensor holds whole numbers (a quantised checkpoint), NaN or infinity; it is named.
     """
     for name, tensor in state.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
+        if tensor.dtype not in DTYPES.values():
+            raise LoadError(f"{source}: tensor {name!r}: expected one of {', '.join(DTYPES)}, got {tensor.dtype}")
+        if not tensor.isfinite().all():
             bad = int((~tensor.isfinite()).sum())
             raise LoadError(f"{source}: tensor {name!r}: {bad} of its {tensor.numel()} values are NaN or infinite")

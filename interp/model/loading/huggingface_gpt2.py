@@ -8,10 +8,11 @@ from typing import Any
 
 import einops
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from interp.errors import ConfigError, LoadError
-from interp.model.config import TransformerConfig
-from interp.model.loading.checkpoint import State
+from interp.model.config import TransformerConfig, require_count
+from interp.model.loading.checkpoint import State, check_numbers
 
 ACT_FNS = {"gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new", "gelu": "gelu", "relu": "relu"}
 UNSUPPORTED = {
@@ -19,6 +20,7 @@ UNSUPPORTED = {
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
 }
+END_OF_TEXT = "<|endoftext|>"
 BUFFERS = (".attn.bias", ".attn.masked_bias")
 
 
@@ -32,24 +34,27 @@ def gpt2_config(config: Mapping[str, Any], source: str) -> TransformerConfig:
         if config.get(name, supported) != supported:
             raise LoadError(f"{source}: {name}={config[name]!r} is not supported, expected {supported!r}")
     activation = config.get("activation_function", "gelu_new")
-    if activation not in ACT_FNS:
+    if not isinstance(activation, str) or activation not in ACT_FNS:
         raise LoadError(f"{source}: activation_function={activation!r}, expected one of {', '.join(ACT_FNS)}")
     try:
         d_model, n_heads = config["n_embd"], config["n_head"]
+        require_count("n_embd", d_model)
+        require_count("n_head", n_heads)
         if d_model % n_heads:
             raise LoadError(f"{source}: n_embd={d_model} is not a multiple of n_head={n_heads}")
-        return TransformerConfig(
-            n_layers=config["n_layer"],
-            n_heads=n_heads,
-            d_model=d_model,
-            d_head=d_model // n_heads,
-            d_mlp=config.get("n_inner") or 4 * d_model,
-            d_vocab=config["vocab_size"],
-            n_ctx=config.get("n_positions", config.get("n_ctx", 1024)),
-            act_fn=ACT_FNS[activation],  # type: ignore[arg-type]
-            eps=config.get("layer_norm_epsilon", 1e-5),
-            tied=config.get("tie_word_embeddings", True),
-        )
+        fields = {
+            "n_layers": config["n_layer"],
+            "n_heads": n_heads,
+            "d_model": d_model,
+            "d_head": d_model // n_heads,
+            "d_mlp": config.get("n_inner") or 4 * d_model,
+            "d_vocab": config["vocab_size"],
+            "n_ctx": config.get("n_positions", config.get("n_ctx", 1024)),
+            "act_fn": ACT_FNS[activation],
+            "eps": config.get("layer_norm_epsilon", 1e-5),
+            "tied": config.get("tie_word_embeddings", True),
+        }
+        return TransformerConfig.from_dict(fields)
     except KeyError as error:
         raise LoadError(f"{source}: the config has no field {error.args[0]!r}, which GPT-2 needs") from error
     except ConfigError as error:
@@ -60,17 +65,20 @@ def gpt2_state(state: Mapping[str, Tensor], config: TransformerConfig, source: s
     """Our parameters from a Hugging Face GPT-2 state dict, with or without the ``transformer.`` prefix.
 
     Raises:
-        LoadError: A tensor is missing, extra or of another shape; it is named as the file names it.
+        LoadError: A tensor is missing, extra, of another shape, or holds what is no number, or the config ties
+            embeddings that differ; the tensor is named as the file names it.
     """
-    left = {name.removeprefix("transformer."): tensor for name, tensor in state.items() if not name.endswith(BUFFERS)}
+    left = {name: tensor for name, tensor in state.items() if not name.endswith(BUFFERS)}
+    check_numbers(left, source)
+    body = "transformer." if any(name.startswith("transformer.") for name in left) else ""
     take = _Taker(left, source)
     d, h, e, m = config.d_model, config.n_heads, config.d_head, config.d_mlp
     out: State = {
-        "embed.W_E": take("wte.weight", config.d_vocab, d),
-        "pos_embed.W_pos": take("wpe.weight", config.n_ctx, d),
+        "embed.W_E": take(f"{body}wte.weight", config.d_vocab, d),
+        "pos_embed.W_pos": take(f"{body}wpe.weight", config.n_ctx, d),
     }
     for layer in range(config.n_layers):
-        theirs, ours = f"h.{layer}.", f"blocks.{layer}."
+        theirs, ours = f"{body}h.{layer}.", f"blocks.{layer}."
         for norm, name in (("ln1", "ln_1"), ("ln2", "ln_2")):
             out[f"{ours}{norm}.w"] = take(f"{theirs}{name}.weight", d)
             out[f"{ours}{norm}.b"] = take(f"{theirs}{name}.bias", d)
@@ -85,17 +93,23 @@ def gpt2_state(state: Mapping[str, Tensor], config: TransformerConfig, source: s
         out[f"{ours}mlp.b_in"] = take(f"{theirs}mlp.c_fc.bias", m)
         out[f"{ours}mlp.W_out"] = take(f"{theirs}mlp.c_proj.weight", m, d)
         out[f"{ours}mlp.b_out"] = take(f"{theirs}mlp.c_proj.bias", d)
-    out["ln_final.w"], out["ln_final.b"] = take("ln_f.weight", d), take("ln_f.bias", d)
+    out["ln_final.w"], out["ln_final.b"] = take(f"{body}ln_f.weight", d), take(f"{body}ln_f.bias", d)
     out["unembed.b_U"] = out["embed.W_E"].new_zeros(config.d_vocab)
-    unembed = left.pop("lm_head.weight", None)
     if not config.tied:
-        if unembed is None:
-            raise LoadError(
-                f"{source}: tensor 'lm_head.weight' is missing, and the config says the embeddings are not tied"
-            )
-        out["unembed.W_U"] = unembed.T
+        out["unembed.W_U"] = take("lm_head.weight", config.d_vocab, d).T
+    elif "lm_head.weight" in left and (take("lm_head.weight", config.d_vocab, d) != out["embed.W_E"]).any():
+        raise LoadError(
+            f"{source}: the config ties the embeddings, but 'lm_head.weight' and '{body}wte.weight' differ; "
+            "set tie_word_embeddings to false in the config"
+        )
     take.finish()
     return out
+
+
+def name_special_tokens(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Give `tokenizer` GPT-2's BOS and EOS where its files name none: they are defaults of GPT-2's own class."""
+    if tokenizer.bos_token_id is None and END_OF_TEXT in tokenizer.get_vocab():
+        tokenizer.bos_token = tokenizer.eos_token = END_OF_TEXT
 
 
 class _Taker:

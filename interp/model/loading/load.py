@@ -18,8 +18,8 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, suggest
 from interp.model.config import resolve_device, resolve_dtype
-from interp.model.loading.checkpoint import check_finite, fill, read_json, read_weights
-from interp.model.loading.huggingface_gpt2 import gpt2_config, gpt2_state
+from interp.model.loading.checkpoint import fill, read_json, read_weights
+from interp.model.loading.huggingface_gpt2 import gpt2_config, gpt2_state, name_special_tokens
 from interp.model.loading.native import ARCHITECTURE, load_native, load_tokenizer
 from interp.model.transformer import HookedTransformer
 
@@ -51,7 +51,7 @@ def load_model(
     if isinstance(name_or_path, nn.Module):
         model = _from_module(name_or_path)
     else:
-        model = _from_folder(_find(str(name_or_path or DEFAULT)))
+        model = _from_folder(_default_folder() if name_or_path is None else _find(str(name_or_path)))
     if tokenizer is not None:
         model.tokenizer = tokenizer
     return model.to(device=to_device, dtype=to_dtype)
@@ -67,6 +67,12 @@ def embedded_models() -> list[str]:
 def model_folder(name: str) -> Path:
     """The folder of an embedded model."""
     return Path(str(resources.files("interp.model.zoo"))) / name
+
+
+def _default_folder() -> Path:
+    if DEFAULT not in embedded_models():
+        raise LoadError("this installation lacks the embedded default model; install interp again, or name a folder")
+    return model_folder(DEFAULT)
 
 
 def _find(name: str) -> Path:
@@ -107,7 +113,10 @@ def _from_folder(folder: Path) -> HookedTransformer:
     if config.get("architecture") == ARCHITECTURE:
         return load_native(folder, config)
     _require_gpt2(config, str(folder))
-    return _gpt2(config, read_weights(folder), str(folder), load_tokenizer(folder))
+    tokenizer = load_tokenizer(folder)
+    if tokenizer is not None:
+        name_special_tokens(tokenizer)
+    return _gpt2(config, read_weights(folder), str(folder), tokenizer)
 
 
 def _from_module(module: nn.Module) -> HookedTransformer:
@@ -128,7 +137,6 @@ def _require_gpt2(config: dict[str, Any], source: str) -> None:
 
 def _gpt2(config: dict[str, Any], state: Any, source: str, tokenizer: Any) -> HookedTransformer:
     shape = gpt2_config(config, source)
-    check_finite(state, source)
     model = HookedTransformer(shape, tokenizer, name=source)
     fill(model, gpt2_state(state, shape, source), source)
     return model

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from interp.errors import ConfigError, LoadError
+from interp.errors import ConfigError, LoadError, OutputError
 from interp.model.config import TransformerConfig
 from interp.model.loading.checkpoint import fill, read_weights
 from interp.model.transformer import HookedTransformer
@@ -24,9 +24,15 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: torch.dty
         model: What to save.
         folder: Made where it is missing.
         dtype: Round the weights to this dtype; None keeps theirs.
+
+    Raises:
+        OutputError: `folder` cannot be made.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: no folder can be made here ({error.strerror}); name another one") from error
     state = {name: p.detach().to("cpu", dtype).contiguous() for name, p in model.named_parameters()}
     save_file(state, folder / "model.safetensors")
     config = {"architecture": ARCHITECTURE, "format": FORMAT, "name": model.name, **model.config.to_dict()}
@@ -57,9 +63,18 @@ def load_native(folder: Path, config: dict[str, Any]) -> HookedTransformer:
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase | None:
-    """The fast tokenizer of a checkpoint folder, or None where it has none."""
-    if (folder / "tokenizer.json").is_file():
-        return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-    if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
+    """The fast tokenizer of a checkpoint folder, or None where it has none.
+
+    Raises:
+        LoadError: Its files cannot be read.
+    """
+    try:
+        if (folder / "tokenizer.json").is_file():
+            return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+        if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+            return AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise LoadError(
+            f"{folder}: the tokenizer's files cannot be read ({error}); fetch or save them again"
+        ) from error
     return None

@@ -1,0 +1,234 @@
+"""Writing on: the cache, the batch and the settings change nothing that they should not."""
+
+import pytest
+import torch
+from tiny_models import WORDS, random_model, random_tokens, relative_error, word_tokenizer
+
+from interp.errors import InputError
+from interp.model.cache import KeyValueCache
+
+PROMPTS = ["The keys to the cabinet are", "Mary", "John gave Mary a book to the table on a"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model(tokenizer=word_tokenizer(), n_ctx=24)
+
+
+@pytest.fixture
+def greedy(model):
+    """A naive loop: the whole prompt every time, no cache, no batch."""
+
+    def write(text, n):
+        tokens = model.to_tokens(text)
+        for _ in range(n):
+            with torch.no_grad():
+                following = model(tokens)[0, -1].argmax()
+            tokens = torch.cat([tokens, following[None, None]], 1)
+            if following == model.tokenizer.eos_token_id or tokens.shape[1] == model.config.n_ctx:
+                break
+        return model.tokenizer.decode(tokens[0], skip_special_tokens=True)
+
+    return write
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("n", [1, 5, 100])
+def test_greedy_writing_equals_a_naive_loop(model, greedy, prompt, n):
+    assert model.generate(prompt, n) == [greedy(prompt, n)]
+
+
+@pytest.mark.parametrize("n", [1, 5, 100])
+def test_a_batch_writes_what_each_prompt_writes_alone(model, n):
+    assert model.generate(PROMPTS, n) == [text for prompt in PROMPTS for text in model.generate(prompt, n)]
+
+
+def steered(token):
+    """A model that always writes `token`: the last LayerNorm's output is constant."""
+    model = random_model(tokenizer=word_tokenizer(), n_ctx=24, tied=False)
+    with torch.no_grad():
+        model.ln_final.w.zero_()
+        model.ln_final.b.fill_(1)
+        model.W_U.zero_()
+        model.b_U.zero_()
+        model.b_U[model.to_single_token(token) if isinstance(token, str) else token] = 9
+    return model
+
+
+def test_a_prompt_fills_the_context_and_no_more():
+    model = steered(" key")
+    texts = model.generate(["The", "The keys to the"], 100)
+    assert [len(model.to_tokens(text)[0]) for text in texts] == [24, 24]
+    assert texts[0] == "The" + 22 * " key"
+
+
+def test_writing_stops_at_the_end_of_the_text():
+    assert steered(0).generate(["The keys", "The"], 5) == ["The keys", "The"]
+
+
+def test_a_tokenizer_without_an_end_of_text_never_stops():
+    model = steered(" key")
+    model.tokenizer.eos_token = None
+    assert model.generate("The", 3) == ["The key key key"]
+
+
+def test_a_prompt_that_ended_does_not_end_the_others(model, monkeypatch):
+    alone = model.generate(PROMPTS[1], 6)[0]
+    original = type(model).forward
+
+    def end_the_first_row(self, *args, **kwargs):
+        logits = original(self, *args, **kwargs)
+        logits[0, -1, self.tokenizer.eos_token_id] = 1e6
+        return logits
+
+    monkeypatch.setattr(type(model), "forward", end_the_first_row)
+    assert model.generate(PROMPTS[:2], 6) == [PROMPTS[0], alone]
+
+
+def test_the_cache_gives_the_logits_of_the_whole_prompt(model):
+    tokens = random_tokens(model, 3, 12)
+    mask = torch.ones_like(tokens)
+    mask[0, :5] = 0
+    with torch.no_grad():
+        whole = model(tokens, attention_mask=mask)
+        for listened in (False, True):
+            cache, parts = KeyValueCache.empty(2), []
+            hooks = [("blocks.1.attn.hook_pattern", lambda x, *, hook: None)] if listened else []
+            for start, stop in ((0, 7), (7, 8), (8, 12)):
+                piece = model.run_with_hooks(
+                    tokens[:, start:stop], attention_mask=mask[:, start:stop], cache=cache, fwd_hooks=hooks
+                )
+                parts.append(piece)
+            got = torch.cat(parts, 1)
+            assert relative_error(got[mask.bool()], whole[mask.bool()]) < 1e-12
+
+
+def test_a_cache_is_unharmed_by_a_refused_step(model):
+    tokens = random_tokens(model, 1, 6)
+    cache = KeyValueCache.empty(2)
+    with torch.no_grad():
+        model(tokens[:, :5], cache=cache)
+        with pytest.raises(InputError, match="token ids"):
+            model(torch.tensor([[10_000]]), cache=cache)
+        with pytest.raises(InputError, match="cache: it holds 1 prompts, got 2"):
+            model(tokens[:, 5:].repeat(2, 1), cache=cache)
+        assert relative_error(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:]) < 1e-12
+
+
+class TestSampling:
+    def test_the_same_seed_writes_the_same(self, model):
+        texts = [model.generate(PROMPTS, 8, temperature=1.0, seed=3) for _ in range(2)]
+        assert texts[0] == texts[1]
+        assert model.generate(PROMPTS, 8, temperature=1.0, seed=4) != texts[0]
+
+    def test_the_global_generator_is_left_alone(self, model):
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        model.generate("The", 3, temperature=1.0, seed=3)
+        assert torch.equal(torch.get_rng_state(), before)
+
+    @pytest.mark.parametrize("settings", [{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-6}])
+    def test_no_choice_is_greedy(self, model, settings):
+        settings = {"temperature": 1.0} | settings
+        assert model.generate(PROMPTS, 6, **settings) == model.generate(PROMPTS, 6)
+
+    @pytest.mark.parametrize(
+        ("settings", "shares"),
+        [
+            ({"temperature": 1.0}, [0.5, 0.3, 0.2]),
+            ({"temperature": 0.5}, [0.25 / 0.38, 0.09 / 0.38, 0.04 / 0.38]),
+            ({"temperature": 1.0, "top_k": 2}, [0.625, 0.375, 0.0]),
+            ({"temperature": 1.0, "top_p": 0.6}, [0.625, 0.375, 0.0]),
+            ({"temperature": 1.0, "top_p": 0.45}, [1.0, 0.0, 0.0]),
+            ({"temperature": 1.0, "top_k": 500}, [0.5, 0.3, 0.2]),
+        ],
+    )
+    def test_tokens_are_drawn_with_their_probabilities(self, settings, shares):
+        words = [" key", " keys", " table"]
+        model = steered(" key")
+        with torch.no_grad():
+            model.b_U.fill_(-torch.inf)
+            for word, share in zip(words, [0.5, 0.3, 0.2], strict=True):
+                model.b_U[model.to_single_token(word)] = torch.tensor(share).log()
+        n = 2000
+        drawn = [text.removeprefix("The") for text in model.generate(["The"] * n, 1, seed=1, **settings)]
+        for word, share in zip(words, shares, strict=True):
+            assert drawn.count(word) / n == pytest.approx(share, abs=4 * (0.25 / n) ** 0.5 if 0 < share < 1 else 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens: expected at least 1, got 0"),
+        ({"temperature": -0.5}, "temperature: expected 0 .greedy. or more, got -0.5"),
+        ({"temperature": float("nan")}, "temperature: expected 0 .greedy. or more, got nan"),
+        ({"temperature": 1.0, "top_k": 0}, "top_k: expected at least 1, got 0"),
+        ({"temperature": 1.0, "top_p": 0.0}, "top_p: expected a share above 0 and at most 1, got 0.0"),
+        ({"temperature": 1.0, "top_p": 1.5}, "top_p: expected a share above 0 and at most 1, got 1.5"),
+        ({"top_k": 5}, "temperature=0 samples nothing; raise it"),
+        ({"top_p": 0.5}, "temperature=0 samples nothing; raise it"),
+    ],
+)
+def test_bad_settings_raise(model, settings, message):
+    with pytest.raises(InputError, match=message):
+        model.generate("The keys", **settings)
+
+
+def test_a_prompt_that_leaves_no_room_raises(model):
+    with pytest.raises(InputError, match="generate: the longest prompt has 24 tokens, expected at most 23"):
+        model.generate(["The", " ".join(["keys"] * 23)])
+
+
+def test_no_tokenizer_raises():
+    with pytest.raises(InputError, match="this model has no tokenizer: give token ids instead of text"):
+        random_model().generate("The")
+
+
+class TestText:
+    TEXT = "The keys to the cabinet, John!"
+
+    def test_bos_comes_first_and_only_once(self, model):
+        assert model.to_tokens("The keys")[0, 0] == model.tokenizer.bos_token_id
+        assert model.to_tokens("The keys").shape == (1, 3)
+        assert torch.equal(model.to_tokens("The keys", prepend_bos=False), model.to_tokens("The keys")[:, 1:])
+
+    def test_text_comes_back(self, model):
+        tokens = model.to_tokens(self.TEXT, prepend_bos=False)
+        assert model.to_string(tokens[0]) == self.TEXT
+        assert model.to_string(tokens) == [self.TEXT]
+        assert model.to_string(tokens[0].tolist()) == self.TEXT
+
+    def test_the_texts_of_the_tokens_join_to_the_text(self, model):
+        pieces = model.to_str_tokens(self.TEXT)
+        assert pieces[:3] == ["<|endoftext|>", " The", " keys"]
+        assert "".join(pieces[1:]) == f" {self.TEXT}"
+        assert model.to_str_tokens(model.to_tokens(self.TEXT)) == pieces
+        with pytest.raises(InputError, match="to_str_tokens: expected one prompt, got 2"):
+            model.to_str_tokens(model.to_tokens(["The", "keys"]))
+
+    def test_a_single_token(self, model):
+        assert [model.to_single_token(f" {word}") for word in sorted(WORDS)] == list(range(258, 258 + len(WORDS)))
+        with pytest.raises(InputError, match=r"' cabinets': expected one token, got \d+ \(Ġ | c.*\)"):
+            model.to_single_token(" cabinets")
+
+    @pytest.mark.parametrize(("option", "value"), [("padding_side", "left"), ("truncate", True)])
+    def test_an_option_that_is_not_there_raises(self, model, option, value):
+        with pytest.raises(InputError, match=f"to_tokens: pads on the right and has no option {option}"):
+            model.to_tokens("The keys", **{option: value})
+
+    @pytest.mark.parametrize(("texts", "message"), [([], "at least one text"), ([3], "expected text, got int")])
+    def test_no_text_raises(self, model, texts, message):
+        tokenize = getattr(type(model).tokenize, "__wrapped__", type(model).tokenize)
+        with pytest.raises(InputError, match=message):
+            tokenize(model, texts)
+
+    def test_an_empty_text_is_bos_alone(self, model):
+        assert model.to_tokens("").tolist() == [[0]]
+        with pytest.raises(InputError, match="expected a text of at least one token, got an empty text"):
+            model.to_tokens("", prepend_bos=False)
+
+    def test_a_tokenizer_without_bos_raises(self):
+        model = random_model(tokenizer=word_tokenizer())
+        model.tokenizer.bos_token = None
+        with pytest.raises(InputError, match="the tokenizer names no BOS token"):
+            model("The keys")

@@ -1,0 +1,250 @@
+"""Every checkpoint that cannot be used is refused in words that say what is wrong with it."""
+
+import json
+import pickle
+import re
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import random_gpt2, word_tokenizer
+from transformers import GPTNeoConfig
+
+from interp.errors import ConfigError, LoadError
+from interp.model.loading import load_model
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    """The hub cannot be reached, and nobody tries to."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+    def refuse(*_):
+        raise AssertionError("a test reached for the network")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+
+
+@pytest.fixture
+def gpt2(tmp_path):
+    random_gpt2(tie_word_embeddings=False).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def refused(source, message, kind=LoadError, **options):
+    with pytest.raises(kind, match=message):
+        load_model(source, **options)
+
+
+def change_config(folder, **fields):
+    config = json.loads((folder / "config.json").read_text()) | fields
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v != "leave out"}))
+
+
+def change_weights(folder, change):
+    state = load_file(folder / "model.safetensors")
+    change(state)
+    save_file(state, folder / "model.safetensors")
+
+
+class TestWhere:
+    def test_missing_folder(self, tmp_path):
+        refused(tmp_path / "nowhere", "nowhere: no such folder; expected one with config.json and weights")
+        refused("./nowhere", "nowhere: .*")
+
+    def test_empty_folder(self, tmp_path):
+        refused(tmp_path, re.escape(f"{tmp_path}: the folder is empty; expected config.json"))
+
+    def test_folder_without_a_config(self, gpt2):
+        (gpt2 / "config.json").unlink()
+        refused(gpt2, "the folder has no config.json")
+
+    def test_a_file(self, gpt2):
+        refused(gpt2 / "config.json", "expected a folder with config.json and weights, got a file; give its folder")
+
+    def test_a_hub_name_offline(self):
+        refused("nobody/nothing", "'nobody/nothing': not a folder here, .*could not be fetched from the hub.*network")
+
+    def test_what_is_no_hub_name(self):
+        refused("no such model!", "'no such model!': neither a folder nor a hub name")
+
+    def test_no_embedded_default_is_not_looked_for_on_the_hub(self, monkeypatch):
+        monkeypatch.setattr("interp.model.loading.load.embedded_models", list)
+        refused(None, "this installation lacks the embedded default model")
+
+    def test_a_module_that_is_not_from_transformers(self):
+        refused(torch.nn.Linear(2, 2), "expected a transformers GPT2LMHeadModel, got Linear, which has no config")
+
+
+class TestConfig:
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            ({"model_type": "leave out"}, "architecture None is not known here.*names no model_type"),
+            ({"model_type": "llama"}, "architecture 'llama' is not known here; expected 'gpt2' or our own"),
+            ({"model_type": "gpt"}, "did you mean 'gpt2'"),
+            ({"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
+            ({"n_head": 0}, "n_head: expected a whole number of at least 1, got 0"),
+            ({"n_embd": "12"}, "n_embd: expected a whole number of at least 1, got '12'"),
+            ({"n_layer": "leave out"}, "no field 'n_layer', which GPT-2 needs"),
+            ({"n_layer": 1.5}, "n_layers: expected a whole number of at least 1, got 1.5"),
+            ({"layer_norm_epsilon": "tiny"}, "eps: expected a positive number, got 'tiny'"),
+            ({"tie_word_embeddings": None}, "tied: expected true or false, got None"),
+            ({"activation_function": "swish"}, "activation_function='swish', expected one of gelu_new"),
+            ({"activation_function": ["relu"]}, r"activation_function=\['relu'\], expected one of gelu_new"),
+            ({"scale_attn_weights": False}, "scale_attn_weights=False is not supported, expected True"),
+            ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True is not supported"),
+            ({"add_cross_attention": True}, "add_cross_attention=True is not supported"),
+        ],
+    )
+    def test_a_config_that_is_no_gpt2(self, gpt2, fields, message):
+        change_config(gpt2, **fields)
+        refused(gpt2, message)
+
+    def test_a_module_of_another_architecture(self):
+        module = torch.nn.Linear(2, 2)
+        module.config = GPTNeoConfig()
+        refused(module, "Linear: architecture 'gpt_neo' is not known here; expected 'gpt2'")
+
+    @pytest.mark.parametrize(
+        ("content", "message"), [("{oops", "JSONDecodeError"), ("[1]", "list"), ("\xff", "UnicodeDecodeError")]
+    )
+    def test_broken_json(self, gpt2, content, message):
+        (gpt2 / "config.json").write_bytes(content.encode("latin-1"))
+        refused(gpt2, f"config.json: expected a JSON object, got {message}")
+
+
+class TestWeights:
+    def test_none(self, gpt2):
+        (gpt2 / "model.safetensors").unlink()
+        refused(gpt2, "no weights here; expected model.safetensors, .*, or pytorch_model.bin")
+
+    def test_missing_tensor(self, gpt2):
+        change_weights(gpt2, lambda state: state.pop("transformer.h.1.attn.c_proj.weight"))
+        refused(gpt2, "tensor 'transformer.h.1.attn.c_proj.weight' is missing")
+
+    def test_missing_unembedding(self, gpt2):
+        change_weights(gpt2, lambda state: state.pop("lm_head.weight"))
+        refused(gpt2, "tensor 'lm_head.weight' is missing")
+
+    def test_extra_tensor(self, gpt2):
+        change_weights(gpt2, lambda state: state.update({"transformer.h.7.ln_1.bias": torch.ones(12)}))
+        refused(gpt2, "tensor 'transformer.h.7.ln_1.bias' is not part of GPT-2")
+
+    @pytest.mark.parametrize("name", ["transformer.wpe.weight", "lm_head.weight", "transformer.h.0.mlp.c_fc.bias"])
+    def test_wrong_shape(self, gpt2, name):
+        change_weights(gpt2, lambda state: state.update({name: torch.ones(3, 5)}))
+        refused(gpt2, rf"tensor '{name}': expected shape \(.*\), got \(3, 5\)")
+
+    @pytest.mark.parametrize("value", [torch.nan, torch.inf])
+    def test_no_numbers(self, gpt2, value):
+        change_weights(gpt2, lambda state: state["transformer.h.1.ln_2.weight"].fill_(value))
+        refused(gpt2, "tensor 'transformer.h.1.ln_2.weight': 12 of its 12 values are NaN or infinite")
+
+    def test_quantised(self, gpt2):
+        name = "transformer.wte.weight"
+        change_weights(gpt2, lambda state: state.update({name: state[name].to(torch.int8)}))
+        refused(gpt2, f"tensor '{name}': expected one of float64, .*, got torch.int8")
+
+    def test_a_tied_config_with_an_unembedding_of_its_own(self, gpt2):
+        change_config(gpt2, tie_word_embeddings=True)
+        refused(gpt2, "the config ties the embeddings, but 'lm_head.weight' and 'transformer.wte.weight' differ")
+
+    def test_truncated_safetensors(self, gpt2):
+        content = (gpt2 / "model.safetensors").read_bytes()
+        (gpt2 / "model.safetensors").write_bytes(content[: len(content) // 2])
+        refused(gpt2, "model.safetensors: not a readable safetensors file")
+
+    def test_missing_shard(self, tmp_path):
+        random_gpt2().save_pretrained(tmp_path, max_shard_size="2KB")
+        shard = sorted(tmp_path.glob("model-00002*"))[0]
+        shard.unlink()
+        refused(tmp_path, f"{shard.name}: not a readable safetensors file")
+
+    @pytest.mark.parametrize("index", [{}, {"weight_map": []}])
+    def test_an_index_of_nothing(self, gpt2, index):
+        (gpt2 / "model.safetensors").unlink()
+        (gpt2 / "model.safetensors.index.json").write_text(json.dumps(index))
+        refused(gpt2, "model.safetensors.index.json: expected a 'weight_map'")
+
+
+class Malicious:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return (type(self.target).touch, (self.target,))
+
+
+class TestPickles:
+    @pytest.fixture
+    def binary(self, gpt2):
+        (gpt2 / "model.safetensors").unlink()
+        return gpt2 / "pytorch_model.bin"
+
+    def test_one_that_would_run_code_is_refused_and_does_not(self, binary, tmp_path):
+        target = tmp_path / "it ran"
+        torch.save({"transformer.wte.weight": Malicious(target)}, binary)
+        torch.load(binary, weights_only=False)
+        assert target.exists()
+        target.unlink()
+        refused(binary.parent, r"holds more than tensors \(.+\) and could run code when opened, so it is refused")
+        assert not target.exists()
+
+    def test_a_plain_pickle_that_would_run_code(self, binary, tmp_path):
+        target = tmp_path / "it ran"
+        binary.write_bytes(pickle.dumps(Malicious(target)))
+        refused(binary.parent, "pytorch_model.bin: (this pickle holds more than tensors|not a readable PyTorch file)")
+        assert not target.exists()
+
+    @pytest.mark.parametrize("content", [b"", b"hello, this is no pickle", b"\x80\x02}q\x00."])
+    def test_damaged(self, binary, content):
+        binary.write_bytes(content)
+        refused(binary.parent, "pytorch_model.bin: |tensor .* is missing")
+
+    def test_truncated(self, binary):
+        torch.save(random_gpt2().state_dict(), binary)
+        binary.write_bytes(binary.read_bytes()[:3000])
+        refused(binary.parent, "pytorch_model.bin: not a readable PyTorch file")
+
+    def test_more_than_a_state_dict(self, binary):
+        torch.save({"model": random_gpt2().state_dict(), "step": 3}, binary)
+        refused(binary.parent, "expected a dictionary of tensors, but 'model' is OrderedDict")
+        torch.save([torch.ones(2)], binary)
+        refused(binary.parent, "expected a dictionary of tensors, got list")
+
+
+def test_a_broken_tokenizer(gpt2):
+    word_tokenizer().save_pretrained(gpt2)
+    (gpt2 / "tokenizer.json").write_text("{oops")
+    refused(gpt2, "the tokenizer's files cannot be read")
+
+
+class TestDeviceAndDtype:
+    @pytest.mark.parametrize("device", ["cuda", "cuda:9"])
+    def test_no_cuda(self, gpt2, device, monkeypatch):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+        refused(gpt2, f"device: '{device}' was asked for, but PyTorch sees no CUDA", ConfigError, device=device)
+
+    def test_not_that_many(self, gpt2, monkeypatch):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+        monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+        refused(gpt2, "device: 'cuda:9' was asked for, but there are 2 CUDA devices", ConfigError, device="cuda:9")
+
+    @pytest.mark.parametrize("device", ["tpu", "mps", "", "cpu:x", "cuda:-1"])
+    def test_unknown_device(self, gpt2, device):
+        refused(gpt2, f"device: expected cpu, cuda, cuda:N or auto, got '{device}'", ConfigError, device=device)
+
+    @pytest.mark.parametrize("dtype", ["float8", "fp32", torch.int64, torch.complex64])
+    def test_unknown_dtype(self, gpt2, dtype):
+        message = f"dtype: expected one of float64, float32, bfloat16, float16, got {dtype!r}"
+        refused(gpt2, message, ConfigError, dtype=dtype)
+
+    def test_mistakes_are_found_before_anything_is_read(self, tmp_path):
+        refused(tmp_path / "nowhere", "dtype: expected one of", ConfigError, dtype="half")
+
+    def test_defaults(self, gpt2, monkeypatch):
+        monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+        for device in (None, "auto", "cpu", torch.device("cpu")):
+            model = load_model(gpt2, device=device)
+            assert (model.W_E.device.type, model.W_E.dtype) == ("cpu", torch.float32)

@@ -1,0 +1,122 @@
+"""What `save_model` writes, `load_model` gives back."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_models import random_model, random_tokens, word_tokenizer
+
+from interp.errors import LoadError, OutputError
+from interp.model.loading import load_model, save_model
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_round_trip_is_exact(tmp_path, dtype, tied):
+    model = random_model(dtype=dtype, tied=tied, act_fn="relu", eps=1e-3)
+    again = load_model(save_model(model, tmp_path / "a" / "b"), dtype=dtype)
+    assert again.config == model.config
+    assert again.name == model.name
+    assert again.hash == model.hash
+    tokens = random_tokens(model)
+    assert torch.equal(again(tokens), model(tokens))
+
+
+@pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16], ids=str)
+def test_the_hash_does_not_depend_on_the_dtype_that_the_weights_are_held_in(tmp_path, stored):
+    model = random_model()
+    save_model(model, tmp_path, dtype=stored)
+    hashes = {load_model(tmp_path, dtype=dtype).hash for dtype in (stored, torch.float32, torch.float64)}
+    assert len(hashes) == 1
+    assert model.hash not in hashes
+
+
+def test_the_hash_depends_on_every_weight():
+    model = random_model()
+    before = {model.hash}
+    for parameter in model.parameters():
+        with torch.no_grad():
+            parameter[(0,) * parameter.ndim] += 1e-3
+        before.add(model.hash)
+    assert len(before) == 1 + len(list(model.parameters()))
+
+
+def test_the_tokenizer_travels_along(tmp_path):
+    tokenizer = word_tokenizer()
+    again = load_model(save_model(random_model(tokenizer=tokenizer), tmp_path))
+    text = "Mary gave John a book, can't she? Ünicode"
+    assert again.tokenizer.encode(text) == tokenizer.encode(text)
+    assert again.tokenizer.bos_token_id == tokenizer.bos_token_id
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    save_model(random_model(), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "format": 2}))
+    with pytest.raises(LoadError, match="written in format 2, this version reads format 1; update interp"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_layer": 3}, "unknown field 'n_layer'; did you mean 'n_layers'"),
+        ({"n_heads": 0}, "n_heads: expected a whole number of at least 1, got 0"),
+        ({"act_fn": "swish"}, "act_fn: expected one of gelu_new, gelu, relu, got 'swish'"),
+    ],
+)
+def test_a_config_that_describes_no_model_is_refused(tmp_path, change, message):
+    save_model(random_model(), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(LoadError, match=message):
+        load_model(tmp_path)
+
+
+def damage_missing(state):
+    del state["blocks.1.attn.W_K"]
+
+
+def damage_extra(state):
+    state["blocks.2.attn.W_K"] = state["blocks.1.attn.W_K"].clone()
+
+
+def damage_shape(state):
+    state["blocks.1.attn.W_K"] = state["blocks.1.attn.W_K"][:1].clone()
+
+
+def damage_nan(state):
+    state["blocks.1.attn.W_K"].view(-1)[3] = torch.nan
+
+
+def damage_integers(state):
+    state["blocks.1.attn.W_K"] = state["blocks.1.attn.W_K"].to(torch.int8)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damage_missing, "tensor 'blocks.1.attn.W_K' is missing"),
+        (damage_extra, "tensor 'blocks.2.attn.W_K' is not part of this architecture; did you mean"),
+        (damage_shape, r"tensor 'blocks.1.attn.W_K': expected shape \(3, 12, 5\), got \(1, 12, 5\)"),
+        (damage_nan, "tensor 'blocks.1.attn.W_K': 1 of its 180 values are NaN or infinite"),
+        (damage_integers, "tensor 'blocks.1.attn.W_K': expected one of float64, .*, got torch.int8"),
+        (dict.clear, "tensor 'embed.W_E' is missing"),
+    ],
+)
+def test_damaged_weights_are_refused_and_named(tmp_path, damage, message):
+    save_model(random_model(), tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    damage(state)
+    save_file(state, tmp_path / "model.safetensors")
+    with pytest.raises(LoadError, match=message):
+        load_model(tmp_path)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(OutputError, match="no folder can be made here"):
+        save_model(random_model(), tmp_path / "out")

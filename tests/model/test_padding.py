@@ -1,0 +1,157 @@
+"""Padding changes no logits: on the left, on the right, on both sides, fused or explicit."""
+
+import pytest
+import torch
+from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
+
+from interp.errors import InputError
+
+LENGTHS = (16, 9, 1)  # the context's whole length, a part of it, one token
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model()
+
+
+@pytest.fixture(scope="module")
+def prompts(model):
+    return [random_tokens(model, 1, length, seed=length)[0] for length in LENGTHS]
+
+
+@pytest.fixture(autouse=True)
+def _no_gradients():
+    with torch.no_grad():
+        yield
+
+
+def padded(prompts, side, filler, width=20):
+    """All prompts in one batch, wider than the context."""
+    tokens = torch.full((len(prompts), width), filler)
+    mask = torch.zeros(len(prompts), width, dtype=torch.long)
+    for row, prompt in enumerate(prompts):
+        start = {"left": width - len(prompt), "right": 0, "both": (width - len(prompt)) // 2}[side]
+        tokens[row, start : start + len(prompt)] = prompt
+        mask[row, start : start + len(prompt)] = 1
+    return tokens, mask
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+@pytest.mark.parametrize("side", ["left", "right", "both"])
+def test_logits_at_real_positions_are_those_without_padding(model, prompts, side, explicit):
+    hooks = [("blocks.0.attn.hook_pattern", lambda x, *, hook: None)] if explicit else []
+    for filler in (0, 7):
+        tokens, mask = padded(prompts, side, filler)
+        logits = model.run_with_hooks(tokens, attention_mask=mask, fwd_hooks=hooks)
+        assert logits.isfinite().all()
+        for row, prompt in enumerate(prompts):
+            assert relative_error(logits[row][mask[row].bool()], model(prompt)[0]) < 1e-12
+
+
+def test_without_the_mask_left_padding_would_matter(model, prompts):
+    tokens, mask = padded(prompts[1:], "left", 0, width=16)
+    assert relative_error(model(tokens)[0][mask[0].bool()], model(prompts[1])[0]) > 1e-3
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_loss_counts_real_tokens_only(model, prompts, side):
+    tokens, mask = padded(prompts, side, 3)
+    by_hand = []
+    for prompt in prompts:
+        logp = model(prompt)[0].log_softmax(-1)
+        by_hand += [-logp[i, prompt[i + 1]] for i in range(len(prompt) - 1)]
+    loss = model(tokens, return_type="loss", attention_mask=mask)
+    assert loss.item() == pytest.approx(torch.stack(by_hand).mean().item(), rel=1e-6)
+
+
+def test_loss_of_full_rows_by_hand(model):
+    tokens = random_tokens(model)
+    logp = model(tokens)[:, :-1].log_softmax(-1)
+    by_hand = -logp.gather(-1, tokens[:, 1:, None]).mean()
+    assert model(tokens, return_type="loss").item() == pytest.approx(by_hand.item(), rel=1e-6)
+
+
+def test_nobody_looks_at_padding(model, prompts):
+    tokens, mask = padded(prompts, "left", 0)
+    _, cache = model.run_with_cache(tokens, attention_mask=mask)
+    for row in range(len(prompts)):
+        real = mask[row].bool()
+        assert cache["pattern", 0][row][:, real][:, :, ~real].abs().max() == 0
+
+
+class TestTextAndTokens:
+    def test_several_texts_give_what_each_gives_alone(self):
+        speaker = random_model(tokenizer=word_tokenizer())
+        texts = ["The keys to the cabinet are", "Mary gave"]
+        logits = speaker(texts)
+        for row, text in enumerate(texts):
+            alone = speaker(text)[0]
+            assert relative_error(logits[row, : len(alone)], alone) < 1e-12
+
+    def test_text_makes_its_own_mask(self):
+        with pytest.raises(InputError, match="attention_mask: text makes its own mask"):
+            random_model(tokenizer=word_tokenizer())("The keys", attention_mask=torch.ones(1, 3))
+
+    @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+    def test_every_whole_number_dtype_is_a_token_id(self, model, dtype):
+        tokens = random_tokens(model)
+        assert torch.equal(model.as_tokens(tokens.to(dtype))[0], tokens)
+
+    @pytest.mark.parametrize(
+        ("tokens", "message"),
+        [
+            (torch.rand(1, 3), "expected whole numbers of shape .*, got torch.float32"),
+            (torch.ones(1, 3, dtype=torch.bool), "expected whole numbers of shape .*, got torch.bool"),
+            (torch.ones(1, 1, 3, dtype=torch.long), r"got torch.int64 of shape \(1, 1, 3\)"),
+            (torch.tensor(3), r"got torch.int64 of shape \(\)"),
+        ],
+    )
+    def test_what_is_no_token_id_raises(self, model, tokens, message):
+        with pytest.raises(InputError, match=message):
+            model.as_tokens(tokens)
+
+    @pytest.mark.parametrize(
+        ("mask", "message"),
+        [
+            (torch.ones(3, 8), r"expected the tokens' shape \(3, 9\), got \(3, 8\)"),
+            (torch.ones(9), r"expected the tokens' shape \(3, 9\), got \(1, 9\)"),
+            (torch.full((3, 9), -torch.inf), "expected 1 for tokens and 0 for padding"),
+        ],
+    )
+    def test_a_mask_that_does_not_fit_raises(self, model, mask, message):
+        with pytest.raises(InputError, match=message):
+            model(random_tokens(model), attention_mask=mask)
+
+    def test_one_row_may_come_without_its_batch_axis(self, model):
+        tokens = random_tokens(model, 1)
+        assert torch.equal(model(tokens[0]), model(tokens))
+        mask = torch.ones(9)
+        mask[:2] = 0
+        assert torch.equal(model(tokens[0], attention_mask=mask), model(tokens, attention_mask=mask[None]))
+
+    def test_more_tokens_than_the_context(self, model):
+        with pytest.raises(InputError, match="the longest prompt has 17 tokens, but the model's context is 16"):
+            model(random_tokens(model, 2, 17))
+
+    def test_no_tokens(self, model):
+        for shape in ((1, 0), (0, 3)):
+            with pytest.raises(InputError, match="the model was given no tokens"):
+                model(torch.zeros(shape, dtype=torch.long))
+
+    @pytest.mark.parametrize("wrong", [-1, 40])
+    def test_ids_outside_the_vocabulary(self, model, wrong):
+        tokens = random_tokens(model)
+        tokens[1, 4] = wrong
+        with pytest.raises(InputError, match=r"token ids: expected 0 to 39, got .* another model's tokenizer"):
+            model(tokens)
+
+    @pytest.mark.parametrize("return_type", ["both", "logit"])
+    def test_an_unknown_return_type(self, model, return_type):
+        forward = getattr(type(model).forward, "__wrapped__", type(model).forward)
+        with pytest.raises(InputError, match=f"return_type: expected 'logits', 'loss' or None, got '{return_type}'"):
+            forward(model, random_tokens(model), return_type=return_type)
+
+    def test_a_run_for_its_hooks_returns_nothing(self, model):
+        out, cache = model.run_with_cache(random_tokens(model), return_type=None)
+        assert out is None
+        assert "ln_final.hook_normalized" in cache
