@@ -15,6 +15,7 @@ from interp.cli.options import (
     ModelOption,
     NOption,
     SeedOption,
+    ThreadsOption,
 )
 
 
@@ -30,6 +31,7 @@ def ablate(
     ] = "mean",
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
     out: Annotated[
         Path | None, typer.Option(help="CSV file for the effect on every example.", metavar="FILE.csv")
     ] = None,
@@ -42,10 +44,13 @@ def ablate(
 
     if out is not None:
         check_table(out)
+    import torch
+
     from interp.methods.ablation import ablate as ablate_heads
     from interp.model.loading import load_model
     from interp.tasks.catalogue import load_task
 
+    torch.set_num_threads(threads)
     loaded = load_model(model, device=device, dtype=dtype)
     given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     with progress_bar("ablate") as progress:

@@ -17,6 +17,7 @@ from interp.cli.options import (
     ModelOption,
     NOption,
     SeedOption,
+    ThreadsOption,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def heads(
     ] = "mean",
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Find the heads that track each task, by attention and by ablation, and write a report."""
@@ -49,10 +51,13 @@ def heads(
     from interp.report.folder import check_output, save_report
 
     check_output(out)
+    import torch
+
     from interp.methods import dossier
     from interp.model.loading import load_model
     from interp.tasks.catalogue import load_task
 
+    torch.set_num_threads(threads)
     loaded = load_model(model, device=device, dtype=dtype)
     tasks = [
         load_task(name, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)

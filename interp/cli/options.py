@@ -25,4 +25,7 @@ NOption = Annotated[
 SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.", metavar="N")]
 DeviceOption = Annotated[str, typer.Option(help="cpu, cuda or auto.", metavar="NAME")]
 DtypeOption = Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.", metavar="NAME")]
+ThreadsOption = Annotated[
+    int, typer.Option(help="CPU threads; another number gives other last bits.", min=1, metavar="N")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

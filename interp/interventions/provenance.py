@@ -5,11 +5,13 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
+import torch
+
 from interp.tasks.task import Task
 
 
 def model_provenance(model: Any) -> dict[str, Any]:
-    """Name, hashes, dtype and device of a model, and the versions it runs under."""
+    """Name, hashes, dtype and device of a model, CPU threads, and the versions it runs under."""
     parameter = next(model.parameters())
     return {
         "model": str(getattr(model, "name", type(model).__name__)),
@@ -17,6 +19,7 @@ def model_provenance(model: Any) -> dict[str, Any]:
         "tokenizer_hash": _tokenizer_hash(getattr(model, "tokenizer", None)),
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "device": str(parameter.device),
+        "threads": torch.get_num_threads(),
         "versions": {
             **{name: version(name) for name in ("interp", "torch", "transformer_lens")},
             "python": platform.python_version(),
