@@ -20,6 +20,8 @@ class Block(nn.Module):
     points see ``[batch pos head ...]``.
     """
 
+    hook_out_is_single_residual_stream = True  # what TransformerLens' logit lens asks of a block
+
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.n_heads = config.n_heads

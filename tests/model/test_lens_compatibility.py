@@ -8,7 +8,7 @@ from tiny_models import random_model, random_tokens, relative_error, word_tokeni
 from transformer_lens import patching
 from transformer_lens.head_detector import detect_head
 from transformer_lens.model_protocol import TransformerLensModel, TransformerLensModelWithWeights
-from transformer_lens.tools.analysis import direct_logit_attribution as lens_attribution
+from transformer_lens.tools.analysis.logit_lens import logit_lens
 from typing_extensions import get_protocol_members
 
 from interp.model.folding import center_writing_weights, fold_layer_norm
@@ -108,7 +108,7 @@ class TestPatching:
         logits, cache = model.run_with_cache(clean)
         values = patching.get_act_patch_resid_pre(model, corrupted, cache, metric)
         assert values[0, 2].item() == pytest.approx(metric(logits).item(), rel=1e-5)
-        assert values[:, :2].tolist() == pytest.approx([metric(model(corrupted)).item()] * 4)
+        assert values[:, :2].flatten().tolist() == pytest.approx([metric(model(corrupted)).item()] * 4)
 
     @pytest.mark.parametrize("component", "qkv")
     def test_direct_paths(self, model, clean, corrupted, component):
@@ -206,8 +206,10 @@ class TestActivationCache:
         expected = logits[:, -1, right] - logits[:, -1, wrong] - folded.b_U[right] + folded.b_U[wrong]
         assert relative_error(written, expected) < 1e-10
 
-    def test_the_tool_for_attribution_runs(self, model, clean):
-        assert callable(lens_attribution.direct_logit_attribution)
+    def test_the_logit_lens_ends_at_the_logits(self, model, clean):
+        values = logit_lens(model, clean, positions=None, incl_mid=True).values
+        assert values.shape == (2 * LAYERS + 1, 2, P, model.config.d_vocab)
+        assert relative_error(values[-1], model(clean)) < 1e-12
 
     def test_directions_of_words(self, model):
         key = model.to_single_token(" key")

@@ -1,0 +1,31 @@
+"""The dossier in other precisions and on a GPU, against float64 on the CPU."""
+
+import pytest
+import torch
+
+import interp
+
+# Largest difference of any head's effect, relative to the largest effect.
+TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 4e-3}
+
+
+def effects(device, dtype):
+    model = interp.load_model(device=device, dtype=dtype)
+    return interp.heads(model, ["induction"], n=40).frame
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return effects("cpu", "float64")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+def test_effects_and_attention_in_other_precisions(exact, device, dtype):
+    assert not torch.backends.cuda.matmul.allow_tf32  # PyTorch's default, which the float32 tolerance needs
+    found = effects(device, dtype)
+    error = (found["effect"] - exact["effect"]).abs().max() / exact["effect"].abs().max()
+    assert error <= TOLERANCE[dtype]
+    assert (found["attention"] - exact["attention"]).abs().max() <= TOLERANCE[dtype]
+    if dtype != "float32":
+        assert error > 1e-7  # it really ran in fewer bits

@@ -1,0 +1,46 @@
+"""The analyses run and print what their READMEs report, on fewer items."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interp.model.loading.load import model_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*arguments):
+    done = subprocess.run([sys.executable, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_head_ablation(tmp_path):
+    printed = run("analyses/head_ablation/run.py", "--out", tmp_path, "--n", 40)
+    assert "Kendall's tau" in printed
+    assert (tmp_path / "kinds.png").stat().st_size > 10_000
+    assert (tmp_path / "effects.csv").is_file()
+
+
+@pytest.mark.slow
+def test_choosing_the_default(tmp_path):
+    printed = run("analyses/choosing_the_default/run.py", model_folder("default"), "--out", tmp_path, "--n", 40)
+    assert "agreement head" in printed
+    assert (tmp_path / "seeds.csv").is_file()
+
+
+@pytest.mark.slow
+def test_blimp(data_dir):
+    assert "anaphor_number_agreement" in run("analyses/blimp/run.py", data_dir / "blimp")
+
+
+def test_every_analysis_has_a_question_and_a_program():
+    folders = [path for path in (ROOT / "analyses").iterdir() if path.is_dir() and path.name != "__pycache__"]
+    assert folders
+    for folder in folders:
+        readme = (folder / "README.md").read_text()
+        assert (folder / "run.py").is_file()
+        assert all(word in readme for word in ("**Question.**", "**Prediction.**", "**Finding.**"))

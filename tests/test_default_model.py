@@ -1,0 +1,113 @@
+"""What the embedded model is claimed to do, measured on it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import interp
+from interp.methods.behaviour import behaviour
+from interp.methods.dossier import TASKS
+from interp.model.loading import embedded_models
+from interp.model.loading.load import model_folder
+
+MEGABYTE = 1_000_000
+SYNTAX = ("coreference", "reflexive")
+PARADIGMS = (
+    "regular_plural_subject_verb_agreement_1",
+    "regular_plural_subject_verb_agreement_2",
+    "irregular_plural_subject_verb_agreement_1",
+    "irregular_plural_subject_verb_agreement_2",
+    "distractor_agreement_relational_noun",
+    "distractor_agreement_relative_clause",
+    "determiner_noun_agreement_1",
+    "anaphor_gender_agreement",
+    "anaphor_number_agreement",
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return interp.load_model()
+
+
+@pytest.fixture(scope="module")
+def report(model):
+    return interp.heads(model)
+
+
+def tracking(report, task):
+    frame = report.frame
+    return frame[(frame["task"] == task) & (frame["verdict"] == "attends and causal")]
+
+
+def test_weights_and_tokenizers_are_small():
+    folder = Path(model_folder("default")).parent
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 10 * MEGABYTE
+    assert embedded_models()[0] == "default"
+
+
+def test_the_card_is_about_these_weights(model):
+    card = (model_folder("default") / "README.md").read_text()
+    assert model.hash in card
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_it_can_do_every_task(report, task):
+    row = report.tasks.set_index("task").loc[task]
+    assert row["base_low"] > 0
+    assert row["accuracy_base"] > 0.9
+
+
+@pytest.mark.parametrize("task", ["agreement", "ioi", "induction"])
+def test_a_head_attends_and_is_causal(report, task):
+    found = tracking(report, task)
+    assert len(found) >= 1
+    assert (found["effect_high"] < 0).all()
+
+
+def test_a_head_attends_and_is_causal_for_coreference_or_reflexives(report):
+    assert any(len(tracking(report, task)) for task in SYNTAX)
+
+
+def test_the_agreement_head_does_not_matter_for_induction(report):
+    best = tracking(report, "agreement").nsmallest(1, "effect").iloc[0]
+    frame = report.frame
+    same = frame[(frame["layer"] == best["layer"]) & (frame["head"] == best["head"]) & (frame["task"] == "induction")]
+    (induction,) = same.to_dict("records")
+    assert induction["verdict"] in ("none", "attends only")
+    assert abs(induction["effect_low"]) < induction["minimum_effect"]
+
+
+def test_nothing_is_found_where_right_and_wrong_are_shuffled(model):
+    """The same heads on agreement items whose answers were swapped in a random half: no claim."""
+    import dataclasses
+
+    import numpy as np
+
+    task = interp.load_task("agreement", n=100, seed=3, tokenizer=model.tokenizer)
+    coin = np.random.default_rng(0)
+
+    def shuffled(unit):
+        if coin.random() < 0.5:
+            return unit
+        swap = [dataclasses.replace(each, right=each.wrong, wrong=each.right) for each in unit.examples]
+        return dataclasses.replace(unit, item=swap[0], counterfactual=swap[1])
+
+    permuted = dataclasses.replace(task, units=tuple(shuffled(unit) for unit in task.units))
+    verdicts = set(interp.heads(model, [permuted]).frame["verdict"])
+    assert verdicts <= {"none", "undecided", "attends only"}
+
+
+@pytest.mark.parametrize("paradigm", PARADIGMS)
+def test_published_minimal_pairs(model, data_dir, paradigm):
+    name = f"blimp:{data_dir / 'blimp' / paradigm}.jsonl"
+    task = interp.load_task(name, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx, known_words_only=True)
+    answers = behaviour(model, task).query("not counterfactual")
+    assert len(answers) >= 800
+    assert answers["correct"].mean() >= 0.95
+
+
+def test_it_writes_on(model):
+    (text,) = model.generate("Wendy found the key because", max_new_tokens=1)
+    assert re.fullmatch(r"Wendy found the key because she", text)

@@ -1,0 +1,97 @@
+"""The plan of the house, held: who may import whom, and how the first screen of the README runs."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import interp
+
+ROOT = Path(__file__).resolve().parent.parent
+BASE = {"shapes", "errors"}
+MAY_IMPORT = {
+    "shapes": set(),
+    "errors": set(),
+    "model": BASE,
+    "residual": BASE | {"model"},
+    "tasks": BASE,
+    "stats": BASE,
+    "interventions": BASE | {"model", "residual", "tasks", "stats"},
+    "report": BASE,
+    "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "report"},
+    "recipes": BASE | {"model", "tasks"},
+    "cli": BASE | {"model", "residual", "tasks", "stats", "interventions", "report", "methods", "recipes"},
+    "__main__": {"cli"},
+}
+MODULES = sorted((ROOT / "interp").rglob("*.py"))
+
+
+def room(path):
+    return path.relative_to(ROOT / "interp").parts[0].removesuffix(".py")
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "interp" else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from (name.split(".")[1] for name in names if name.startswith("interp."))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_import_only_what_stands_below_them(path):
+    own = room(path)
+    if own == "__init__":
+        return
+    assert own in MAY_IMPORT, f"{own} is no room of the plan"
+    foreign = set(imported_rooms(path)) - {own}
+    assert foreign <= MAY_IMPORT[own]
+
+
+def test_no_module_is_called_utils():
+    assert not [path for path in MODULES if "util" in path.name or "helper" in path.name]
+
+
+def test_table_of_contents_is_short_and_complete():
+    assert len(interp.__all__) <= 20
+    for name in interp.__all__:
+        assert getattr(interp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        interp.nonsense  # noqa: B018
+
+
+def test_importing_the_package_imports_no_torch():
+    code = "import interp, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_command_line_asks_for_help_without_torch():
+    code = "import interp.cli, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def readme_blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+
+
+def test_readme_code_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = readme_blocks("python")
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+def test_readme_paths_exist():
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert links
+    assert not [link for link in links if not (ROOT / link).exists()]
