@@ -182,7 +182,8 @@ def _none_left(name: str, what: str, dropped: Counter[str]) -> str:
     if not total:
         return f"{name}: expected {what} to encode, got none; give at least one"
     failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
-    return f"{name}: the tokenizer can carry none of the {total} {what} ({failed}); use other items, another tokenizer or a longer context"
+    advice = "use other items, another tokenizer or a longer context"
+    return f"{name}: the tokenizer can carry none of the {total} {what} ({failed}); {advice}"
 
 
 def _halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:

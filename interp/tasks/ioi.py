@@ -2,8 +2,9 @@
 
 "When Mary and John went to the store, John gave a drink to" Mary (Wang et al., 2023,
 https://arxiv.org/abs/2211.00593). The counterfactual has the same
-introduction, but the other person gives, so that ABBA becomes BABA. The relation is from the last
-word to the first mention of the indirect object; both mentions of the subject are distractors.
+introduction, but the other person gives, so that ABBA becomes BABA; in the ``late`` shapes, where the receiver is
+introduced last, the two change places throughout. The relation is from the last word to the one mention of the
+indirect object; both mentions of the subject are distractors.
 """
 
 from collections.abc import Iterator
@@ -72,7 +73,7 @@ def _example(before: Words, drawn: IndirectObject) -> Example:
         distractors=frozenset({"subject", "giver"}),
         template=drawn.structure,
         features={
-            "order": "ABBA" if drawn.receiver_first else "BABA",
+            "order": drawn.order,
             "genders": "same" if same else "different",
             "indirect object": drawn.receiver.text,
             "subject": drawn.giver.text,

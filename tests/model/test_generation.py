@@ -12,7 +12,11 @@ PROMPTS = ["The keys to the cabinet are", "Mary", "John gave Mary a book to the 
 
 @pytest.fixture(scope="module")
 def model():
-    return random_model(tokenizer=word_tokenizer(), n_ctx=24)
+    """A model that writes known words only, so that texts tell what was chosen."""
+    model = random_model(tokenizer=word_tokenizer(), n_ctx=24, tied=False, seed=5)
+    with torch.no_grad():
+        model.b_U[:258], model.b_U[258:] = -1e4, 0
+    return model
 
 
 @pytest.fixture
@@ -30,6 +34,10 @@ def greedy(model):
         return model.tokenizer.decode(tokens[0], skip_special_tokens=True)
 
     return write
+
+
+def test_the_model_has_more_than_one_thing_to_say(model):
+    assert len({word for text in model.generate(PROMPTS, 8) for word in text.split()[-8:]}) > 4
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
@@ -62,8 +70,27 @@ def test_a_prompt_fills_the_context_and_no_more():
     assert texts[0] == "The" + 22 * " key"
 
 
-def test_writing_stops_at_the_end_of_the_text():
-    assert steered(0).generate(["The keys", "The"], 5) == ["The keys", "The"]
+def test_nothing_is_written_after_the_end_of_the_text(monkeypatch):
+    model = steered(" key")
+    original, calls = type(model).forward, []
+
+    def end_the_first_row_once(self, *args, **kwargs):
+        logits = original(self, *args, **kwargs)
+        if len(calls) == 1:
+            logits[0, -1, self.tokenizer.eos_token_id] = 1e6
+        calls.append(1)
+        return logits
+
+    monkeypatch.setattr(type(model), "forward", end_the_first_row_once)
+    assert model.generate(["The keys", "The"], 4) == ["The keys key", "The key key key key"]
+
+
+def test_the_loop_ends_when_all_prompts_have(monkeypatch):
+    model = steered(0)
+    original, calls = type(model).forward, []
+    monkeypatch.setattr(type(model), "forward", lambda self, *a, **k: calls.append(1) or original(self, *a, **k))
+    assert model.generate(["The keys", "The"], 5) == ["The keys", "The"]
+    assert len(calls) == 1
 
 
 def test_a_tokenizer_without_an_end_of_text_never_stops():

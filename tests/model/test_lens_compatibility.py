@@ -13,7 +13,7 @@ from typing_extensions import get_protocol_members
 
 from interp.model.folding import center_writing_weights, fold_layer_norm
 
-HEADS, LAYERS, P = 3, 2, 7
+HEADS, LAYERS, P = 3, 2, 5
 SWEEPS = {
     patching.get_act_patch_resid_pre: (LAYERS, P),
     patching.get_act_patch_resid_mid: (LAYERS, P),

@@ -229,7 +229,9 @@ class TestDeviceAndDtype:
     def test_not_that_many(self, gpt2, monkeypatch):
         monkeypatch.setattr("torch.cuda.is_available", lambda: True)
         monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-        refused(gpt2, "device: 'cuda:9' was asked for, but there are 2 CUDA devices", ConfigError, device="cuda:9")
+        for device in ("cuda:2", "cuda:9"):
+            message = f"device: '{device}' was asked for, but there are 2 CUDA devices, from 0"
+            refused(gpt2, message, ConfigError, device=device)
 
     @pytest.mark.parametrize("device", ["tpu", "mps", "", "cpu:x", "cuda:-1"])
     def test_unknown_device(self, gpt2, device):

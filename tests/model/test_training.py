@@ -130,21 +130,42 @@ def counting_rows(n_ctx=8, d_vocab=30):
 class TestTrain:
     CONFIG = TrainingConfig(steps=60, batch_size=8, adamw_lr=0.02, warmup_steps=5, log_every=20)
 
-    def trained(self, seed=0):
-        model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8), seed=seed)
-        return model, train(model, counting_rows(), self.CONFIG)
-
     def test_a_tiny_model_learns(self):
-        model, losses = self.trained()
+        model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
+        losses = train(model, counting_rows(), self.CONFIG)
         assert losses[0] == pytest.approx(torch.tensor(30.0).log().item(), rel=0.05)
         assert losses[-1] < 0.5 * losses[0]
         assert not model.training
         assert len(losses) == 60
 
     def test_the_same_seed_gives_the_same_weights(self):
-        first, again, other = self.trained()[0], self.trained()[0], self.trained(seed=1)[0]
-        assert first.hash == again.hash
-        assert first.hash != other.hash
+        models = [HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8), seed=seed) for seed in (0, 0, 1)]
+        for model in models:
+            train(model, counting_rows(), TrainingConfig(steps=10, warmup_steps=0))
+        first, again, other = (model.hash for model in models)
+        assert first == again != other
+
+    def test_every_step_has_its_own_clipped_gradients(self, monkeypatch):
+        model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8, init_std=3.0))
+        seen = []
+
+        class Watch(torch.optim.SGD):
+            def step(self):
+                seen.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+
+        def watching(model, config):
+            optimizer = Watch(model.parameters(), lr=1.0)
+            optimizer.param_groups[0]["peak_lr"] = 1.0
+            return [optimizer]
+
+        monkeypatch.setattr("interp.model.training.make_optimizers", watching)
+        row = next(repeated_rows())
+        train(model, itertools.repeat(row), TrainingConfig(steps=2, batch_size=1))
+        model(torch.tensor([row]), return_type="loss").backward()
+        raw = torch.cat([p.grad.flatten() for p in model.parameters()])
+        assert raw.norm() > 1.5
+        for each in seen:
+            assert torch.allclose(each, raw / raw.norm(), atol=1e-5)
 
     def test_progress_tells_the_mean_since_the_last_time(self):
         told = []

@@ -1,8 +1,10 @@
 """Indirect objects (Wang et al., 2023): "When Mary and John went to the store, John gave a drink to" Mary.
 
 Two people are introduced, one of them appears again as the giver, and the other one receives. The
-order of the introduction (ABBA or BABA) is a parameter. Six shapes of different lengths; in two of them
-the two names stand apart, so that a neighbour of the giver's first mention need not be the receiver.
+order of the introduction (ABBA or BABA) is a parameter. Eight shapes of different lengths. In two of them
+the two names stand apart, so that a neighbour of the giver's first mention need not be the receiver. In the
+two ``late`` ones the receiver is met after the giver was named twice, so that the giver's second mention cannot know
+who it is.
 """
 
 from collections.abc import Iterator
@@ -15,8 +17,17 @@ from interp.tasks.grammar.sentence import COMMA, FULL_STOP, Word, Words, sentenc
 from interp.tasks.grammar.splits import draw_within
 from interp.tasks.grammar.vocabulary import GENDERS, Vocabulary
 
-Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with"]
-STRUCTURES: tuple[Structure, ...] = ("subordinate", "coordinate", "two sentences", "beside", "apart", "with")
+Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with", "late", "late subordinate"]
+STRUCTURES: tuple[Structure, ...] = (
+    "subordinate",
+    "coordinate",
+    "two sentences",
+    "beside",
+    "apart",
+    "with",
+    "late",
+    "late subordinate",
+)
 SUBORDINATORS = ("when", "after", "while", "because", "before")
 
 
@@ -59,6 +70,13 @@ class IndirectObject(NamedTuple):
         return self._replace(receiver=self.giver, giver=self.receiver, receiver_first=not self.receiver_first)
 
     @property
+    def order(self) -> str:
+        """How the two are introduced: ``ABBA`` if the receiver (A) comes first, ``BABA``, or ``late``."""
+        if self.structure in ("late", "late subordinate"):
+            return "late"
+        return "ABBA" if self.receiver_first else "BABA"
+
+    @property
     def decisive(self) -> Iterator[tuple[str, str]]:
         """The two names."""
         yield self.receiver.text, self.giver.text
@@ -69,6 +87,8 @@ class IndirectObject(NamedTuple):
         yield from self.decisive
         for person in (self.receiver, self.giver):
             yield person.text, self.greeting.base if self.structure == "apart" else self.meeting.base
+        if self.structure in ("late", "late subordinate"):
+            yield self.giver.text, self.greeting.base
         yield self.giver.text, self.giving.base
 
     def before_receiver(self) -> Words:
@@ -81,12 +101,18 @@ class IndirectObject(NamedTuple):
         both = [first, Word("and", "and"), second, met, *place]
         apart = [first, Word(self.greeting.past, "greeting"), second, Word(self.preposition, "preposition"), *place]
         gives, then = self._gives(), Word("Then", "then")
+        giver, receiver = Word(self.giver.text, "subject"), Word(self.receiver.text, "indirect-object")
+        came = [giver, met, *place]
+        meets = [Word(self.giver.text, "giver"), Word(self.greeting.past, "greeting"), receiver]
+        hands = [Word("and", "and"), *gives[1:]]
         words: dict[Structure, Words] = {
             "subordinate": [Word(self.subordinator, "subordinator"), *both, COMMA, *gives],
             "coordinate": [*both, COMMA, Word("and", "and"), *gives],
             "two sentences": [*both, *beside, FULL_STOP, then, *gives],
             "beside": [*both, *beside, Word("before", "subordinator"), *gives],
             "apart": [*apart, COMMA, Word("and", "and"), *gives],
+            "late": [*came, FULL_STOP, then, *meets, *hands],
+            "late subordinate": [Word(self.subordinator, "subordinator"), *came, COMMA, *meets, *beside, *hands],
             "with": [first, met, *place, Word("with", "with"), second, FULL_STOP, then, *gives],
         }
         return sentence_start(words[self.structure])
