@@ -48,6 +48,8 @@ class Site:
         layered = "{layer}" in SITES[self.name][0]
         if layered != (self.layer is not None):
             raise InputError(f"site {self.name!r}: expected {'a' if layered else 'no'} layer, got {self.layer!r}")
+        if self.layer is not None and self.layer < 0:
+            raise InputError(f"site {self.name!r}: layers count from 0, got {self.layer}")
 
     @property
     def hook_name(self) -> str:

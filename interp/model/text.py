@@ -44,7 +44,7 @@ class TextMixin:
             mask[i, columns] = True
         return tokens, mask
 
-    def to_tokens(self, input: str | Sequence[str], prepend_bos: bool = True, **unused: Any) -> Tokens:
+    def to_tokens(self, input: str | Sequence[str], prepend_bos: bool | None = None, **unused: Any) -> Tokens:
         """Token ids, BOS first; several texts are padded on the right.
 
         On the right, padding needs no mask in a causal model; for padding on the left take
@@ -58,7 +58,7 @@ class TextMixin:
                 f"to_tokens: pads on the right and has no option {', '.join(unused) or 'padding_side=left'}; "
                 "use tokenize(..., padding_side='left'), which also gives the attention mask"
             )
-        return self.tokenize(input, prepend_bos=prepend_bos)[0]
+        return self.tokenize(input, prepend_bos=prepend_bos is not False)[0]
 
     def to_string(self, tokens: Int[Tensor, "*rows"] | Sequence[int] | int) -> str | list[str]:
         """The text of one row of tokens, or a list of texts for several rows."""

@@ -159,13 +159,14 @@ class TestTrain:
             return [optimizer]
 
         monkeypatch.setattr("interp.model.training.make_optimizers", watching)
-        row = next(repeated_rows())
-        train(model, itertools.repeat(row), TrainingConfig(steps=2, batch_size=1))
-        model(torch.tensor([row]), return_type="loss").backward()
-        raw = torch.cat([p.grad.flatten() for p in model.parameters()])
-        assert raw.norm() > 1.5
-        for each in seen:
-            assert torch.allclose(each, raw / raw.norm(), atol=1e-5)
+        rows = list(itertools.islice(repeated_rows(), 2))
+        train(model, iter(rows), TrainingConfig(steps=2, batch_size=1))
+        for row, got in zip(rows, seen, strict=True):
+            model.zero_grad()
+            model(torch.tensor([row]), return_type="loss").backward()
+            raw = torch.cat([p.grad.flatten() for p in model.parameters()])
+            assert raw.norm() > 1.5
+            assert torch.allclose(got, raw / raw.norm(), atol=1e-5)
 
     def test_progress_tells_the_mean_since_the_last_time(self):
         told = []

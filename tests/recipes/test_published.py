@@ -1,6 +1,8 @@
 import itertools
 import json
 
+import pytest
+
 from interp.recipes.published import published_hashes, sentence_hash, without_published
 from interp.tasks.grammar.corpus import documents
 
@@ -18,6 +20,7 @@ def test_hashes_are_those_of_the_files(data_dir):
             assert sentence_hash(json.loads(line)["sentence_good"]) in published_hashes()
 
 
+@pytest.mark.slow
 def test_the_bare_corpus_does_meet_published_sentences_by_chance():
     bare = list(itertools.islice(documents(0), 60_000))
     kept = list(without_published(bare))
