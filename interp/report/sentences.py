@@ -18,6 +18,7 @@ FINDINGS = ("attends and causal", "causal only", "attends only", "opposes")
 _METRICS = {"logit_difference": "logit difference", "sentence_log_probability": "log-probability difference"}
 UNITS = {"logit_difference": "logits", "sentence_log_probability": "nats"}
 _MOST_LISTED = 8
+_MOST_UNITS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     if needed.empty:
         return sentence + "."
     fewest, most = int(needed.min()), int(needed.max())
+    if most > _MOST_UNITS:
+        return f"{sentence}; no number of units that one could measure would decide, the estimate lies at the minimum."
     units = f"{most}" if fewest == most else f"{fewest} to {most}"
     return f"{sentence}; about {units} units would decide."
 

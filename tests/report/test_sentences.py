@@ -101,3 +101,12 @@ def test_a_task_on_which_nothing_is_decided_says_so_once(make_report):
     frame = report.frame.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
     questions = summarise(replace(report, frame=frame))[0].open_questions
     assert questions == ("Every one of the 12 heads is undecided: the base is at chance.",)
+
+
+def test_a_number_of_units_that_nobody_can_measure_is_not_named(make_report):
+    report = make_report()
+    undecided = report.frame["verdict"] == "undecided"
+    frame = report.frame.assign(n_to_decide=report.frame["n_to_decide"].mask(undecided, 4.9e7))
+    questions = " ".join(each for one in summarise(replace(report, frame=frame)) for each in one.open_questions)
+    assert "no number of units that one could measure" in questions
+    assert "49000000" not in questions
