@@ -10,20 +10,10 @@ from interp.methods.behaviour import behaviour
 from interp.methods.dossier import TASKS
 from interp.model.loading import embedded_models
 from interp.model.loading.load import model_folder
+from interp.recipes.published import PARADIGMS
 
 MEGABYTE = 1_000_000
 SYNTAX = ("coreference", "reflexive")
-PARADIGMS = (
-    "regular_plural_subject_verb_agreement_1",
-    "regular_plural_subject_verb_agreement_2",
-    "irregular_plural_subject_verb_agreement_1",
-    "irregular_plural_subject_verb_agreement_2",
-    "distractor_agreement_relational_noun",
-    "distractor_agreement_relative_clause",
-    "determiner_noun_agreement_1",
-    "anaphor_gender_agreement",
-    "anaphor_number_agreement",
-)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from run import PARADIGMS
 
 import interp.recipes.published as published
 from interp.tasks.readers import read_blimp
@@ -15,7 +14,7 @@ from interp.tasks.readers import read_blimp
 
 def main() -> None:
     """Read the paradigms and write the file."""
-    items = [item for paradigm in PARADIGMS for item in read_blimp(Path(sys.argv[1]) / f"{paradigm}.jsonl")]
+    items = [item for paradigm in published.PARADIGMS for item in read_blimp(Path(sys.argv[1]) / f"{paradigm}.jsonl")]
     hashes = sorted({published.sentence_hash(item.good) for item in items})
     target = Path(published.__file__).parent / published.HASHES
     np.save(target, np.array(hashes, dtype=np.uint64))

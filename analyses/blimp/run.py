@@ -10,18 +10,7 @@ import pandas as pd
 
 import interp
 from interp.methods.behaviour import behaviour
-
-PARADIGMS = (
-    "regular_plural_subject_verb_agreement_1",
-    "regular_plural_subject_verb_agreement_2",
-    "irregular_plural_subject_verb_agreement_1",
-    "irregular_plural_subject_verb_agreement_2",
-    "distractor_agreement_relational_noun",
-    "distractor_agreement_relative_clause",
-    "determiner_noun_agreement_1",
-    "anaphor_gender_agreement",
-    "anaphor_number_agreement",
-)
+from interp.recipes.published import PARADIGMS
 
 
 def accuracy(model: interp.HookedTransformer, name: str, *, known_words_only: bool) -> tuple[int, float]:

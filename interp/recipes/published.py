@@ -18,6 +18,19 @@ from importlib import resources
 
 import numpy as np
 
+PARADIGMS = (
+    "regular_plural_subject_verb_agreement_1",
+    "regular_plural_subject_verb_agreement_2",
+    "irregular_plural_subject_verb_agreement_1",
+    "irregular_plural_subject_verb_agreement_2",
+    "distractor_agreement_relational_noun",
+    "distractor_agreement_relative_clause",
+    "determiner_noun_agreement_1",
+    "anaphor_gender_agreement",
+    "anaphor_number_agreement",
+)
+"""The BLiMP paradigms whose vocabulary the lexicon was widened towards."""
+
 HASHES = "published.npy"
 _BETWEEN_SENTENCES = re.compile(r"(?<=\.) ")
 

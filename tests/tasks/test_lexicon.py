@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from interp.recipes.published import PARADIGMS
 from interp.tasks.grammar.lexicon import VERB_FORMS, Lexicon, Name, Verb, english
 
 KINDS = {"person", "animal", "thing", "place"}
-PARADIGMS = (
-    "regular_plural_subject_verb_agreement_1",
-    "regular_plural_subject_verb_agreement_2",
-    "irregular_plural_subject_verb_agreement_1",
-    "irregular_plural_subject_verb_agreement_2",
-    "distractor_agreement_relational_noun",
-    "distractor_agreement_relative_clause",
-    "determiner_noun_agreement_1",
-    "anaphor_gender_agreement",
-    "anaphor_number_agreement",
-)
 IRREGULAR_PLURALS = frozenset(
     {
         "alumni",

@@ -3,19 +3,9 @@ import json
 import pytest
 
 from interp.errors import TaskError
+from interp.recipes.published import PARADIGMS
 from interp.tasks.readers import BlimpItem, read_blimp
 
-PARADIGMS = (
-    "regular_plural_subject_verb_agreement_1",
-    "regular_plural_subject_verb_agreement_2",
-    "irregular_plural_subject_verb_agreement_1",
-    "irregular_plural_subject_verb_agreement_2",
-    "distractor_agreement_relational_noun",
-    "distractor_agreement_relative_clause",
-    "determiner_noun_agreement_1",
-    "anaphor_gender_agreement",
-    "anaphor_number_agreement",
-)
 RECORD = {
     "sentence_good": "The keys are on the table.",
     "sentence_bad": "The keys is on the table.",
