@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from interp.model.weights import weights_hash
 from interp.tasks.task import Task
 
 
@@ -15,7 +16,7 @@ def model_provenance(model: Any) -> dict[str, Any]:
     parameter = next(model.parameters())
     return {
         "model": str(getattr(model, "name", type(model).__name__)),
-        "model_hash": getattr(model, "hash", None) or _weights_hash(model),
+        "model_hash": weights_hash(model),
         "tokenizer_hash": _tokenizer_hash(getattr(model, "tokenizer", None)),
         "dtype": str(parameter.dtype).removeprefix("torch."),
         "device": str(parameter.device),
@@ -30,15 +31,6 @@ def model_provenance(model: Any) -> dict[str, Any]:
 def task_provenance(task: Task) -> dict[str, Any]:
     """Name, data hash and metric of a task."""
     return {"task": task.name, "data_hash": task.hash, "metric": task.metric}
-
-
-def _weights_hash(model: Any) -> str:
-    """SHA-256 of the weights, for models that do not say their own."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name}{tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _tokenizer_hash(tokenizer: Any) -> str | None:

@@ -51,6 +51,8 @@ class TrainingConfig:
         for name in ("steps", "batch_size", "log_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if self.warmup_steps < 0:
+            raise ConfigError(f"warmup_steps: expected 0 or more, got {self.warmup_steps}")
 
 
 def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iterator[list[int]]:

@@ -5,7 +5,6 @@ every point and parameter, so that its ``ActivationCache``, ``patching`` and ``h
 run on this model unchanged.
 """
 
-import hashlib
 from typing import Any, Literal
 
 import torch
@@ -27,6 +26,7 @@ from interp.model.norm import LayerNorm
 from interp.model.points import HookPoint
 from interp.model.positional import Embed, PosEmbed, TiedUnembed, Unembed
 from interp.model.text import TextMixin
+from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Tokens
 
 IGNORED = -100
@@ -195,11 +195,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
     @property
     def hash(self) -> str:
         """SHA-256 of the weights' names, shapes and values; the dtype they are held in does not matter."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(f"{name}{tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().double().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return weights_hash(self)
 
     @property
     def W_U(self) -> Float[Tensor, "d_model d_vocab"]:  # noqa: N802

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import shutil
 
 import pytest
 import torch
@@ -64,6 +65,25 @@ class TestWhere:
 
     def test_a_hub_name_offline(self):
         refused("nobody/nothing", "'nobody/nothing': not a folder here, .*could not be fetched from the hub.*network")
+
+    def test_a_hub_folder_is_fetched_with_the_weights_that_it_has(self, tmp_path, monkeypatch):
+        hub, here = tmp_path / "hub", tmp_path / "here"
+        hub.mkdir(), here.mkdir()
+        random_gpt2().save_pretrained(hub)
+        torch.save(load_file(hub / "model.safetensors"), hub / "pytorch_model.bin")
+
+        def snapshot_download(name, allow_patterns):
+            for pattern in allow_patterns:
+                for path in hub.glob(pattern):
+                    shutil.copy(path, here)
+            return str(here)
+
+        monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+        best = load_model("nobody/nothing")
+        assert not (here / "pytorch_model.bin").exists()
+        (hub / "model.safetensors").unlink()
+        (here / "model.safetensors").unlink()
+        assert load_model("nobody/nothing").hash == best.hash
 
     def test_what_is_no_hub_name(self):
         refused("no such model!", "'no such model!': neither a folder nor a hub name")

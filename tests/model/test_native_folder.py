@@ -52,6 +52,21 @@ def test_the_tokenizer_travels_along(tmp_path):
     assert again.tokenizer.bos_token_id == tokenizer.bos_token_id
 
 
+def test_weights_that_the_dtype_cannot_hold_are_not_written(tmp_path):
+    model = random_model()
+    with torch.no_grad():
+        model.W_E[0, 0] = 1e6
+    with pytest.raises(LoadError, match=r"saving 'random' as torch.float16: tensor 'embed.W_E': 1 of its"):
+        save_model(model, tmp_path / "new", dtype=torch.float16)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_model_without_tokenizer_does_not_take_over_another_ones(tmp_path):
+    save_model(random_model(tokenizer=word_tokenizer()), tmp_path)
+    with pytest.raises(OutputError, match="holds another model's tokenizer"):
+        save_model(random_model(), tmp_path)
+
+
 def test_a_newer_format_is_refused(tmp_path):
     save_model(random_model(), tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())

@@ -56,6 +56,10 @@ class TestSchedule:
         with pytest.raises(ConfigError, match=f"{field}: expected at least 1, got 0"):
             TrainingConfig(**{"steps": 1, field: 0})
 
+    def test_a_negative_warm_up_raises(self):
+        with pytest.raises(ConfigError, match="warmup_steps: expected 0 or more, got -1"):
+            TrainingConfig(steps=1, warmup_steps=-1)
+
 
 class TestMatrices:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -20,6 +20,7 @@ from interp.model.config import DTYPES
 
 State = dict[str, Tensor]
 INDEX = "model.safetensors.index.json"
+BIN = "pytorch_model.bin"
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -53,11 +54,9 @@ def read_weights(folder: Path) -> State:
         for shard in sorted(set(weight_map.values())):
             state.update(_read_safetensors(folder / shard))
         return state
-    if (folder / "pytorch_model.bin").is_file():
-        return _read_torch(folder / "pytorch_model.bin")
-    raise LoadError(
-        f"{folder}: no weights here; expected model.safetensors, {INDEX} with its shards, or pytorch_model.bin"
-    )
+    if (folder / BIN).is_file():
+        return _read_torch(folder / BIN)
+    raise LoadError(f"{folder}: no weights here; expected model.safetensors, {INDEX} with its shards, or {BIN}")
 
 
 def _read_safetensors(path: Path) -> State:

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, suggest
 from interp.model.config import resolve_device, resolve_dtype
-from interp.model.loading.checkpoint import fill, read_json, read_weights
+from interp.model.loading.checkpoint import BIN, fill, read_json, read_weights
 from interp.model.loading.huggingface_gpt2 import gpt2_config, gpt2_state, name_special_tokens
 from interp.model.loading.native import ARCHITECTURE, load_native, load_tokenizer
 from interp.model.transformer import HookedTransformer
@@ -95,7 +95,10 @@ def _download(name: str) -> Path:
 
     known = suggest(name, embedded_models())
     try:
-        return Path(snapshot_download(name, allow_patterns=FILES))
+        folder = Path(snapshot_download(name, allow_patterns=FILES))
+        if not any(folder.glob("*.safetensors")):
+            snapshot_download(name, allow_patterns=[BIN])
+        return folder
     except HFValidationError as error:
         raise LoadError(f"{name!r}: neither a folder nor a hub name; {known}") from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:

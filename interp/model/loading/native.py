@@ -10,11 +10,12 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 from interp.errors import ConfigError, LoadError, OutputError
 from interp.model.config import TransformerConfig
-from interp.model.loading.checkpoint import fill, read_weights
+from interp.model.loading.checkpoint import check_numbers, fill, read_weights
 from interp.model.transformer import HookedTransformer
 
 ARCHITECTURE = "interp"
 FORMAT = 1
+TOKENIZER = "tokenizer.json"
 
 
 def save_model(model: HookedTransformer, folder: str | Path, *, dtype: torch.dtype | None = None) -> Path:
@@ -26,14 +27,18 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: torch.dty
         dtype: Round the weights to this dtype; None keeps theirs.
 
     Raises:
-        OutputError: `folder` cannot be made.
+        OutputError: `folder` cannot be made, or holds a tokenizer while `model` has none.
+        LoadError: The weights are not finite, or not in this dtype; nothing is written.
     """
     folder = Path(folder)
+    state = {name: p.detach().to("cpu", dtype).contiguous() for name, p in model.named_parameters()}
+    check_numbers(state, f"saving {model.name!r}" + (f" as {dtype}" if dtype else ""))
+    if model.tokenizer is None and (folder / TOKENIZER).is_file():
+        raise OutputError(f"{folder}: holds another model's tokenizer, and this model has none; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: no folder can be made here ({error.strerror}); name another one") from error
-    state = {name: p.detach().to("cpu", dtype).contiguous() for name, p in model.named_parameters()}
     save_file(state, folder / "model.safetensors")
     config = {"architecture": ARCHITECTURE, "format": FORMAT, "name": model.name, **model.config.to_dict()}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -69,7 +74,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase | None:
         LoadError: Its files cannot be read.
     """
     try:
-        if (folder / "tokenizer.json").is_file():
+        if (folder / TOKENIZER).is_file():
             return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
         if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
             return AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
