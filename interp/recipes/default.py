@@ -26,7 +26,7 @@ from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.grammar.lexicon import english
 
-STEPS = 11_000
+STEPS = 10_000
 N_CTX = 64
 ENCODE_AT_ONCE = 1_000
 

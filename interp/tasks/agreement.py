@@ -1,7 +1,8 @@
 """Task: does the verb agree with its subject, whatever stands between them?
 
 Item and counterfactual differ in the number of the subject alone; the attractors stay, so that one of
-the two is congruent (attractors in the subject's number) and the other is not. The relation is
+the two is congruent (attractors in the subject's number) and the other is not. In a third of the items
+another noun stands in the sentence before, so that the subject is not always the first noun. The relation is
 from the last word before the verb to the subject's head noun. (Linzen et al., 2016,
 https://aclanthology.org/Q16-1037)
 """
@@ -33,11 +34,11 @@ class Frame(NamedTuple):
 
 FRAMES = (
     Frame(None, adjective=False, adverb=False),
-    Frame("short", adjective=False, adverb=True),
+    Frame("somewhere", adjective=False, adverb=True),
     Frame("medium", adjective=True, adverb=False),
     Frame(None, adjective=True, adverb=True),
     Frame("long", adjective=False, adverb=True),
-    Frame("medium", adjective=False, adverb=False),
+    Frame("somewhere", adjective=False, adverb=False),
 )
 
 
@@ -74,7 +75,7 @@ def _example(before: Words, drawn: Agreement, number: Number, attractors: Number
         (verb.agreeing(number), verb.agreeing(other(number))),
         relation="subject",
         related="subject",
-        distractors=frozenset({"attractor"}),
+        distractors=frozenset({"attractor", "NOUN"}),
         template=drawn.structure,
         features={
             "number": number,

@@ -8,7 +8,6 @@
 3. Either way ``encode_task`` turns the pairs into tokens, and counts what it has to leave out.
 """
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,8 +33,12 @@ from interp.tasks.task import Metric, Query, Task
 GENERATED_PAIRS = 200
 """Pairs of a generated task, unless ``n`` says otherwise."""
 
-FEWEST_REFERENCES = 100
-"""Pairs that a generated task's replacement values come from, at least."""
+REFERENCES = 1_000
+"""Pairs that a generated task's replacement values come from: 20 rows or more of each of its layouts, which a
+positional mean averages by themselves."""
+
+MOST_PAIRS = 100_000
+"""Of a generated task; all of them are held in memory."""
 
 _BLIMP = "blimp:"
 
@@ -71,7 +74,10 @@ _GENERATED: dict[str, tuple[TaskInfo, _Pairs]] = {
             agreement.pairs,
         ),
         (
-            TaskInfo("coreference", "A pronoun has the gender of the person mentioned earlier that it stands for."),
+            TaskInfo(
+                "coreference",
+                "A pronoun has the gender of the person that it stands for: the subject of the clause before it.",
+            ),
             coreference.pairs,
         ),
         (
@@ -159,6 +165,8 @@ def load_task(
     if split == "reference":
         raise TaskError(f"{name}: the split 'reference' gives the replacement values; use another split")
     wanted = GENERATED_PAIRS if n is None else n
+    if wanted > MOST_PAIRS:
+        raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
     return encode_task(
         pairs(wanted, seed=seed, split=split),
         tokenizer=tokenizer,
@@ -166,7 +174,7 @@ def load_task(
         description=info.description,
         metric=info.metric,
         query=info.query,
-        references=pairs(max(FEWEST_REFERENCES, math.ceil(wanted / 2)), seed=seed, split="reference"),
+        references=pairs(REFERENCES, seed=seed, split="reference"),
         n_ctx=n_ctx,
     )
 
@@ -200,7 +208,7 @@ def _blimp_path(name: str) -> Path:
     if not source:
         raise TaskError(f"{name!r} names no file; expected blimp:PATH with the path of a .jsonl file")
     path = Path(source).expanduser()
-    if path.suffix or path.name != source:
+    if path.suffix or path.name != source or path.exists():
         return path
     data = os.environ.get("INTERP_DATA")
     if not data:

@@ -122,5 +122,10 @@ def _example(before: Words, drawn: Coreference, structure: Structure, genders: t
         related="antecedent",
         distractors=frozenset({"stranger"}),
         template=structure,
-        features={"gender": genders[0], "antecedent": lemma(drawn.antecedent), "other person": drawn.link},
+        features={
+            "gender": genders[0],
+            "antecedent": lemma(drawn.antecedent),
+            "verb": drawn.own_verb,
+            "other person": drawn.link,
+        },
     )

@@ -8,7 +8,7 @@
 3. An item or a counterfactual that fails a requirement takes its whole unit with it, so that the
    units stay balanced. What is left out is counted by requirement.
 4. Replacement values come from reference sets: other pairs, where the task has a separate split;
-   otherwise the units in two halves, by the hash of their text, that serve each other.
+   otherwise the units in two halves, each cluster in one of them, that serve each other.
 """
 
 import hashlib
@@ -187,11 +187,21 @@ def _none_left(name: str, what: str, dropped: Counter[str]) -> str:
 
 
 def _halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:
-    """Split the units in two by the hash of their text; each half serves the other one."""
-    ordered = sorted(range(len(units)), key=lambda i: _digest([units[i : i + 1]]))
-    first = set(ordered[: len(units) // 2])
-    folded = [replace(unit, fold=1 if i in first else 0) for i, unit in enumerate(units)]
-    return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - half) for half in (0, 1))
+    """Split the units in two, as evenly as their clusters allow; each half serves the other one.
+
+    A cluster (a lexical draw) stands on one side only, so that no unit is measured against its own words; a single
+    cluster is split all the same. The largest are dealt out first, equal ones in the order of their hashes.
+    """
+    groups = [unit.cluster for unit in units]
+    if len(set(groups)) == 1:
+        groups = [_digest([[unit]]) for unit in units]
+    counts, sizes = Counter(groups), [0, 0]
+    half: dict[str, int] = {}
+    for group in sorted(counts, key=lambda each: (-counts[each], hashlib.sha256(each.encode()).hexdigest())):
+        half[group] = int(sizes[1] < sizes[0])
+        sizes[half[group]] += counts[group]
+    folded = [replace(unit, fold=half[group]) for unit, group in zip(units, groups, strict=True)]
+    return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - served) for served in (0, 1))
 
 
 def _digest(unit_sets: Iterable[Sequence[Unit]]) -> str:

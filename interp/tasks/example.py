@@ -4,8 +4,11 @@ Everything here is text and character spans. How words become a tokenizer's toke
 ``tasks/alignment.py``'s concern, so that an example serves every tokenizer.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from interp.errors import TaskError
 
 
 @dataclass(frozen=True)
@@ -14,6 +17,18 @@ class Span:
 
     start: int
     stop: int
+
+    @classmethod
+    def find(cls, word: str, text: str) -> "Span":
+        """Where the whole `word` stands in `text` for the first time.
+
+        Raises:
+            TaskError: It does not.
+        """
+        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+        if found is None:
+            raise TaskError(f"expected the word {word!r} in the text, got {text!r}; words are matched whole")
+        return cls(*found.span())
 
     def of(self, text: str) -> str:
         """The characters of `text` that this span covers."""

@@ -12,6 +12,7 @@ A file is read line by line, and the first line that cannot be used is named.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,11 +117,20 @@ def _item(record: dict[str, Any]) -> BlimpItem:
         bad=_text(record, "sentence_bad"),
         **_critical(record),
     )
-    starts = [(item.good, item.word_good)] + ([(item.bad, item.word_bad)] if item.one_prefix else [])
-    for sentence, word in starts:
-        if item.prefix is not None and not sentence.startswith(f"{item.prefix} {word}"):
-            raise ValueError(f"expected a sentence that begins with {item.prefix!r} {word!r}, got {sentence!r}")
+    _check_starts(record, item)
     return item
+
+
+def _check_starts(record: dict[str, Any], item: BlimpItem) -> None:
+    """Both sentences must begin with their prefix and critical word, the whole word."""
+    if item.prefix is None:
+        return
+    bad = (item.prefix, item.word_bad)
+    if not item.one_prefix:
+        bad = (_text(record, "two_prefix_prefix_bad"), item.word_good)
+    for sentence, (prefix, word) in ((item.good, (item.prefix, item.word_good)), (item.bad, bad)):
+        if not re.match(re.escape(f"{prefix} {word}") + r"(?![\w'])", sentence):
+            raise ValueError(f"expected a sentence that begins with {prefix!r} {word!r}, got {sentence!r}")
 
 
 def _critical(record: dict[str, Any]) -> dict[str, str]:

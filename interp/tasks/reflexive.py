@@ -1,7 +1,8 @@
 """Task: does a reflexive have the gender of its clause's subject?
 
 Item and counterfactual differ in the subject alone, which has the other gender; the attractor stays, so
-that one of the two is congruent (attractor of the subject's gender) and the other is not. The
+that one of the two is congruent (attractor of the subject's gender) and the other is not. In a third of the
+items another person stands in the sentence before, so that the subject is not always the first one. The
 relation is from the last word before the reflexive to the subject.
 """
 
@@ -13,6 +14,7 @@ from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening
 from interp.tasks.grammar.items import Twins, example, schedule
+from interp.tasks.grammar.lexicon import Name
 from interp.tasks.grammar.phrases import Tense, person
 from interp.tasks.grammar.reflexives import REFLEXIVES, STRUCTURES, Reflexive, Structure, propose
 from interp.tasks.grammar.sentence import Words
@@ -23,7 +25,7 @@ __all__ = ["STRUCTURES", "pairs"]
 
 
 class Frame(NamedTuple):
-    """What surrounds the words that decide; ``named`` is for the subject and the attractor."""
+    """What surrounds the words that decide; ``named`` is for the subject and the attractor (see ``propose``)."""
 
     opening: Shape | None
     named: tuple[bool, bool]
@@ -35,10 +37,10 @@ class Frame(NamedTuple):
 FRAMES = (
     Frame(None, named=(True, False), tense="modal", particle=False, adverb=False),
     Frame("short", named=(True, True), tense="past", particle=False, adverb=True),
-    Frame("medium", named=(False, False), tense="be", particle=True, adverb=False),
+    Frame("somebody", named=(False, False), tense="be", particle=True, adverb=False),
     Frame(None, named=(False, True), tense="past", particle=False, adverb=False),
     Frame("long", named=(True, False), tense="have", particle=False, adverb=True),
-    Frame("short", named=(True, True), tense="past", particle=True, adverb=False),
+    Frame("somebody", named=(True, True), tense="past", particle=True, adverb=False),
 )
 
 
@@ -71,7 +73,8 @@ def _twins(dice: Dice, structure: Structure, frame: Frame, genders: tuple[str, s
     words = vocabulary()
     surroundings = {name: value for name, value in frame._asdict().items() if name != "opening"}
     drawn = propose(dice, words, structure, gender=genders[0], **surroundings)
-    return Twins(drawn, drawn._replace(subject=person(dice, words, genders[1], named=frame.named[0])))
+    named = isinstance(drawn.subject, Name)
+    return Twins(drawn, drawn._replace(subject=person(dice, words, genders[1], named=named)))
 
 
 def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Example:
@@ -81,7 +84,7 @@ def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Examp
         (REFLEXIVES[genders[0]], REFLEXIVES[genders[1]]),
         relation="antecedent",
         related="antecedent",
-        distractors=frozenset({"attractor"}),
+        distractors=frozenset({"attractor", "PERSON"}),
         template=drawn.structure,
         features={
             "gender": genders[0],

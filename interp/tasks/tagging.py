@@ -30,10 +30,17 @@ _VERB_FORM_NUMBER: dict[VerbForm, Number] = {"third": "singular", "base": "plura
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a sentence without the punctuation around it, and where it stands."""
+    """A word of a sentence without the punctuation around it, and where it stands.
+
+    Attributes:
+        text: Without ``'s``.
+        span: Of the text.
+        possessive: Whether ``'s`` follows: then the word is a determiner of what comes next.
+    """
 
     text: str
     span: Span
+    possessive: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,8 @@ def words_of(sentence: str) -> list[Word]:
     for match in re.finditer(r"[^\s.,;:?!\"()]+", sentence):
         text = match.group().removesuffix("'s")
         if text:
-            words.append(Word(text, Span(match.start(), match.start() + len(text))))
+            span = Span(match.start(), match.start() + len(text))
+            words.append(Word(text, span, possessive=text != match.group()))
     return words
 
 
@@ -82,7 +90,7 @@ def nominals_of(words: Sequence[Word]) -> list[Nominal]:
     index = 0
     while index < len(words):
         nominal = _nominal_at(words, index)
-        if nominal is not None:
+        if nominal is not None and not words[nominal.words[1]].possessive:
             if found and found[-1].words[1] == index - 1 and not (found[-1].name or nominal.name):
                 found.pop()
             found.append(nominal)

@@ -124,6 +124,22 @@ def test_subjects_never_stand_with_held_out_verbs(sentences):
     assert checked > 1000
 
 
+def test_subjects_never_stand_with_held_out_verbs_behind_an_auxiliary(sentences):
+    after = defaultdict(set)
+    for verb in english().verbs:
+        for form in (verb.base, verb.participle, verb.gerund):
+            after[form].add(verb.base)
+    checked = 0
+    for words in sentences:
+        if len(words) < 4 or words[0] not in DETERMINERS or words[2] not in AUXILIARY_LEMMAS:
+            continue
+        noun = english().noun_of(words[1])
+        if noun and words[3] in after and not english().noun_of(words[3]):
+            checked += 1
+            assert any(split_of(noun[0].singular, lemma) == "train" for lemma in after[words[3]]), words
+    assert checked > 300
+
+
 def test_subjects_never_stand_with_held_out_attractors(sentences):
     checked = 0
     for words in sentences:
@@ -139,14 +155,33 @@ def test_subjects_never_stand_with_held_out_attractors(sentences):
     assert checked > 300
 
 
-def test_names_never_stand_with_held_out_names(sentences):
+def test_held_out_names_never_share_a_document(corpus):
     checked = 0
+    for document in corpus:
+        names = {word for word in tokens(document) if english().name_of(word)}
+        for pair in itertools.combinations(sorted(names), 2):
+            checked += 1
+            assert split_of(*pair) == "train", document
+    assert checked > 1500
+
+
+def test_neighbours_in_strings_are_never_held_out(corpus):
+    strings = [tokens(document) for document in corpus if kind_of(document) == "string"]
+    checked = 0
+    for words in strings:
+        start = max((i + 1 for i, word in enumerate(words) if word in ".,"), default=0)  # after a filler sentence
+        checked += len(words) - start
+        assert all(split_of(*each) == "train" for each in itertools.pairwise(words[start:])), words
+    assert checked > 10_000
+
+
+def test_relative_clauses_do_not_follow_names(sentences):
+    relatives = 0
     for words in sentences:
-        for first, link, second in zip(words, words[1:], words[2:], strict=False):
-            if english().name_of(first) and english().name_of(second) and link in ("and", *NEARNESS):
-                checked += 1
-                assert split_of(first, second) == "train", words
-    assert checked > 800
+        for before, word in itertools.pairwise(words):
+            relatives += word in ("who", "which")
+            assert not (english().name_of(before) and word in ("who", "which")), words
+    assert relatives > 300
 
 
 def test_attractors_number_is_independent_of_the_subjects(sentences):

@@ -1,3 +1,4 @@
+import dataclasses
 from dataclasses import replace
 
 import pytest
@@ -163,6 +164,20 @@ def test_a_file_s_halves_serve_each_other(tokenizer):
     for unit in task.units:
         assert unit not in task.references[unit.fold]
         assert unit in task.references[1 - unit.fold]
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 9, (3, 3, 3), (5, 1, 1, 1), (2, 2, 1)], ids=str)
+def test_a_cluster_is_on_one_side_only(tokenizer, sizes):
+    pairs = [
+        dataclasses.replace(pair(tail=f" {group}{i}"), cluster=f"lemma {group}")
+        for group, size in enumerate(sizes)
+        for i in range(size)
+    ]
+    task = encode_task(pairs, tokenizer=tokenizer, **LABELS | {"metric": SENTENCE})
+    halves = [{unit.cluster for unit in half} for half in task.references]
+    assert not halves[0] & halves[1]
+    assert len(halves[0] | halves[1]) == len(sizes)
+    assert abs(len(task.references[0]) - len(task.references[1])) <= max(sizes)
 
 
 def test_halves_do_not_depend_on_the_order(tokenizer):

@@ -103,6 +103,7 @@ def test_text_beyond_ascii_and_a_byte_order_mark(write):
         (line(sentence_good=3), "line 1: expected text for 'sentence_good', got 3"),
         (line(sentence_good=" "), "line 1: expected text for 'sentence_good', got ' '"),
         (line(one_prefix_word_bad="am"), "line 1: expected a sentence that begins with 'The keys' 'am'"),
+        (line(sentence_good="The keys aren't here."), "line 1: expected a sentence that begins with 'The keys' 'are'"),
     ],
 )
 def test_a_bad_file_is_one_clear_line(write, content, says):

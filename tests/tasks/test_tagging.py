@@ -29,6 +29,8 @@ def test_words_stand_where_they_say():
         ("Guests didn't sketch", ["Guests"]),
         # A first name that is also a noun.
         ("Guy saw the guy.", ["Guy", "guy"]),
+        # A possessor is a determiner.
+        ("Tina's brother can't help.", ["brother"]),
         ("Zorks bewibble.", []),
     ],
 )
@@ -64,6 +66,7 @@ def test_every_entry_of_the_lexicon_is_found_with_its_number_and_gender():
         ("The zork of the trucks", None),
         ("The newspaper zork about travel", None),
         ("Tomorrow the boy", None),
+        ("Tina's brother", None),
         ("", None),
     ],
 )

@@ -86,9 +86,10 @@ class Agreement(NamedTuple):
 
     @property
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """The decisive ones, and every verb with its subject."""
+        """The decisive ones, and every verb and auxiliary with its subject."""
         yield from self.decisive
         yield self.subject.singular, self.predicate.lemma
+        yield self.subject.singular, self.predicate.verb.base
         if self.clause_verb is not None:
             does = self.subject if self.structure == "subject relative" else self.attractors[0]
             yield does.singular, self.clause_verb.base

@@ -1,4 +1,7 @@
-"""Pronouns whose antecedent is certain: the subject of the clause before them.
+"""Pronouns and their antecedent, which by this generator's rule is the subject of the clause before them.
+
+English is less strict ("The queen respected the waiter but he ..."): to another model, a pronoun may mean the
+other person.
 
 ``one person``: "Wendy found the key because" she. ``two people``: "Tom found a key and Wendy lost a
 ladder because" she; the other person, of the other gender, stands in an earlier clause, an earlier
@@ -77,18 +80,19 @@ class Coreference(NamedTuple):
         return self._replace(antecedent=self.stranger, stranger=self.antecedent)
 
     @property
-    def _own_verb(self) -> str:
+    def own_verb(self) -> str:
+        """The lemma of the antecedent's verb."""
         return (self.saying if self.ending == "that" else self.clause.verb).base
 
     @property
     def decisive(self) -> Iterator[tuple[str, str]]:
         """The two people; where only one appears, that one and the verb."""
-        yield lemma(self.antecedent), self._own_verb if self.link == "alone" else lemma(self.stranger)
+        yield lemma(self.antecedent), self.own_verb if self.link == "alone" else lemma(self.stranger)
 
     @property
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The two people, and every verb with its subject."""
-        yield lemma(self.antecedent), self._own_verb
+        yield lemma(self.antecedent), self.own_verb
         if self.link != "alone":
             yield lemma(self.antecedent), lemma(self.stranger)
         if self.link in ("clause", "sentence"):

@@ -8,14 +8,15 @@
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, combinations
 
 from interp.tasks.grammar import agreement, ioi, reflexives, strings
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import filler
 from interp.tasks.grammar.narrative import narrative
 from interp.tasks.grammar.sentence import Words, render
-from interp.tasks.grammar.vocabulary import vocabulary
+from interp.tasks.grammar.splits import allowed
+from interp.tasks.grammar.vocabulary import Vocabulary, vocabulary
 from interp.tasks.grammar.wide import Wide
 
 MIX = {
@@ -67,6 +68,11 @@ def _families(dice: Dice) -> dict[str, Family]:
 
     def document(core: Family, further: float) -> Family:
         def draw() -> Words:
+            while not names_may_meet(drawn := propose(), words):
+                pass
+            return drawn
+
+        def propose() -> Words:
             drawn = filler(dice, words) if dice.chance(FILLER_SHARE) else []
             drawn += core()
             for _ in range(LONGEST - 1):
@@ -85,6 +91,13 @@ def _families(dice: Dice) -> dict[str, Family]:
         "string": document(lambda: strings.training_string(dice, words), 0.0),
         "wide": document(wide.sentence, FURTHER_SHARE),
     }
+
+
+def names_may_meet(document: Words, words: Vocabulary) -> bool:
+    """Whether every two of a document's first names are of the training split, whatever their roles."""
+    parts = {part for word in document for part in word.text.split()}
+    names = filter(words.lexicon.name_of, parts)
+    return allowed(combinations(sorted(names), 2), "train")
 
 
 @lru_cache(maxsize=1)

@@ -1,17 +1,18 @@
 """Sentences about nobody, which vary where the sentence of interest begins.
 
-They contain no count noun, no name and no gendered word, so that they add neither an attractor nor
-an antecedent. A shape's own words are its slots: sentences of one shape are aligned word by word.
+Most contain no count noun, no name and no gendered word, so that they add neither an attractor nor an
+antecedent. Two do (``somewhere``, ``somebody``), so that the first noun of a text need not be the one that
+decides. A shape's own words are its slots: sentences of one shape are aligned word by word.
 """
 
 from typing import Literal
 
 from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.phrases import GENERAL_ADJECTIVES
+from interp.tasks.grammar.phrases import GENERAL_ADJECTIVES, NUMBERS, form
 from interp.tasks.grammar.sentence import Word, Words, sentence
-from interp.tasks.grammar.vocabulary import Vocabulary
+from interp.tasks.grammar.vocabulary import GENDERS, KINDS, Vocabulary
 
-Shape = Literal["short", "medium", "long", "mass", "again", "nobody"]
+Shape = Literal["short", "medium", "long", "mass", "again", "nobody", "somewhere", "somebody"]
 
 SHAPES: dict[Shape, str] = {
     "short": "it was ADJECTIVE",
@@ -20,6 +21,8 @@ SHAPES: dict[Shape, str] = {
     "mass": "there was MASS",
     "again": "now it is ADJECTIVE again",
     "nobody": "nobody was ADJECTIVE , but MASS was ADJECTIVE there",
+    "somewhere": "it was ADJECTIVE near the NOUN",
+    "somebody": "it was ADJECTIVE near the PERSON",
 }
 ALL: tuple[Shape, ...] = tuple(SHAPES)
 
@@ -38,4 +41,8 @@ def opening(dice: Dice, words: Vocabulary, shape: Shape | None) -> Words:
 def _fill(dice: Dice, words: Vocabulary, slot: str) -> str:
     if slot == "ADJECTIVE":
         return dice.pick(GENERAL_ADJECTIVES)
-    return dice.pick(words.mass_nouns) if slot == "MASS" else slot
+    if slot == "MASS":
+        return dice.pick(words.mass_nouns)
+    if slot == "NOUN":
+        return form(dice.pick(words.nouns[dice.pick(KINDS)]), dice.pick(NUMBERS))
+    return dice.pick(words.gendered[dice.pick(GENDERS)]).singular if slot == "PERSON" else slot

@@ -1,4 +1,4 @@
-"""Short stories with many pronouns, whose antecedents are certain: what coreference is learnt from.
+"""Short stories with many pronouns, whose antecedents follow one rule: what coreference is learnt from.
 
 1. A sentence of ``coreference.py`` up to its pronoun, about one person, two people or several.
 2. The pronoun of the antecedent, and what it did, often to "her" or "his" things.

@@ -112,7 +112,8 @@ def propose(
         words: Candidates for them.
         structure: Which structure they fill.
         gender: Of the subject.
-        named: Whether the subject, and the attractor, is a first name rather than a noun.
+        named: Whether the subject, and the attractor, is a first name rather than a noun. The head of a relative
+            clause never is: "Tracy that" is no English.
         tense: Of the verb.
         particle: Whether the verb has one.
         adverb: Whether there is one before the verb.
@@ -120,7 +121,7 @@ def propose(
     verb = dice.pick([each for each in words.reflexive["person"] if bool(each.particle) == particle])
     return Reflexive(
         structure=structure,
-        subject=person(dice, words, gender, named=named[0]),
+        subject=person(dice, words, gender, named=named[0] and "relative" not in structure),
         attractor=person(dice, words, dice.pick(GENDERS), named=named[1]),
         preposition=dice.pick(NEARNESS),
         clause_verb=dice.pick(words.transitive["person", "person"]),

@@ -1,8 +1,8 @@
 """Which split does a pair of words belong to?
 
-Evaluation asks for sentences whose decisive words never stood together in training. So every pair
-of lemmas in a held-out role (a subject and its verb, a subject and its attractor, two people)
-belongs to one split:
+Evaluation asks for sentences whose decisive words never stood together in their roles in training. So
+every pair of lemmas in a held-out role (a subject and its verb or auxiliary, a subject and its attractor or
+stranger, neighbours in a string; two first names in any roles) belongs to one split:
 
 1. Sort the two lemmas, so that the pair has no direction.
 2. Hash them with SHA-256; Python's own hash differs from process to process.

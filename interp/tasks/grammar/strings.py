@@ -83,12 +83,20 @@ def propose(
 
 def training_string(dice: Dice, words: Vocabulary) -> Words:
     """A string of random length, mostly repeated whole; every pair of neighbours is in the training split."""
-    length = dice.between(SHORTEST, LONGEST)
-    string = [dice.pick(words.forms)]
-    while len(string) < length:
+    while True:
+        length = dice.between(SHORTEST, LONGEST)
+        gap = dice.between(1, LONGEST_GAP) if dice.chance(0.4) else 0
+        start = 0 if dice.chance(0.6) else dice.between(0, length - 3)
+        chain = _chain(dice, words, length + gap)
+        if split_of(chain[-1], chain[start]) == "train":
+            return [Word(word) for word in (*chain, *chain[start:length])]
+
+
+def _chain(dice: Dice, words: Vocabulary, length: int) -> list[str]:
+    """Different words, each of which may follow the one before it in training."""
+    chain = [dice.pick(words.forms)]
+    while len(chain) < length:
         word = dice.pick(words.forms)
-        if word not in string and split_of(string[-1], word) == "train":
-            string.append(word)
-    gap = [dice.pick(words.forms) for _ in range(dice.between(1, LONGEST_GAP))] if dice.chance(0.4) else []
-    start = 0 if dice.chance(0.6) else dice.between(0, length - 3)
-    return [Word(word) for word in (*string, *gap, *string[start:])]
+        if word not in chain and split_of(chain[-1], word) == "train":
+            chain.append(word)
+    return chain
