@@ -13,15 +13,22 @@ if TYPE_CHECKING:
     from interp.residual.lens import direct_logit_attribution
     from interp.residual.stream import residual_stream
     from interp.tasks.catalogue import list_tasks, load_task
+    from interp.tasks.encoding import encode_task
+    from interp.tasks.example import Example, MinimalPair, Relation, Span
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Example": "interp.tasks.example",
     "HookedTransformer": "interp.model.transformer",
+    "MinimalPair": "interp.tasks.example",
+    "Relation": "interp.tasks.example",
+    "Span": "interp.tasks.example",
     "ablate": "interp.methods.ablation",
     "attend": "interp.methods.attention",
     "center_writing_weights": "interp.model.folding",
     "direct_logit_attribution": "interp.residual.lens",
+    "encode_task": "interp.tasks.encoding",
     "fold_layer_norm": "interp.model.folding",
     "heads": "interp.methods.dossier",
     "list_tasks": "interp.tasks.catalogue",
@@ -32,11 +39,16 @@ _HOMES = {
 }
 
 __all__ = [
+    "Example",
     "HookedTransformer",
+    "MinimalPair",
+    "Relation",
+    "Span",
     "ablate",
     "attend",
     "center_writing_weights",
     "direct_logit_attribution",
+    "encode_task",
     "fold_layer_norm",
     "heads",
     "list_tasks",

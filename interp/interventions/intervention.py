@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from interp.errors import InputError
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
@@ -18,13 +19,21 @@ class Intervention:
         layer: The block.
         heads: Heads of this block.
         replacement: Where the new values come from.
-        positions: Token positions that are replaced; None for all.
+        positions: Token positions that are replaced, counted from 0; None for all.
+
+    Raises:
+        InputError: No heads, or a head or position that is negative or named twice.
     """
 
     layer: int
     heads: tuple[int, ...]
     replacement: Replacement
     positions: tuple[int, ...] | None = None
+
+    def __post_init__(self):
+        for name, given in (("heads", self.heads), ("positions", self.positions)):
+            if given is not None and (not given or min(given) < 0 or len(set(given)) < len(given)):
+                raise InputError(f"{name}: expected different numbers from 0, at least one, got {given}")
 
     @property
     def hook_name(self) -> str:

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import row_scores
 from interp.interventions.rows import Batch
@@ -51,6 +52,9 @@ def run_plainly(
         batches: All rows of the task.
         metric: What to measure.
         interventions: Applied together; none for the base run.
+
+    Raises:
+        InputError: The metric is NaN or infinite on some example.
     """
     n_examples = 1 + max(example for batch in batches for example in batch.examples)
     draws = max((each.replacement.draws for each in interventions), default=1)
@@ -69,7 +73,18 @@ def run_plainly(
                 logits = model.run_with_hooks(batch.tokens, fwd_hooks=hooks)
                 scores = row_scores(metric, logits, batch).cpu().double().numpy()
             np.add.at(value[draw], batch.examples, scores * [row.sign for row in batch.rows])
+    _require_finite(value)
     return Outcome(value.mean(axis=0), (value > 0).mean(axis=0), fired, np.sqrt(squares).mean(axis=0))
+
+
+def _require_finite(value: Float[np.ndarray, "draw example"]) -> None:
+    """NaN means "not measured" in the statistics; a measurement that failed must not pass for that."""
+    failed = int((~np.isfinite(value)).any(axis=0).sum())
+    if failed:
+        raise InputError(
+            f"the metric is NaN or infinite on {failed} of {value.shape[1]} examples: the weights, or a hook's "
+            "result, are no finite numbers, or overflow in the model's dtype; use float32"
+        )
 
 
 def _hook(

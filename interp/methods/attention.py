@@ -1,8 +1,8 @@
 """Does a head look from the word to the word that it is related to, more than position explains?
 
 1. Per head and example: the attention from the query to the related word, summed over its tokens.
-2. Examples whose query is the related word itself, or stands before it, are left out and counted.
-   None left: the task is not testable by attention.
+2. Examples whose query is the related word itself, or stands before it, are left out and counted, with
+   their whole unit: half a unit is not balanced. None left: the task is not testable by attention.
 3. On the reference set, each head gets the baseline that collects most of its attention: the best
    fixed offset, absolute position or distractor (``methods/baselines.py``).
 4. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
@@ -41,10 +41,11 @@ class AttentionResult:
     Attributes:
         frame: One row per head and example: ``layer``, ``head``, ``unit`` and ``example`` (their
             numbers in the task), ``cluster``, ``template``, ``baseline`` (its name), ``attention``
-            (to the related word, 0 to 1), ``attention_baseline``, ``excess``. Empty where the task
-            is not testable.
-        provenance: How the numbers were made; ``n_untagged`` and ``n_excluded`` count the
-            examples without a relation and those left out.
+            (to the related word, 0 to 1), ``attention_baseline``, ``excess``; the latter two are NaN
+            where the baseline is a distractor and the example has none. Empty where the task is not testable.
+        provenance: How the numbers were made; ``n_untagged`` counts the examples without a relation,
+            ``n_excluded`` those that cannot be scored, ``n_without_reference`` those whose reference set
+            cannot.
     """
 
     frame: pd.DataFrame
@@ -107,16 +108,17 @@ def attend(
     ]
     special = frozenset(getattr(getattr(model, "tokenizer", None), "all_special_ids", ()))
     folds = sorted({unit.fold for unit in given.units})
-    parts, n_scored = [], 0
+    parts, n_without_reference = [], 0
     for done, fold in enumerate(folds, start=1):
-        scored = [each for each in numbered if each[2].fold == fold and is_testable(each[3])]
+        scored = [each for each in numbered if each[2].fold == fold and _scorable(each[2])]
         references = _testable_references(given, fold)
         if scored and references:
             parts.append(_fold_frame(model, scored, references, special))
-            n_scored += len(scored)
+        n_without_reference += 0 if references else len(scored)
         if progress is not None:
             progress(done, len(folds))
-    n_untagged = sum(encoded.query is None or not encoded.related for encoded in given.examples)
+    n_untagged = sum(not _tagged(encoded) for encoded in given.examples)
+    n_excluded = sum(_tagged(encoded) for *_, unit, encoded in numbered if not _scorable(unit))
     provenance = {
         **model_provenance(model),
         **task_provenance(given),
@@ -124,7 +126,8 @@ def attend(
         "shape": (model.cfg.n_layers, model.cfg.n_heads),
         "n_examples": len(given.examples),
         "n_untagged": n_untagged,
-        "n_excluded": len(given.examples) - n_untagged - n_scored,
+        "n_excluded": n_excluded,
+        "n_without_reference": n_without_reference,
     }
     frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *MEASURES])
     return AttentionResult(frame, provenance)
@@ -134,6 +137,14 @@ def is_testable(encoded: EncodedExample) -> bool:
     """Whether the related word stands wholly before the query, where a causal model can look."""
     query = encoded.query
     return query is not None and bool(encoded.related) and max(encoded.related) < query
+
+
+def _scorable(unit: Unit) -> bool:
+    return all(is_testable(each) for each in unit.examples)
+
+
+def _tagged(encoded: EncodedExample) -> bool:
+    return encoded.query is not None and bool(encoded.related)
 
 
 def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
@@ -160,7 +171,8 @@ def _fold_frame(
     for rule in set(chosen):
         cells = [cell for cell, each in enumerate(chosen) if each == rule]
         mask = key_mask(rule, examples, n_keys, special)
-        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], mask)
+        looked = np.einsum("eck,ek->ec", weights[:, cells], mask)
+        baseline[:, cells] = np.where(rule.applies(examples)[:, None], looked, np.nan)
     layer, head = np.divmod(np.arange(n_cells), model.cfg.n_heads)
     return pd.DataFrame(
         {

@@ -6,8 +6,10 @@ Three families of baseline, each a rule that picks key positions without knowing
 - **position p**: an absolute position; first-token sinks look like coreference to the first word;
 - **distractor i**: the i-th attractor, a word of the same kind as the related one.
 
-Special tokens such as BOS are never candidates. Where a rule finds no position in an example, it
-gets no attention there: it has nothing to show.
+A related word of several tokens is compared with as many tokens from the baseline's position on: the sum
+over more tokens is larger without any relation. Special tokens such as BOS are never candidates. Where an
+offset or position falls outside an example, it gets no attention there; an example without a distractor
+says nothing about one, and is left out.
 
 Clark et al. (2019), "What does BERT look at?" and Voita et al. (2019), "Analyzing multi-head
 self-attention": a head counts only by what it does beyond the best fixed offset.
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from interp.tasks.task import EncodedExample
 
@@ -45,7 +47,12 @@ class Baseline:
         """The key positions that the rule picks in an example with a query."""
         if self.family == "distractor":
             return encoded.distractors[self.at] if self.at < len(encoded.distractors) else ()
-        return (self.at,) if self.family == "position" else (query_of(encoded) - self.at,)
+        start = self.at if self.family == "position" else query_of(encoded) - self.at
+        return tuple(range(start, start + len(encoded.related)))
+
+    def applies(self, examples: Sequence[EncodedExample]) -> Bool[np.ndarray, " example"]:
+        """Where the rule can be judged: everywhere, but for a distractor only where there is one."""
+        return np.array([self.family != "distractor" or self.at < len(each.distractors) for each in examples])
 
 
 def query_of(encoded: EncodedExample) -> int:
@@ -83,7 +90,7 @@ def strongest(
     examples: Sequence[EncodedExample],
     special: Collection[int],
 ) -> list[Baseline]:
-    """Each head's baseline with the most attention on average over `examples`.
+    """Each head's baseline with the most attention on average over the examples that it applies to.
 
     Args:
         weights: Attention from each example's query, by head (``cell``).
@@ -95,4 +102,5 @@ def strongest(
     masks = np.stack([key_mask(rule, examples, n_keys, special) for rule in rules])
     by_key = weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
     totals = masks.reshape(len(rules), -1) @ by_key
-    return [rules[best] for best in totals.argmax(axis=0)]
+    applies = np.array([rule.applies(examples).sum() for rule in rules])
+    return [rules[best] for best in (totals / applies[:, None]).argmax(axis=0)]

@@ -128,7 +128,9 @@ def heads(
     frame = pd.concat([each.heads(minimum_effect) for each in evidence], ignore_index=True)
     frame = _test(frame, evidence, alpha=alpha, correction=correction, seed=seed)
     frame = frame.assign(minimum_attention=minimum_attention)
-    frame = frame.join(pd.DataFrame([_judge(row, alpha) for row in frame.to_dict("records")]))
+    # What one test of the family would have to reach, by Bonferroni; attention is tested on one side only.
+    sides = {"effect": alpha / len(frame), "attention": 2 * alpha / max(1, frame["attention_p"].notna().sum())}
+    frame = frame.join(pd.DataFrame([_judge(row, alpha, sides) for row in frame.to_dict("records")]))
     options = {
         "seed": seed,
         "ablation": ablation,
@@ -193,7 +195,7 @@ def _test(
     return frame.assign(**columns)
 
 
-def _judge(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
+def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float]) -> dict[str, Any]:
     """Verdict, reason and the number of units that would decide, for one head and task."""
     attention = Evidence(
         row["excess"],
@@ -216,15 +218,22 @@ def _judge(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
     if verdict == "undecided" and row["above_chance"]:
         needs = []
         if effect_state(effect, alpha) == "undecided":
-            needs.append(_units_needed(effect, row["effect_se"], row["n_units"], alpha))
+            needs.append(_units_needed(effect, row["effect_se"], row["n_units"], corrected["effect"]))
         if attention_state(attention, alpha) == "undecided":
-            needs.append(_units_needed(attention, row["excess_se"], row["n_attention_units"], alpha))
+            units = row["n_attention_units"]
+            needs.append(_units_needed(attention, row["excess_se"], units, corrected["attention"]))
         n_to_decide = float(np.fmax.reduce(needs))
     return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide}
 
 
 def _units_needed(evidence: Evidence, standard_error: float, n_units: int, alpha: float) -> float:
-    """Units at which the minimum effect would be found with power .8, never fewer than the clusters ask for.
+    """Units that tell the minimum effect from 0 with power .8, never fewer than the clusters ask for.
+
+    Args:
+        evidence: What is undecided.
+        standard_error: Of its estimate.
+        n_units: Units so far.
+        alpha: Two-sided error rate of one test, corrected for the size of the family.
 
     Where that many were measured already, the estimate lies close to the minimum; then what has to
     be told apart is the estimate and the minimum.

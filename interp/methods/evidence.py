@@ -107,7 +107,7 @@ class TaskEvidence:
 
     def provenance(self) -> Mapping[str, Any]:
         """How the numbers were made."""
-        counts = {name: self.attention.provenance[name] for name in ("n_untagged", "n_excluded")}
+        counts = {name: self.attention.provenance[name] for name in ("n_untagged", "n_excluded", "n_without_reference")}
         return {
             **self.ablation.provenance,
             **counts,

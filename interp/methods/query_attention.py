@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.baselines import query_of
 from interp.model.sites import Site
@@ -27,7 +28,7 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
         Heads are in the order (layer 0, head 0), (layer 0, head 1), ...
 
     Raises:
-        InputError: An example that the model cannot carry.
+        InputError: An example that the model cannot carry, or attention that is no number.
     """
     rows = [_row(number, encoded) for number, encoded in enumerate(examples)]
     n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
@@ -37,6 +38,8 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
         hooks = [(Site("pattern", layer).hook_name, _reader(batch, weights[:, layer])) for layer in range(n_layers)]
         with torch.inference_mode():
             model.run_with_hooks(batch.tokens, fwd_hooks=hooks)
+    if not np.isfinite(weights).all():
+        raise InputError("the attention pattern holds NaN: scores overflow in the model's dtype; use float32")
     return weights.reshape(len(rows), n_layers * n_heads, n_keys)
 
 

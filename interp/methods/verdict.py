@@ -111,7 +111,9 @@ def judge(
     if does == "none":
         if looks == "undecided":
             return "undecided", "attention is undecided"
-        return ("attends only", "") if looks == "shown" else ("none", "")
+        if looks == "shown":
+            return "attends only", ""
+        return "none", "attention is not testable" if looks == "not testable" else ""
     return "undecided", {
         "shown": "attention is shown, the effect is undecided",
         "none": "the effect is undecided",

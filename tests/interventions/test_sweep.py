@@ -129,6 +129,23 @@ def test_a_last_layer_position_that_the_metric_does_not_read_is_unreachable():
     np.testing.assert_allclose(frame[frame["head"] == 3]["effect"], -0.75, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "bad", [{"positions": (-1,)}, {"positions": (1, 1)}, {"positions": ()}, {"heads": ()}], ids=str
+)
+def test_places_that_are_none_are_refused(bad):
+    with pytest.raises(InputError, match=f"{next(iter(bad))}: expected different numbers from 0, at least one, got"):
+        Intervention(**{"layer": 0, "heads": (0,), "replacement": Zero(), **bad})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_metric_that_is_no_number_is_refused(value):
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.b_O[IS] = value
+    with pytest.raises(InputError, match=r"NaN or infinite on 384 of 384 examples: .* use float32"):
+        zero_heads((0, 0)).run(model, varied_task(48))
+
+
 def test_summary_averages_units_and_decides():
     result = zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task())
     summary = result.summary().set_index("head")

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from hand_model import BOS, BY, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+from hand_model import ARE, BOS, BY, IS, KEY, KEYS, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
 
 from interp.methods.attention import attend
 from interp.methods.baselines import Baseline, candidates, key_mask, strongest
@@ -16,9 +16,10 @@ from interp.tasks.task import Unit
 def test_attention_to_the_related_word_by_hand():
     task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, BY, THERE])])
     frame = attend(HandModel(), task).frame
-    # Reference: head 0 looks most at position 1; its offset -3, BOS, is no candidate here.
+    # In the reference, position 1 is offset -3, and of equal baselines the first kind is taken; here offset -3 is BOS.
     head = frame[frame["head"] == 0]
-    assert (head["baseline"] == "offset -3").all() or (head["baseline"] == "position 1").all()
+    assert (head["baseline"] == "offset -3").all()
+    np.testing.assert_allclose(head["attention_baseline"], 0)
     np.testing.assert_allclose(head["attention"], 0.75, rtol=1e-6)
     np.testing.assert_allclose(frame[frame["head"] == 1]["attention"], 0.25, rtol=1e-6)
 
@@ -93,6 +94,52 @@ def test_distractors_are_a_baseline():
     assert summary.loc[0, "excess"] < -0.5
 
 
+def test_examples_without_a_distractor_say_nothing_about_one():
+    """A head that shares its attention among all nouns does not track the related one."""
+    shapes = [(before, after) for before in range(3) for after in range(3)]
+
+    def with_stranger(before, after):
+        last = [BY] * ((before + after) % 3)
+        unit = pair([BOS, *[BY] * before, KEY, *[BY] * after, NEAR, *last, THERE])
+        there = ((unit.item.prompt.index(NEAR),),)
+        return Unit(*(dataclasses.replace(each, distractors=there) for each in unit.examples), f"c{before}{after}")
+
+    def alone(before, after):
+        return pair([BOS, *[BY] * before, KEY, *[BY] * (1 + after), THERE], f"c{before}{after}")
+
+    units = [make(*shape) for shape in shapes for make in (with_stranger, alone)]
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.W_K[0, [KEY, KEYS, NEAR], 0] = 6.0
+    result = attend(model, task_of(units, units))
+    head = result.frame[result.frame["head"] == 0]
+    assert set(head["baseline"]) == {"distractor 1"}
+    assert head["excess"].isna().sum() == head["attention_baseline"].isna().sum() == len(head) / 2
+    assert head["attention"].notna().all()
+    summary = result.summary().set_index("head")
+    assert summary.loc[0, "excess"] == pytest.approx(0, abs=1e-6)
+    assert summary.loc[0, "n"] == len(shapes)
+
+
+def test_a_baseline_is_as_wide_as_the_related_word():
+    wide = dataclasses.replace(encode([BOS, BY, KEY, NEAR, NEAR, THERE]), related=(2, 3, 4))
+    assert Baseline("offset", 3).positions(wide) == (2, 3, 4)
+    assert Baseline("position", 1).positions(wide) == (1, 2, 3)
+    assert key_mask(Baseline("offset", 1), [wide], 6, frozenset())[0].tolist() == [0, 0, 0, 0, 1, 1]
+    units = [Unit(wide, None, f"c{number}") for number in range(30)]
+    summary = attend(HandModel(), task_of(units, units)).summary().set_index("head")
+    assert summary.loc[1, "attention"] == pytest.approx(3 / 6)  # head 1 attends evenly
+    assert summary.loc[1, "excess"] == pytest.approx(0, abs=1e-6)
+
+
+def test_half_a_unit_is_not_scored():
+    task = varied_task()
+    item, own = encode([BOS, KEY, BY, THERE]), encode([BOS, BY, BY, KEY], right=ARE, wrong=IS)
+    result = attend(HandModel(), dataclasses.replace(task, units=(*task.units, Unit(item, own, "half"))))
+    assert result.provenance["n_excluded"] == 2
+    assert "half" not in set(result.frame["cluster"])
+
+
 def test_examples_whose_query_is_the_related_word_are_left_out_and_counted():
     own = encode([BOS, BY, KEY])
     task = varied_task()
@@ -127,7 +174,8 @@ def test_units_without_references_are_not_scored():
     task = dataclasses.replace(varied_task(), references=())
     result = attend(HandModel(), task)
     assert not result.testable
-    assert result.provenance["n_excluded"] == len(task.examples)
+    assert result.provenance["n_without_reference"] == len(task.examples)
+    assert result.provenance["n_excluded"] == 0
 
 
 def test_each_fold_is_scored_with_its_own_baseline():

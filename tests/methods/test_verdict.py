@@ -36,6 +36,8 @@ def test_truth_table(does, looks):
     assert verdict == TABLE[does][list(LOOKS).index(looks)]
     if verdict == "undecided":
         assert "undecided" in reason
+    if looks == "not testable" and does != "rise":
+        assert "attention is not testable" in reason
 
 
 @pytest.mark.parametrize("state", LOOKS)
