@@ -70,16 +70,16 @@ class SweepResult:
         this sweep's cells, max-T), ``base``, ``value``, ``accuracy_base``, ``accuracy_intervened``,
         ``change_norm``, ``n_units``, ``n_clusters``. With fewer than 20 clusters nothing is decided.
         """
-        effects, seed = UnitTable.from_frame(self.frame, "effect"), self.provenance["seed"]
-        interval = cluster_bootstrap(effects, seed=seed)
-        (test,) = sign_flip_test([effects], seed=seed)
-        columns = {
-            "effect": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "p": test.p,
-            "q": test.p_family,
-        }
+        effects = UnitTable.from_frame(self.frame, "effect")
+        (test,) = sign_flip_test([effects], seed=self.provenance["seed"])
+        estimated = self.estimates()
+        return estimated.assign(p=test.p, q=test.p_family)[["layer", "head", *_SUMMARY]]
+
+    def estimates(self) -> pd.DataFrame:
+        """``summary`` without its tests, for who tests more than this sweep together."""
+        effects = UnitTable.from_frame(self.frame, "effect")
+        interval = cluster_bootstrap(effects, seed=self.provenance["seed"])
+        columns = {"effect": interval.estimate, "low": interval.low, "high": interval.high}
         for name, column in _MEANS.items():
             columns[name] = estimates(UnitTable.from_frame(self.frame, column))
         columns |= {"n_units": effects.n_units, "n_clusters": effects.n_clusters}
@@ -93,6 +93,7 @@ _MEANS = {
     "accuracy_intervened": "value_correct",
     "change_norm": "change_norm",
 }
+_SUMMARY = ("effect", "low", "high", "p", "q", *_MEANS, "n_units", "n_clusters")
 
 
 @dataclass(frozen=True)

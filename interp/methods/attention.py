@@ -32,6 +32,8 @@ from interp.tasks.task import EncodedExample, Task, Unit
 
 COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "baseline")
 MEASURES = ("attention", "attention_baseline", "excess")
+_SUMMARY = ["layer", "head", "attention", "attention_baseline", "baseline", "excess"]
+_SUMMARY += ["low", "high", "p", "n", "n_clusters", "n_excluded"]
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,24 @@ class AttentionResult:
         ``excess`` with its interval ``low``, ``high`` (95 %, cluster bootstrap), ``p`` (one-sided,
         sign flips, not corrected), ``n`` (units), ``n_clusters``, ``n_excluded`` (examples).
         """
+        if not self.testable:
+            return self.estimates().assign(p=np.nan)[_SUMMARY]
+        excess = UnitTable.from_frame(self.frame, "excess")
+        (test,) = sign_flip_test([excess], alternative="greater", seed=self.provenance["seed"])
+        return self.estimates().assign(p=test.p)[_SUMMARY]
+
+    def estimates(self) -> pd.DataFrame:
+        """``summary`` without its test, for who tests more than these heads together."""
         excluded = self.provenance["n_excluded"]
         if not self.testable:
             cells = [(layer, head) for layer, head in np.ndindex(*self.provenance["shape"])]
             frame = pd.DataFrame(cells, columns=["layer", "head"])
-            frame[[*MEASURES, "low", "high", "p"]] = np.nan
+            frame[[*MEASURES, "low", "high"]] = np.nan
             return frame.assign(baseline=None, n=0, n_clusters=0, n_excluded=excluded)
-        table, seed = UnitTable.from_frame(self.frame, "excess"), self.provenance["seed"]
-        interval = cluster_bootstrap(table, seed=seed)
-        (test,) = sign_flip_test([table], alternative="greater", seed=seed)
+        table = UnitTable.from_frame(self.frame, "excess")
+        interval = cluster_bootstrap(table, seed=self.provenance["seed"])
         columns = {name: estimates(UnitTable.from_frame(self.frame, name)) for name in MEASURES}
-        columns |= {"low": interval.low, "high": interval.high, "p": test.p}
+        columns |= {"low": interval.low, "high": interval.high}
         columns |= {"n": table.n_units, "n_clusters": table.n_clusters}
         frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)
         names = self.frame.groupby(["layer", "head"])["baseline"].unique().map(" / ".join).reset_index()

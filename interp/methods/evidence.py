@@ -43,11 +43,11 @@ class TaskEvidence:
             minimum_effect: As a share of the base run's mean metric.
         """
         base = self.description()
-        done = self.ablation.summary().drop(columns=["p", "q", "base", "value"])
+        done = self.ablation.estimates().drop(columns=["base", "value"])
         done = done.rename(
             columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
         ).assign(effect_se=standard_errors(self.effects))
-        seen = self.attention.summary().drop(columns="p")
+        seen = self.attention.estimates()
         seen = seen.rename(
             columns={
                 "low": "excess_low",
