@@ -4,6 +4,8 @@ Exit codes: 0 done, 2 bad input (one line on standard error that starts with ``e
 130 interrupted.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -13,21 +15,45 @@ from interp.cli import ablate, heads, show, train
 from interp.errors import InterpError
 
 BAD_INPUT, INTERRUPTED = 2, 130
+# Typer's own, or click's in older versions, where Typer has none.
+UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
     """Turns what goes wrong into one line and an exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options that stand before the command."""
+        with _one_line():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; bad input becomes one line and exit code 2."""
-        try:
+        """Read the command's options and run it."""
+        with _one_line():
             return super().invoke(ctx)
-        except InterpError as error:
-            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
-            raise typer.Exit(BAD_INPUT) from error
-        except KeyboardInterrupt as interrupt:
-            typer.echo("interrupted: nothing was left half-written", err=True)
-            raise typer.Exit(INTERRUPTED) from interrupt
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Bad input becomes one line and exit code 2."""
+    try:
+        yield
+    except InterpError as error:
+        raise _failed(str(error)) from error
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        command = error.ctx.command_path if error.ctx else "interp"
+        raise _failed(f"{error.format_message().rstrip('.')}; see {command} --help") from error
+    except KeyboardInterrupt as interrupt:
+        typer.echo("interrupted: nothing was left half-written", err=True)
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def _failed(message: str) -> typer.Exit:
+    """Say in one line what is wrong."""
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    return typer.Exit(BAD_INPUT)
 
 
 app = typer.Typer(

@@ -26,7 +26,7 @@ def ablate(
     model: ModelOption = None,
     n: NOption = None,
     seed: SeedOption = 0,
-    kind: Annotated[
+    ablation: Annotated[
         Ablation, typer.Option(help=f"What replaces the head's output: {ABLATIONS}.", metavar="KIND")
     ] = "mean",
     device: DeviceOption = "cpu",
@@ -44,28 +44,37 @@ def ablate(
 
     if out is not None:
         check_table(out)
-    import torch
-
+    from interp.cli.loading import load_for_tasks
     from interp.methods.ablation import ablate as ablate_heads
-    from interp.model.loading import load_model
+    from interp.stats.intervals import cluster_bootstrap
+    from interp.stats.units import UnitTable
     from interp.tasks.catalogue import load_task
 
-    torch.set_num_threads(threads)
-    loaded = load_model(model, device=device, dtype=dtype)
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     with progress_bar("ablate") as progress:
-        result = ablate_heads(loaded, given, kind=kind, heads=[(layer, head)], seed=seed, progress=progress)
+        result = ablate_heads(loaded, given, kind=ablation, heads=[(layer, head)], seed=seed, progress=progress)
     saved = None if out is None else save_table(result.frame, out)
     (row,) = records(result.summary())
+    # As `interp heads` judges it.
+    above_chance = bool(cluster_bootstrap(UnitTable.from_frame(result.frame, "base"), seed=seed).low[0] > 0)
     if as_json:
-        seconds = round(time.perf_counter() - started, 3)
+        asked = {"task": task, "ablation": ablation, "metric": given.metric}
         file = None if saved is None else str(saved)
-        print_json({"task": task, "kind": kind, "metric": given.metric, **row, "file": file, "seconds": seconds})
+        seconds = round(time.perf_counter() - started, 3)
+        print_json({**asked, **row, "above_chance": above_chance, "file": file, "seconds": seconds})
         return
     interval = "no interval" if row["low"] is None else f"{row['low']:.3g} to {row['high']:.3g}"
-    typer.echo(f"head {layer}.{head}, {task}, {kind} ablation, {row['n_units']} units in {row['n_clusters']} clusters")
+    typer.echo(
+        f"head {layer}.{head}, {task}, {ablation} ablation, {row['n_units']} units in {row['n_clusters']} clusters"
+    )
     typer.echo(f"{given.metric.replace('_', ' ')}: {row['base']:.3g} -> {row['value']:.3g}")
     typer.echo(f"effect: {row['effect']:.3g} (95 % interval {interval})")
     typer.echo(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
+    if not above_chance:
+        typer.echo(
+            "warning: the unablated model is not shown to be above chance on this task, so an effect says little",
+            err=True,
+        )
     if saved is not None:
         typer.echo(str(saved))

@@ -51,14 +51,11 @@ def heads(
     from interp.report.folder import check_output, save_report
 
     check_output(out)
-    import torch
-
+    from interp.cli.loading import load_for_tasks
     from interp.methods import dossier
-    from interp.model.loading import load_model
     from interp.tasks.catalogue import load_task
 
-    torch.set_num_threads(threads)
-    loaded = load_model(model, device=device, dtype=dtype)
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     tasks = [
         load_task(name, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
         for name in dict.fromkeys(task or generated_tasks())
@@ -94,6 +91,8 @@ def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
     typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
     for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
         typer.echo(f"\n{summary.task}\n  {summary.headline}")
+        if summary.untested:
+            typer.echo(f"  {summary.untested}")
         for label in ("coverage", "dropped"):
             if task[label]:
                 typer.echo(f"  {label}: {task[label]}")

@@ -1,8 +1,8 @@
 """Which colour does a value get, on a light and on a dark page, and which ink can be read on it?
 
-Values map linearly to a palette: sequential from 0 to 1 for attention, diverging and centred on 0
-for differences and effects. The ink is black or white, whichever has the larger contrast ratio by
-WCAG 2.2's relative luminance (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance).
+Values map linearly to a palette: sequential from 0 for attention, whose negative values are as
+neutral as 0; diverging and centred on 0 for effects. The ink is black or white, whichever has the
+larger contrast ratio by WCAG 2.2's relative luminance (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance).
 """
 
 from collections.abc import Callable
@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+import numpy as np
 import seaborn as sns
 from matplotlib.colors import Colormap, to_hex
+from numpy.typing import ArrayLike
 
-Palette = Literal["attention", "excess", "effect"]
+Palette = Literal["attention", "effect"]
+SEQUENTIAL = "light:#1b6ca8"
+"""Seaborn's name of the palette of attention on a light page."""
 
 FAINTEST_BOUND = 1.0
 """Colours reach at least to one nat of effect, so that noise around 0 stays pale."""
@@ -39,12 +43,17 @@ def paint(value: float, palette: Palette, *, bound: float = 1.0) -> Paint:
 
     Args:
         value: The value; beyond `bound` it gets the palette's end.
-        palette: ``attention`` runs from 0 to `bound`; ``excess`` and ``effect`` from -`bound` to `bound`.
+        palette: ``attention`` runs from 0 to `bound`; ``effect`` from -`bound` to `bound`.
         bound: The largest magnitude that the colours tell apart, above 0.
     """
     share = value / bound if palette == "attention" else (value / bound + 1) / 2
     light, dark = (to_hex(scheme(min(max(share, 0.0), 1.0))) for scheme in _schemes(palette))
     return Paint(light, ink(light), dark, ink(dark))
+
+
+def reach(values: ArrayLike) -> float:
+    """What the colours of `values` reach to: the largest magnitude, and ``FAINTEST_BOUND`` at least; NaN has no say."""
+    return max(FAINTEST_BOUND, *np.abs(np.nan_to_num(np.asarray(values, dtype=float))).ravel())
 
 
 def ink(background: str) -> str:
@@ -69,7 +78,6 @@ def _schemes(palette: Palette) -> tuple[Colormap, Colormap]:
     """The palette for a light and for a dark page; small values fade into the page in both."""
     if palette == "attention":
         make: Callable[..., Colormap] = sns.color_palette
-        return make("light:#1b6ca8", as_cmap=True), make("dark:#6cc0ff", as_cmap=True)
-    hues = {"excess": (300, 175), "effect": (15, 250)}[palette]
-    light, dark = (sns.diverging_palette(*hues, s=85, l=52, center=c, as_cmap=True) for c in ("light", "dark"))
+        return make(SEQUENTIAL, as_cmap=True), make("dark:#6cc0ff", as_cmap=True)
+    light, dark = (sns.diverging_palette(15, 250, s=85, l=52, center=c, as_cmap=True) for c in ("light", "dark"))
     return light, dark

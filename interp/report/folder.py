@@ -10,7 +10,6 @@ nothing but an older report is ever replaced.
 
 import itertools
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from matplotlib.figure import Figure
 from interp.errors import OutputError
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import files_of_report, write_manifest
+from interp.report.names import file_names, with_shown_names
 from interp.report.page import render_page
 from interp.report.plots import attention_heatmap, effect_heatmap, overview
 
@@ -158,22 +158,13 @@ def _write_frames(report: HeadsFrames, folder: Path) -> None:
 
 def _write_figures(report: HeadsFrames, folder: Path) -> None:
     folder.mkdir()
-    tasks = [str(task) for task in report.tasks["task"]]
-    overview(report.frame, tasks).savefig(folder / "overview.png")
+    overview(report).savefig(folder / "overview.png")
+    shown = with_shown_names(report)
     draw: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
         "attention": attention_heatmap,
         "effect": effect_heatmap,
     }
-    for task, name in zip(tasks, file_names(tasks), strict=True):
+    names = file_names([str(task) for task in report.tasks["task"]])
+    for task, name in zip(shown.tasks["task"], names, strict=True):
         for kind, function in draw.items():
-            function(report.frame, task).savefig(folder / f"{kind}_{name}.png")
-
-
-def file_names(tasks: list[str]) -> list[str]:
-    """A distinct name for each task that every file system takes: a path's last part, in plain letters."""
-    names: list[str] = []
-    for task in tasks:
-        plain = re.sub(r"[^a-z0-9_]+", "-", Path(task).stem.lower().removeprefix("blimp:")).strip("-")[:60]
-        candidates = (f"{plain or 'task'}-{n}" if n > 1 else plain or "task" for n in itertools.count(1))
-        names.append(next(name for name in candidates if name not in names))
-    return names
+            function(shown.frame, task).savefig(folder / f"{kind}_{name}.png")

@@ -28,18 +28,24 @@ HEAD_COLUMNS = (
     "accuracy_ablated",
     "verdict",
 )
-FURTHER_HEAD_COLUMNS = ("reason", "baseline", "excess", "n_to_decide", "minimum_effect", "metric", "relation")
+FURTHER_HEAD_COLUMNS = (
+    *("reason", "baseline", "excess", "n_to_decide", "minimum_attention", "minimum_effect", "metric", "relation"),
+    *("n_units", "n_clusters", "n_attention_clusters", "n_excluded"),
+)
 TASK_COLUMNS = (
     "task",
     "description",
     "n_units",
     "n_examples",
+    "n_clusters",
     "base",
     "base_low",
     "base_high",
     "accuracy_base",
     "query",
     "metric",
+    "n_excluded",
+    "n_untagged",
     "dropped",
     "coverage",
 )

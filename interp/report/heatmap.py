@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
-from interp.report.colours import FAINTEST_BOUND, Palette, paint
+from interp.report.colours import Palette, paint, reach
 from interp.report.frames import layer_by_head
 from interp.report.verdicts import VERDICTS
 
@@ -48,7 +47,7 @@ def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> He
         palette: See ``colours.paint``; the colours reach to the task's largest magnitude, and to 1 at least.
     """
     table, verdicts = layer_by_head(frame, task, column), layer_by_head(frame, task, "verdict")
-    bound = max(FAINTEST_BOUND, *np.abs(table.to_numpy(dtype=float, na_value=0.0)).ravel())
+    bound = reach(table)
     rows = tuple(
         (
             int(layer),

@@ -21,7 +21,8 @@ def files_of_report(folder: Path) -> set[str]:
         return set()
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return set()
-    return {MANIFEST, *manifest.get("files", {})}
+    files = manifest.get("files")
+    return {MANIFEST, *files} if isinstance(files, dict) else set()
 
 
 def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None) -> None:

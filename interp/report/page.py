@@ -2,8 +2,9 @@
 
 1. Every figure is a table with colours or a sentence with shaded words, so that it suits a light
    and a dark page, a telephone, a printer and a screen reader.
-2. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text.
-3. The page forbids itself the network by a content security policy.
+2. What was asked and the verdicts at a glance come first; what few will read is folded away.
+3. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text.
+4. The page forbids itself the network by a content security policy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,59 +17,30 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from interp.report.attended import AttendingHead, attending_heads
 from interp.report.frames import FURTHER_HEAD_COLUMNS, HEAD_COLUMNS, TASK_COLUMNS, HeadsFrames, check_frames
 from interp.report.heatmap import Heatmap, heatmap
-from interp.report.sentences import UNITS, TaskSummary, summarise
+from interp.report.names import with_shown_names
+from interp.report.reading import how_to_read
+from interp.report.sentences import UNITS, TaskSummary, reason_of, summarise
+from interp.report.sortable import sortable
 from interp.report.verdicts import VERDICTS, Verdict
 
-_CAPTIONS = {
-    "attention_q": "attention q",
-    "baseline": "which baseline",
-    "attention_baseline": "best baseline",
-    "effect_low": "effect, low",
-    "effect_high": "effect, high",
-    "effect_q": "effect q",
-    "accuracy_base": "accuracy, whole model",
-    "accuracy_ablated": "accuracy, ablated",
-    "n_to_decide": "units to decide",
-    "minimum_effect": "minimum effect",
-    "n_units": "units",
-    "n_examples": "examples",
-    "base_low": "base, low",
-    "base_high": "base, high",
-}
+_FEW = 3
+"""Findings of a task that are not folded away."""
+_NAMES = ("layer", "head")
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """What the page shows of one task."""
+    """What the page shows of one task; of its sentences, ``further`` are folded away."""
 
     name: str
     unit: str
     facts: tuple[tuple[str, str], ...]
     summary: TaskSummary
+    shown: tuple[str, ...]
+    further: tuple[str, ...]
     excess: Heatmap
     effect: Heatmap
     heads: tuple[AttendingHead, ...]
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """One cell of a sortable table: what is read, and the number that it sorts by."""
-
-    text: str
-    key: str
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it is a number."""
-        return bool(self.key)
-
-
-@dataclass(frozen=True)
-class Table:
-    """A sortable table."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[TableCell, ...], ...]
 
 
 def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
@@ -90,13 +62,18 @@ def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
         lstrip_blocks=True,
     )
     provenance = flatten(report.provenance)
+    report = with_shown_names(report)
+    named = report.frame.assign(name=[f"{row.layer}.{row.head}" for row in report.frame.itertuples()])
+    columns = ("name", *(each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _NAMES))
     return environment.get_template("page.html").render(
-        asked=_asked(report, provenance, command),
+        asked=_asked(report, provenance),
+        command=command,
         tasks=_task_views(report),
         overview=_overview(report.frame, list(report.tasks["task"])),
         verdicts=list(VERDICTS.values()),
-        heads_table=_table(report.frame, HEAD_COLUMNS + FURTHER_HEAD_COLUMNS),
-        tasks_table=_table(report.tasks, TASK_COLUMNS),
+        reading=how_to_read(report),
+        heads_table=sortable(named, columns),
+        tasks_table=sortable(report.tasks, TASK_COLUMNS),
         provenance=provenance,
     )
 
@@ -126,30 +103,37 @@ def _flatten_mappings(mappings: Sequence[Mapping[str, Any]], name: str) -> list[
     return pairs
 
 
-def _asked(report: HeadsFrames, provenance: list[tuple[str, str]], command: str | None) -> list[tuple[str, str]]:
+def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The few facts that belong at the top; the rest stands under `How it was made`."""
-    units = zip(report.tasks["task"], report.tasks["n_units"], strict=True)
-    facts = [("Tasks", ", ".join(f"{task} ({n} units)" for task, n in units))]
+    counts = report.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
+    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
     for label, key in (("Model", "model"), ("Seed", "seed"), ("Ablation", "ablation"), ("Device", "device")):
         # Runs of several tasks keep such facts a level down.
         found = [text for name, text in provenance if name.rsplit(".", 1)[-1] == key]
         facts += [(label, text) for text in found[:1]]
-    return facts if command is None else [*facts, ("Command", command)]
+    return facts
 
 
 def _task_views(report: HeadsFrames) -> list[TaskView]:
     return [
-        TaskView(
-            name=str(task["task"]),
-            unit=UNITS.get(task["metric"], task["metric"]),
-            facts=_task_facts(task),
-            summary=summary,
-            excess=heatmap(report.frame, task["task"], "excess", "excess"),
-            effect=heatmap(report.frame, task["task"], "effect", "effect"),
-            heads=attending_heads(report.attention_maps, task["task"]),
-        )
+        _task_view(report, task, summary)
         for (_, task), summary in zip(report.tasks.iterrows(), summarise(report), strict=True)
     ]
+
+
+def _task_view(report: HeadsFrames, task: pd.Series, summary: TaskSummary) -> TaskView:
+    found = summary.findings
+    return TaskView(
+        name=str(task["task"]),
+        unit=UNITS.get(task["metric"], task["metric"]),
+        facts=_task_facts(task),
+        summary=summary,
+        shown=found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions),
+        further=(*found[_FEW:], *summary.open_questions) if found else (),
+        excess=heatmap(report.frame, task["task"], "excess", "attention"),
+        effect=heatmap(report.frame, task["task"], "effect", "effect"),
+        heads=attending_heads(report.attention_maps, task["task"]),
+    )
 
 
 def _task_facts(task: pd.Series) -> tuple[tuple[str, str], ...]:
@@ -162,30 +146,18 @@ def _task_facts(task: pd.Series) -> tuple[tuple[str, str], ...]:
     return tuple((label, str(text)) for label, text in facts if pd.notna(text) and str(text))
 
 
-def _overview(frame: pd.DataFrame, tasks: list[str]) -> list[tuple[str, list[tuple[str, Verdict | None]]]]:
-    """One row per head: its name, and its verdict for every task."""
-    table = frame.pivot(index=["layer", "head"], columns="task", values="verdict").sort_index()
-    return [
-        (f"{layer}.{head}", [(task, VERDICTS.get(str(row.get(task)))) for task in tasks])
-        for (layer, head), row in table.iterrows()
-    ]
+def _overview(frame: pd.DataFrame, tasks: list[str]) -> list[tuple[str, list[tuple[str, Verdict | None, str]]]]:
+    """One row per head: its name, and for every task its verdict, if any, with what hovering over it says."""
+    rows = []
+    for (layer, head), found in frame.groupby(["layer", "head"]):
+        by_task = found.set_index("task")
+        rows.append((f"{layer}.{head}", [_overview_cell(f"{layer}.{head}", task, by_task) for task in tasks]))
+    return rows
 
 
-def _table(frame: pd.DataFrame, columns: tuple[str, ...]) -> Table:
-    captions = tuple(_CAPTIONS.get(column, column) for column in columns)
-    rows = frame[list(columns)].itertuples(index=False, name=None)
-    return Table(captions, tuple(tuple(map(_table_cell, columns, row)) for row in rows))
-
-
-def _table_cell(column: str, value: Any) -> TableCell:
-    if pd.isna(value):
-        return TableCell("—", "")
-    if isinstance(value, str):
-        return TableCell(value, "")
-    whole = isinstance(value, int) or column.startswith("n_")
-    return TableCell(f"{value:.0f}" if whole else _short(value), repr(float(value)))
-
-
-def _short(number: float) -> str:
-    """Three decimals; scientific where that would read as 0."""
-    return f"{number:.1e}" if 0 < abs(number) < 0.0005 else f"{round(number, 3) + 0.0:.3f}"
+def _overview_cell(head: str, task: str, by_task: pd.DataFrame) -> tuple[str, Verdict | None, str]:
+    if task not in by_task.index:
+        return task, None, f"Head {head}, {task}: not measured"
+    row = by_task.loc[task]
+    verdict, reason = VERDICTS[str(row["verdict"])], reason_of(row)
+    return task, verdict, f"Head {head}, {task}: {verdict.name}{f' ({reason})' if reason else ''}"

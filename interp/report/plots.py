@@ -16,22 +16,27 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import ArrayLike
 
-from interp.report.colours import FAINTEST_BOUND
-from interp.report.frames import layer_by_head
+from interp.report.colours import SEQUENTIAL, reach
+from interp.report.frames import HeadsFrames, layer_by_head
+from interp.report.names import with_shown_names
+from interp.report.sentences import METRICS, UNITS
 from interp.report.verdicts import VERDICTS
 
 _MOST_ANNOTATED = 200
-_UNITS = {"logit_difference": "logits", "sentence_log_probability": "nats"}
+_LONGEST_TITLE = 48
 
 
 def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:
-    """Share of each head's attention that goes from the query to the related word, 0 to 1."""
-    table = layer_by_head(frame, task, "attention")
+    """How much more of each head's attention goes to the related word than to its best baseline.
+
+    The colours run from 0 to 1; below 0, the baseline has more, and is as neutral as 0.
+    """
+    table = layer_by_head(frame, task, "excess")
     figure = _figure(*table.shape)
     ax = figure.subplots()
     _attention(ax, table)
     _mark_verdicts(ax, frame, task)
-    ax.set_title(f"{task}: attention to the related word", fontsize=10)
+    _title(ax, task, "attention to the related word, less the best\nbaseline's (colour from 0 up; below 0 neutral)")
     _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
     return figure
 
@@ -41,45 +46,59 @@ def effect_heatmap(frame: pd.DataFrame, task: str) -> Figure:
     table = layer_by_head(frame, task, "effect")
     figure = _figure(*table.shape)
     ax = figure.subplots()
-    _effects(ax, table, bound=_bound(table))
+    _effects(ax, table, bound=reach(table))
     _mark_verdicts(ax, frame, task)
     metric = str(frame.loc[frame["task"] == task, "metric"].iloc[0])
-    ax.set_title(f"{task}: effect of ablation ({_UNITS.get(metric, metric)})", fontsize=10)
+    _title(ax, task, f"effect of ablation ({UNITS.get(metric, metric)}; a cost is negative)")
     _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
     return figure
 
 
-def overview(frame: pd.DataFrame, tasks: list[str] | None = None) -> Figure:
+def overview(report: HeadsFrames) -> Figure:
     """Both kinds of evidence and the verdicts, one column of panels per task.
 
-    Args:
-        frame: One row per layer, head and task.
-        tasks: The tasks to draw, in this order; all of them in the frame's order if left out.
+    Effects are shares of the whole model's own metric, so that tasks with different scales can be
+    compared: -1 is all of it. A task that the whole model does not do has no such share.
     """
-    names = list(frame["task"].unique()) if tasks is None else tasks
-    attention = {task: layer_by_head(frame, task, "attention") for task in names}
-    effect = {task: layer_by_head(frame, task, "effect") for task in names}
-    n_layers, n_heads = next(iter(effect.values())).shape
-    size = (max(1.9, 0.42 * n_heads) * len(names) + 1.6, 2 * max(1.5, 0.42 * n_layers) + 1.1)
+    report = with_shown_names(report)
+    frame, tasks = report.frame, report.tasks
+    attention = [layer_by_head(frame, task, "excess") for task in tasks["task"]]
+    effect = [_share_of_base(frame, task) for _, task in tasks.iterrows()]
+    n_layers, n_heads = effect[0].shape
+    titles = [_short(task, 26) for task in tasks["task"]]
+    width = max(1.9, 0.42 * n_heads, 0.09 * max(map(len, titles)))
+    size = (width * len(tasks) + 1.9, 2 * max(1.7, 0.42 * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
-    axes = figure.subplots(2, len(names), squeeze=False, sharex=True, sharey=True)
-    bound = max(_bound(table) for table in effect.values())
-    for (above, below), task in zip(axes.T, names, strict=True):
-        _attention(above, attention[task], annotate=False, cbar=False)
-        _effects(below, effect[task], bound=bound, annotate=False, cbar=False)
+    axes = figure.subplots(2, len(tasks), squeeze=False, sharex=True, sharey=True)
+    for number, task in enumerate(tasks["task"]):
+        above, below = axes[:, number]
+        _attention(above, attention[number], annotate=False, cbar=False)
+        _effects(below, effect[number], bound=1.0, annotate=False, cbar=False)
         for ax in (above, below):
             _mark_verdicts(ax, frame, task, height=0.5)
             ax.set(xlabel="", ylabel="")
-        above.set_title(_short(task), fontsize=10)
+        above.set_title(titles[number], fontsize=10, parse_math=False)
         below.set_xlabel("head")
-    for row, label in zip(
-        axes, ("attention to the\nrelated word", "effect of ablation\n(logits or nats)"), strict=True
-    ):
+    labels = ("attention to the\nrelated word, less the\nbest baseline's", _share_label(tasks["metric"]))
+    for row, label in zip(axes, labels, strict=True):
         row[0].set_ylabel("layer")
-        figure.colorbar(row[0].collections[0], ax=list(row), label=label, aspect=12)
-    missing = any(table.isna().to_numpy().any() for table in (*attention.values(), *effect.values()))
-    _legend(figure, frame[frame["task"].isin(names)], missing=missing)
+        bar = figure.colorbar(row[0].collections[0], ax=list(row), aspect=12)
+        bar.set_label(label, fontsize=9)
+    missing = any(table.isna().to_numpy().any() for table in (*attention, *effect))
+    _legend(figure, frame, missing=missing)
     return figure
+
+
+def _share_of_base(frame: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
+    """The effects as shares of the base; NaN where the base is not above 0, as a share of nothing says nothing."""
+    base = task["base"] if task["base_low"] > 0 else np.nan
+    return layer_by_head(frame, task["task"], "effect") / base
+
+
+def _share_label(metrics: pd.Series) -> str:
+    names = [METRICS.get(metric, metric) for metric in metrics.unique()]
+    base = names[0] if len(names) == 1 else "metric"
+    return f"effect of ablation\n(share of the model's\n{base})"
 
 
 def _figure(n_layers: int, n_heads: int) -> Figure:
@@ -87,13 +106,13 @@ def _figure(n_layers: int, n_heads: int) -> Figure:
     return Figure(figsize=size, dpi=150, layout="constrained")
 
 
-def _bound(table: pd.DataFrame) -> float:
-    """What the colours of effects reach to: the largest magnitude, and one nat at least."""
-    return max(FAINTEST_BOUND, *np.abs(table.to_numpy(dtype=float, na_value=0.0)).ravel())
+def _title(ax: Axes, task: str, shown: str) -> None:
+    # A task may be named by a path, where a dollar is no mathematics.
+    ax.set_title(f"{_short(task, _LONGEST_TITLE)}\n{shown}", fontsize=9, parse_math=False)
 
 
 def _attention(ax: Axes, table: pd.DataFrame, *, annotate: bool = True, cbar: bool = True) -> None:
-    palette = sns.color_palette("mako_r", as_cmap=True)
+    palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
     _heatmap(ax, table, cmap=palette, vmin=0.0, vmax=1.0, annotate=annotate, cbar=cbar)
 
 
@@ -112,7 +131,8 @@ def _heatmap(
         cmap=cmap,
         vmin=vmin,
         vmax=vmax,
-        annot=annotate and values.size <= _MOST_ANNOTATED,
+        # Adding 0 takes the sign from -0.00.
+        annot=values.round(2) + 0.0 if annotate and values.size <= _MOST_ANNOTATED else None,
         fmt=".2f",
         annot_kws={"fontsize": 8, "va": "bottom"},
         linewidths=0.5,
@@ -166,6 +186,5 @@ def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
 
 
-def _short(task: str, most: int = 26) -> str:
-    name = task.rsplit("/", 1)[-1]
-    return name if len(name) <= most else name[: most - 1] + "…"
+def _short(task: str, most: int) -> str:
+    return task if len(task) <= most else f"{task[: most - 1]}…"

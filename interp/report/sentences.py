@@ -1,8 +1,8 @@
 """What do the verdicts say in plain words? Numbers with every claim, and no claim without them.
 
-1. A task gets a headline: how much was measured, how well the unablated model does, how many heads
-   got which verdict.
-2. Each head with a finding gets one sentence: where it looks, what its ablation costs.
+1. A task gets a headline: how much was measured, how well the unablated model does, from what size
+   an effect counts, how many heads got which verdict; and where attention was not measured, why.
+2. Each head with a finding gets a sentence or two: where it looks, what its ablation costs.
 3. What stayed undecided is listed with the reason, and with the number of units that would decide.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from interp.report.frames import HeadsFrames
+from interp.report.names import with_shown_names
 
 FINDINGS = ("attends and causal", "causal only", "attends only", "opposes")
-_METRICS = {"logit_difference": "logit difference", "sentence_log_probability": "log-probability difference"}
+METRICS = {"logit_difference": "logit difference", "sentence_log_probability": "log-probability difference"}
 UNITS = {"logit_difference": "logits", "sentence_log_probability": "nats"}
 _MOST_LISTED = 8
 _MOST_UNITS = 1_000_000
@@ -26,29 +27,33 @@ class TaskSummary:
     """What the evidence says about one task.
 
     Attributes:
-        task: The task's name.
+        task: The task's name, for readers.
         headline: What was measured and how many heads got a finding.
-        findings: One sentence per head with a finding, strongest effect first within a verdict.
+        untested: On how many examples attention was not measured, and why; empty where it was on all.
+        findings: One per head with a finding, strongest effect first within a verdict.
         open_questions: What was left undecided, and what would decide it.
     """
 
     task: str
     headline: str
+    untested: str
     findings: tuple[str, ...]
     open_questions: tuple[str, ...]
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All of it, in reading order."""
-        return (self.headline, *self.findings, *self.open_questions)
+        return (*filter(None, (self.headline, self.untested)), *self.findings, *self.open_questions)
 
 
 def summarise(report: HeadsFrames) -> tuple[TaskSummary, ...]:
     """Put every task's verdicts into sentences, in the order of ``report.tasks``."""
+    report = with_shown_names(report)
     return tuple(
         TaskSummary(
             task=str(task["task"]),
             headline=_headline(task, heads),
+            untested=_untested(task, heads),
             findings=tuple(head_sentence(row) for _, row in _strongest_first(heads).iterrows()),
             open_questions=tuple(_open_questions(heads)),
         )
@@ -68,12 +73,34 @@ def head_sentence(row: pd.Series) -> str:
     if row["verdict"] == "attends and causal":
         return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}."
     if row["verdict"] == "attends only":
-        return f"{name} attends to the {row['relation']} {where}, but {task} can do without it: {cost}."
+        return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}."
     if row["verdict"] == "opposes":
         return f"{name} works against {task}: {cost}."
+    return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}."
+
+
+def _looks_elsewhere(row: pd.Series, where: str) -> str:
+    """Where a head that is not shown to attend to the related word does look."""
     if pd.isna(row["attention"]):
-        return f"{name} matters for {task}: {cost}; its attention is not testable."
-    return f"{name} matters for {task}, but is not shown to attend to the {row['relation']} {where}: {cost}."
+        return "Its attention is not testable"
+    if row["excess"] <= -row["minimum_attention"]:
+        share = f"{row['attention_baseline']:.2f} of its attention"
+        return f"It attends instead to {row['baseline']}: {share}; the {row['relation']} has {row['attention']:.2f}"
+    reason = reason_of(row)
+    return f"It is not shown to attend to the {row['relation']} {where}{f': {reason}' if reason else ''}"
+
+
+def reason_of(row: pd.Series) -> str:
+    """The verdict's reason as a clause; empty where there is none (frames read from CSV have NaN there)."""
+    return "" if pd.isna(row["reason"]) else str(row["reason"]).rstrip(".")
+
+
+def _small_effect(row: pd.Series) -> str:
+    """An effect that does not count: one that is not told from 0, or one that is and is small."""
+    if not (row["effect_low"] > 0 or row["effect_high"] < 0):
+        return f"{row['task']} can do without it"
+    unit, size = UNITS.get(row["metric"], row["metric"]), abs(row["effect"])
+    return f"has an effect below the minimum that counts ({size:.2f} of {row['minimum_effect']:.2f} {unit})"
 
 
 def _attention_clause(row: pd.Series) -> str:
@@ -104,15 +131,44 @@ def _accuracy_clause(base: float, ablated: float) -> str:
 
 
 def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
-    metric, unit = _METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
+    metric, unit = METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
     counts = heads["verdict"].value_counts()
     found = [f"{counts[verdict]} “{verdict}”" for verdict in FINDINGS if verdict in counts]
     return (
-        f"{task['n_examples']} examples in {task['n_units']} balanced units; the whole model's accuracy is "
-        f"{task['accuracy_base']:.2f}, its {metric} "
-        f"{_estimate(task['base'], task['base_low'], task['base_high'], unit)}. "
+        f"{_units(task)} in {_count(task['n_clusters'], 'cluster')}, {_count(task['n_examples'], 'example')}; "
+        f"the whole model's accuracy is {task['accuracy_base']:.2f}, its {metric} "
+        f"{_estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
+        f"an effect counts from {heads['minimum_effect'].iloc[0]:.2f} {unit} on. "
         f"Of {_count(len(heads), 'head')}: {', '.join(found) if found else 'none with a finding'}."
     )
+
+
+def _units(task: pd.Series) -> str:
+    """How many units there are, and how many of them have a counterfactual."""
+    n_units, n_balanced = task["n_units"], task["n_examples"] - task["n_units"]
+    if n_balanced == n_units:
+        return _count(n_units, "balanced unit")
+    return f"{_count(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
+
+
+def _untested(task: pd.Series, heads: pd.DataFrame) -> str:
+    """Why attention was not measured on some examples, or on any."""
+    n_examples, testable = task["n_examples"], heads["excess"].notna().any()
+    reasons = {
+        "the query is the related word itself or stands before it": task["n_excluded"],
+        "no related word could be tagged": task["n_untagged"],
+    }
+    if not testable:
+        reasons["there is nothing to choose a baseline on"] = n_examples - sum(reasons.values())
+    parts = [f"in {_share(n, n_examples)} {reason}" for reason, n in reasons.items() if n]
+    if not parts:
+        return ""
+    what = "Attention is left out on some examples" if testable else "Attention is not testable"
+    return f"{what}: {'; '.join(parts)}."
+
+
+def _share(n: int, n_all: int) -> str:
+    return f"all {_count(n_all, 'example')}" if n == n_all else f"{n} of {_count(n_all, 'example')}"
 
 
 def _strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +179,7 @@ def _strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
 
 def _open_questions(heads: pd.DataFrame) -> list[str]:
     undecided = heads[heads["verdict"] == "undecided"]
-    reasons = undecided["reason"].fillna("").astype(str)
+    reasons = pd.Series([reason_of(row) for _, row in undecided.iterrows()], index=undecided.index, dtype=object)
     return [_open_question(undecided[reasons == reason], reason, len(heads)) for reason in reasons.unique()]
 
 
@@ -134,7 +190,7 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     else:
         sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {_listing(names)}"
     if reason:
-        sentence += f": {reason.rstrip('.')}"
+        sentence += f": {reason}"
     needed = undecided.loc[np.isfinite(undecided["n_to_decide"].astype(float)), "n_to_decide"]
     if needed.empty:
         return sentence + "."

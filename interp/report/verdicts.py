@@ -31,10 +31,28 @@ VERDICTS = {
     verdict.name: verdict
     for verdict in (
         Verdict("attends and causal", "●", "o", True, "looks at the related word, and the task needs it"),
-        Verdict("attends only", "○", "o", False, "looks at the related word, but the task can do without it"),
-        Verdict("causal only", "◆", "D", True, "the task needs it, but it is not seen to look at the related word"),
+        Verdict(
+            "attends only",
+            "○",
+            "o",
+            False,
+            "looks at the related word; the effect of ablating it is smaller than the minimum that counts",
+        ),
+        Verdict(
+            "causal only",
+            "◆",
+            "D",
+            True,
+            "the task needs it; it is not shown to look at the related word, or attention is not testable",
+        ),
         Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
-        Verdict("none", "·", ".", False, "neither, with effects known to be smaller than the minimum"),
+        Verdict(
+            "none",
+            "·",
+            ".",
+            False,
+            "effects known to be smaller than the minimum; attention too, or attention is not testable",
+        ),
         Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
     )
 }

@@ -82,9 +82,14 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "baseline": "offset -3" if testable else None,
         "excess": attention - 0.12,
         "n_to_decide": float(rng.integers(300, 900)) if verdict == "undecided" else np.nan,
+        "minimum_attention": 0.1,
         "minimum_effect": 0.2,
         "metric": "logit_difference",
         "relation": "subject",
+        "n_units": 200,
+        "n_clusters": 90,
+        "n_attention_clusters": 90 if testable else 0,
+        "n_excluded": 0,
     }
 
 
@@ -100,6 +105,7 @@ def _task(task: str) -> dict[str, Any]:
         "description": "Does the verb agree with its subject? <b>bold</b>",
         "n_units": 200,
         "n_examples": 400,
+        "n_clusters": 90,
         "base": 5.1,
         "base_low": 4.9,
         "base_high": 5.3,
@@ -107,6 +113,8 @@ def _task(task: str) -> dict[str, Any]:
         "query": "predicting position",
         "metric": "logit_difference",
         "relation": "subject",
+        "n_excluded": 0,
+        "n_untagged": 0,
         "dropped": "12 answers longer than one token" if task.startswith("blimp") else "",
         "coverage": "84 % of items in the lexicon" if task.startswith("blimp") else "",
     }

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.colours import contrast, ink, paint
+from interp.report.colours import FAINTEST_BOUND, contrast, ink, paint, reach
 
 
 def test_contrast_of_black_and_white_is_21():
@@ -16,19 +16,28 @@ def test_ink_can_always_be_read(colour):
     assert contrast(ink(background), background) >= 4.5
 
 
-@given(st.floats(-3, 3), st.sampled_from(["attention", "excess", "effect"]))
+@given(st.floats(-3, 3), st.sampled_from(["attention", "effect"]))
 def test_every_cell_meets_wcag_aa_on_both_pages(value, palette):
     cell = paint(value, palette, bound=2.0)
     assert contrast(cell.light, cell.light_ink) >= 4.5
     assert contrast(cell.dark, cell.dark_ink) >= 4.5
 
 
-@pytest.mark.parametrize("palette", ["excess", "effect"])
-def test_diverging_palettes_are_centred_on_zero(palette):
+@pytest.mark.parametrize("palette", ["attention", "effect"])
+def test_zero_fades_into_the_page(palette):
     zero = paint(0.0, palette)
     assert contrast(zero.light, "#ffffff") < 1.25
     assert contrast(zero.dark, "#15181c") < 1.25
-    assert paint(0.5, palette) != paint(-0.5, palette)
+
+
+def test_only_effects_tell_a_cost_from_a_gain():
+    assert paint(0.5, "effect") != paint(-0.5, "effect")
+    assert paint(-0.5, "attention") == paint(0.0, "attention")
+
+
+def test_colours_reach_to_the_largest_magnitude_and_to_one_nat_at_least():
+    assert reach([-3.0, 2.0, float("nan")]) == 3.0
+    assert reach([0.001, float("nan")]) == FAINTEST_BOUND
 
 
 def test_values_beyond_the_bound_get_the_end_of_the_palette():

@@ -8,7 +8,7 @@ import pytest
 
 from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import check_new_folder, check_output, file_names, save_report
+from interp.report.folder import check_new_folder, check_output, save_report
 from interp.report.frames import HEAD_COLUMNS
 from interp.report.manifest import FORMAT
 
@@ -139,7 +139,17 @@ def test_a_foreign_folder_is_refused_and_untouched(make_report, tmp_path):
     assert everything_in(tmp_path) == {"thesis.tex"}
 
 
-@pytest.mark.parametrize("manifest", ['{"format": "something else"}', "[]", "not json", "\udcff"])
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        '{"format": "something else"}',
+        '{"format": "interp heads report", "files": 5}',
+        '{"format": "interp heads report", "files": null}',
+        "[]",
+        "not json",
+        "\udcff",
+    ],
+)
 def test_a_foreign_manifest_does_not_make_a_folder_ours(tmp_path, manifest):
     (tmp_path / "manifest.json").write_bytes(manifest.encode("utf-8", "surrogateescape"))
     with pytest.raises(OutputError, match="got one with other files"):
@@ -182,8 +192,3 @@ def test_a_new_folder_is_not_even_an_older_report(make_report, tmp_path):
 def test_checking_leaves_no_trace(tmp_path):
     assert check_output(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     assert everything_in(tmp_path) == set()
-
-
-def test_file_names_are_plain_and_distinct():
-    names = file_names(["blimp:data/A b.jsonl", "blimp:other/A b.jsonl", "a-b-2", "données", "…", "…"])
-    assert names == ["a-b", "a-b-2", "a-b-2-2", "donn-es", "task", "task-2"]

@@ -3,6 +3,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from interp.errors import InputError
@@ -99,9 +100,77 @@ def test_missing_values_are_hatched_and_never_zero(make_report):
     source = render_page(replace(report, frame=report.frame.assign(excess=np.nan)))
     excess = source[source.index('id="task-1"') :].split("</table>")[0]
     assert excess.count('class="unmeasured"') == 12
-    assert excess.count("not testable") == 12
+    assert excess.count(": not testable (") == 12
     assert "0.00" not in excess
     assert "nan" not in excess
+
+
+def test_what_was_asked_comes_first_then_the_verdicts_then_how_to_read_them(source):
+    headings = re.findall(r'<h2 id="([^"]+)"', source)
+    assert headings == ["overview", "reading", "task-1", "task-2", "task-3", "tables", "method"]
+    assert source.index('class="facts"') < source.index('id="overview"')
+
+
+def test_a_path_stands_in_the_provenance_alone(make_report):
+    path = "blimp:/work/data/naïve_accord.jsonl"
+    source = render_page(make_report(tasks=(path,)), command=f"interp heads --task {path}")
+    shown, method = source.split('<h2 id="method">')
+    assert path in method
+    assert "/work" not in shown
+    assert shown.count("blimp:naïve_accord") >= 12
+
+
+def test_a_task_says_why_its_attention_is_not_testable(make_report):
+    report = make_report()
+    source = render_page(
+        replace(report, frame=report.frame.assign(excess=np.nan), tasks=report.tasks.assign(n_excluded=400))
+    )
+    assert source.count("Attention is not testable: in all 400 examples the query is the related word itself") == 3
+
+
+def test_hovering_over_a_verdict_tells_its_reason(make_report):
+    report = make_report()
+    frame = report.frame.assign(verdict="none", reason="attention is not testable")
+    source = render_page(replace(report, frame=frame))
+    assert 'title="Head 0.0, agreement: none (attention is not testable)"' in source
+    assert "attention is not testable" in source[source.index('class="legend"') :].split("</ul>")[0]
+
+
+def test_a_verdict_without_a_reason_has_no_empty_brackets(make_report):
+    report = make_report()
+    source = render_page(replace(report, frame=report.frame.assign(reason=[None, np.nan, ""] * 12)))
+    assert not re.search(r'title="Head[^"]*\((None|nan)?\)', source)
+
+
+def test_minor_findings_and_the_provenance_are_folded_away(make_report):
+    report = make_report(tasks=("agreement",))
+    frame = report.frame.assign(verdict="causal only", reason="")
+    source = render_page(replace(report, frame=frame))
+    visible = re.sub(r"<details>.*?</details>", "", source, flags=re.DOTALL)
+    assert source.count(" matters for agreement") == 12
+    assert visible.count(" matters for agreement") == 3
+    assert "Further findings and open questions (9)" in source
+    assert "model_hash" not in visible
+
+
+def test_a_task_on_which_nothing_is_found_shows_why(make_report):
+    report = make_report(tasks=("agreement",))
+    frame = report.frame.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
+    visible = re.sub(r"<details>.*?</details>", "", render_page(replace(report, frame=frame)), flags=re.DOTALL)
+    assert "No head has a finding for this task." in visible
+    assert "Every one of the 12 heads is undecided: the base is at chance." in visible
+
+
+def test_a_head_that_was_not_measured_on_a_task_is_a_gap(make_report):
+    report = make_report()
+    gone = (report.frame["task"] == "agreement") & (report.frame["layer"] == 0) & (report.frame["head"] == 0)
+    source = render_page(replace(report, frame=pd.DataFrame(report.frame[~gone])))
+    assert 'title="Head 0.0, agreement: not measured"' in source
+
+
+def test_clusters_stand_with_every_task_and_in_the_tables(source):
+    assert "agreement (200 units in 90 clusters)" in source
+    assert source.count('<th scope="col">clusters</th>') == 2
 
 
 def test_a_small_q_value_does_not_read_as_zero(make_report):

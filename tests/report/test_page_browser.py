@@ -58,6 +58,9 @@ def test_the_page_never_scrolls_sideways(open_page, width, scheme):
         .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 1)
         .map(each => each.outerHTML.slice(0, 80))"""
     assert page.evaluate(beyond) == []
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(beyond) == []
 
 
 def test_wide_tables_scroll_in_their_own_box(open_page):
@@ -68,6 +71,47 @@ def test_wide_tables_scroll_in_their_own_box(open_page):
     )
     assert widths[0] > widths[1]
     assert widths[2] == "auto"
+
+
+def test_a_table_says_that_it_scrolls_until_it_has_been(open_page):
+    page = open_page(390)
+    box = page.locator(".scroll", has=page.locator(".sortable")).first
+    cue = "each => getComputedStyle(each.querySelector('caption'), '::after').content"
+    faded = "each => getComputedStyle(each).maskImage !== 'none'"
+    page.wait_for_selector(".scroll.wider .sortable")
+    assert "Scroll sideways" in box.evaluate(cue)
+    assert box.evaluate(faded)
+    box.evaluate("each => { each.scrollLeft = each.scrollWidth; }")
+    page.wait_for_selector(".scroll.end .sortable")
+    assert "Scroll sideways" not in box.evaluate(cue)
+    assert not box.evaluate(faded)
+    wide = open_page(1280)
+    assert wide.locator(".scroll", has=wide.locator(".overview")).first.evaluate(cue) == "none"
+
+
+def test_the_head_stays_in_sight_when_a_table_scrolls(open_page):
+    page = open_page(390)
+    for table in (".sortable", ".heat"):
+        box = page.locator(".scroll", has=page.locator(table)).first
+        box.evaluate("each => { each.scrollLeft = 200; }")
+        assert box.evaluate("each => each.scrollLeft") == 200
+        left = "each => each.querySelector('tbody th').getBoundingClientRect().left - each.getBoundingClientRect().left"
+        assert abs(box.evaluate(left)) < 1
+
+
+def test_long_hashes_wrap(open_page):
+    page = open_page(360)
+    page.locator("summary", has_text="Provenance").click()
+    cell = page.locator(".provenance td", has_text="0123456789abcdef").first
+    assert cell.evaluate("each => each.getBoundingClientRect().right <= innerWidth")
+    assert cell.evaluate("each => each.getBoundingClientRect().height > 30")
+
+
+def test_what_is_folded_away_is_printed(open_page):
+    page = open_page()
+    assert page.locator("details[open]").count() == 0
+    page.pdf()
+    assert page.locator("details:not([open])").count() == 0
 
 
 def test_a_token_that_is_markup_is_seen_as_text(open_page):
@@ -90,7 +134,7 @@ def test_the_page_follows_the_colour_scheme_and_can_be_read(open_page, scheme):
               if (colour !== 'rgba(0, 0, 0, 0)') return colour;
             }
           };
-          const texts = 'p, li, dt, dd, td, th, caption, a, h1, h2, h3, h4, .token, .weight, .symbol';
+          const texts = 'p, li, dt, dd, td, th, caption, summary, a, h1, h2, h3, h4, .token, .weight, .symbol';
           return [...document.querySelectorAll(texts)].map(each => {
             const [low, high] = [getComputedStyle(each).color, background(each)].map(luminance).sort((a, b) => a - b);
             return (high + 0.05) / (low + 0.05);

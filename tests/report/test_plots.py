@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
 from interp.report.frames import layer_by_head
+from interp.report.heatmap import heatmap
 from interp.report.plots import attention_heatmap, effect_heatmap, overview
 
 
@@ -31,7 +34,7 @@ def test_effects_are_centred_on_zero_and_attention_runs_from_0_to_1(make_report)
 
 
 def test_missing_values_are_hatched_and_never_annotated(make_report):
-    frame = make_report().frame.assign(attention=np.nan)
+    frame = make_report().frame.assign(excess=np.nan)
     figure = attention_heatmap(frame, "agreement")
     hatched = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle) and patch.get_hatch()]
     assert len(hatched) == 12
@@ -53,28 +56,89 @@ def test_values_are_written_only_where_they_can_be_read(make_report):
     assert not effect_heatmap(large, "agreement").axes[0].texts
 
 
+def shown_in(ax) -> np.ndarray:
+    return np.ma.filled(ax.collections[0].get_array(), np.nan).reshape(3, 4)
+
+
+def test_page_and_figure_show_the_same_quantity(make_report):
+    frame = make_report().frame
+    ax = attention_heatmap(frame, "agreement").axes[0]
+    np.testing.assert_array_equal(shown_in(ax), layer_by_head(frame, "agreement", "excess"))
+    assert "less the best" in ax.get_title()
+    page = heatmap(frame, "agreement", "excess", "attention")
+    texts = [cell.text for _, row in page.rows for cell in row if cell.measured]
+    assert texts == [text.get_text() for text in ax.texts]
+
+
+def test_less_than_the_baseline_is_as_neutral_as_nothing(make_report):
+    mesh = attention_heatmap(make_report().frame, "agreement").axes[0].collections[0]
+    assert mesh.to_rgba(-0.5) == mesh.to_rgba(0.0)
+
+
+def test_an_annotation_has_no_minus_zero(make_report):
+    texts = effect_heatmap(make_report().frame.assign(effect=-0.001), "agreement").axes[0].texts
+    assert {text.get_text() for text in texts} == {"0.00"}
+
+
 def test_overview_has_both_kinds_of_evidence_for_every_task(make_report):
-    report = make_report()
-    figure = overview(report.frame, ["coreference", "agreement"])
+    report = make_report(tasks=("coreference", "agreement"))
+    figure = overview(report)
     assert [ax.get_title() for ax in figure.axes[:2]] == ["coreference", "agreement"]
-    above, below = figure.axes[1].collections[0], figure.axes[3].collections[0]
-    np.testing.assert_array_equal(
-        np.ma.filled(above.get_array(), np.nan).reshape(3, 4), layer_by_head(report.frame, "agreement", "attention")
-    )
-    np.testing.assert_array_equal(
-        np.ma.filled(below.get_array(), np.nan).reshape(3, 4), layer_by_head(report.frame, "agreement", "effect")
-    )
+    above, below = figure.axes[1], figure.axes[3]
+    np.testing.assert_array_equal(shown_in(above), layer_by_head(report.frame, "agreement", "excess"))
+    np.testing.assert_allclose(shown_in(below), layer_by_head(report.frame, "agreement", "effect") / 5.1)
+
+
+def test_overview_compares_tasks_by_their_own_scale(make_report):
+    report = make_report(tasks=("agreement", "ioi"))
+    small = report.tasks["task"] == "ioi"
+    tasks = report.tasks.assign(base=np.where(small, 0.51, 5.1), base_low=np.where(small, 0.4, 4.9))
+    ioi = report.frame["task"] == "ioi"
+    first = report.frame[~ioi]["effect"].to_numpy()
+    frame = report.frame.assign(effect=np.concatenate([first, first / 10]))
+    axes = overview(replace(report, frame=frame, tasks=tasks)).axes
+    np.testing.assert_allclose(shown_in(axes[2]), shown_in(axes[3]))
+
+
+def test_overview_says_what_a_share_is_of(make_report):
+    report = make_report(tasks=("agreement", "ioi"))
+    labels = [ax.get_ylabel() for ax in overview(report).axes]
+    assert "effect of ablation\n(share of the model's\nlogit difference)" in labels
+    mixed = report.tasks.assign(metric=["logit_difference", "sentence_log_probability"])
+    labels = [ax.get_ylabel() for ax in overview(replace(report, tasks=mixed)).axes]
+    assert "effect of ablation\n(share of the model's\nmetric)" in labels
+
+
+def test_a_share_of_a_base_that_may_be_nothing_is_hatched(make_report):
+    report = make_report(tasks=("agreement", "ioi"))
+    figure = overview(replace(report, tasks=report.tasks.assign(base_low=[-0.1, 4.9])))
+    hatched = [sum(isinstance(patch, Rectangle) for patch in ax.patches) for ax in figure.axes[2:4]]
+    assert hatched == [12, 0]
+
+
+@pytest.mark.parametrize("task", ["blimp:/tmp/$x/a$_{.jsonl", "a $\\frac{b$ c"])
+def test_a_dollar_in_a_path_is_no_mathematics(make_report, task):
+    report = make_report(tasks=(task,))
+    attention_heatmap(report.frame, task).draw_without_rendering()
+    effect_heatmap(report.frame, task).draw_without_rendering()
+    overview(report).draw_without_rendering()
+
+
+def test_figures_name_a_file_by_its_stem(make_report):
+    figure = overview(make_report(tasks=("blimp:/work/data/naïve_accord.jsonl",)))
+    assert figure.axes[0].get_title() == "blimp:naïve_accord"
 
 
 def test_a_frame_without_effects_can_be_drawn(make_report):
-    frame = make_report().frame.assign(effect=np.nan)
+    report = make_report()
+    frame = report.frame.assign(effect=np.nan)
     effect_heatmap(frame, "agreement").draw_without_rendering()
-    overview(frame).draw_without_rendering()
+    overview(replace(report, frame=frame)).draw_without_rendering()
 
 
 def test_drawing_leaves_matplotlib_as_it_was(make_report):
     before = dict(mpl.rcParams)
-    overview(make_report().frame)
+    overview(make_report())
     assert dict(mpl.rcParams) == before
 
 

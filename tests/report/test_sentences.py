@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.report.names import with_shown_names
 from interp.report.sentences import head_sentence, summarise
 
 HEAD = {
@@ -13,6 +14,9 @@ HEAD = {
     "attention": 0.81,
     "attention_baseline": 0.12,
     "baseline": "offset -3",
+    "excess": 0.69,
+    "minimum_attention": 0.1,
+    "minimum_effect": 0.47,
     "effect": -4.2,
     "effect_low": -4.5,
     "effect_high": -3.9,
@@ -54,8 +58,87 @@ def test_zero_has_no_minus_sign():
 
 def test_untestable_attention_is_said_and_not_shown_as_a_number():
     text = sentence(verdict="causal only", attention=np.nan, attention_baseline=np.nan, baseline=None)
-    assert text.endswith("its attention is not testable.")
+    assert text.endswith("Its attention is not testable.")
     assert "nan" not in text
+
+
+def test_a_small_effect_is_not_called_none():
+    text = sentence(verdict="attends only", effect=0.22, effect_low=0.18, effect_high=0.27, accuracy_ablated=1.0)
+    assert "but has an effect below the minimum that counts (0.22 of 0.47 logits): ablating it gains 0.22" in text
+    assert "can do without it" not in text
+
+
+def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
+    text = sentence(verdict="attends only", effect=0.01, effect_low=-0.01, effect_high=0.05)
+    assert "but agreement can do without it: ablating it gains 0.01" in text
+    assert "below the minimum" not in text
+
+
+def test_a_causal_head_that_looks_elsewhere_is_said_to():
+    text = sentence(
+        verdict="causal only", attention=0.01, attention_baseline=0.74, baseline="distractor 2", excess=-0.73
+    )
+    assert text.endswith(
+        "accuracy goes from 1.00 to 0.62. "
+        "It attends instead to distractor 2: 0.74 of its attention; the subject has 0.01."
+    )
+
+
+def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_there():
+    text = sentence(
+        verdict="causal only", attention=0.06, attention_baseline=0.12, excess=-0.06, reason="attention is undecided"
+    )
+    assert "instead" not in text
+    assert text.endswith(
+        "It is not shown to attend to the subject "
+        "(0.06 of its attention; its best baseline, offset -3, has 0.12): attention is undecided."
+    )
+
+
+def summary_of(report, *, untestable: bool = False, **task: object):
+    frame = report.frame.assign(excess=np.nan) if untestable else report.frame.assign(excess=0.3)
+    return summarise(replace(report, frame=frame, tasks=report.tasks.assign(**task)))[0]
+
+
+def test_units_are_called_balanced_only_as_far_as_they_are(make_report):
+    report = make_report(tasks=("agreement",))
+    assert summary_of(report).headline.startswith("200 balanced units in 90 clusters, 400 examples;")
+    partly = summary_of(report, n_units=60, n_examples=75, n_clusters=1)
+    assert partly.headline.startswith("60 units, 15 of them balanced, in 1 cluster, 75 examples;")
+    assert summary_of(report, n_examples=200).headline.startswith("200 units, none of them balanced, in")
+
+
+def test_the_headline_names_the_minimum(make_report):
+    assert "an effect counts from 0.20 logits on." in summary_of(make_report()).headline
+
+
+def test_why_attention_is_not_testable_is_said_with_counts(make_report):
+    report = make_report(tasks=("agreement",))
+    said = summary_of(report, untestable=True, n_units=60, n_examples=75, n_excluded=75).untested
+    assert said == (
+        "Attention is not testable: in all 75 examples the query is the related word itself or stands before it."
+    )
+    said = summary_of(report, untestable=True, n_examples=400, n_excluded=100, n_untagged=250).untested
+    assert said == (
+        "Attention is not testable: in 100 of 400 examples the query is the related word itself or stands before it; "
+        "in 250 of 400 examples no related word could be tagged; "
+        "in 50 of 400 examples there is nothing to choose a baseline on."
+    )
+
+
+def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
+    report = make_report(tasks=("agreement",))
+    summary = summary_of(report, n_excluded=34)
+    assert summary.untested.startswith("Attention is left out on some examples: in 34 of 400 examples the query is")
+    assert summary.untested in summary.sentences
+    assert summary_of(report).untested == ""
+
+
+def test_a_file_is_named_by_its_stem(make_report):
+    (summary,) = summarise(make_report(tasks=("blimp:/work/shared/data/naïve_accord.jsonl",)))
+    assert summary.task == "blimp:naïve_accord"
+    assert "tracks blimp:naïve_accord:" in summary.findings[0]
+    assert "/work" not in " ".join(summary.sentences)
 
 
 def test_sentence_scores_are_in_nats():
@@ -64,8 +147,9 @@ def test_sentence_scores_are_in_nats():
 
 def test_every_finding_gets_one_sentence_and_none_or_undecided_get_none(make_report):
     report = make_report()
+    shown = with_shown_names(report).frame
     for summary in summarise(report):
-        heads = report.frame[report.frame["task"] == summary.task]
+        heads = shown[shown["task"] == summary.task]
         found = heads[~heads["verdict"].isin(["none", "undecided"])]
         named = {f"{row.layer}.{row.head}" for row in found.itertuples()}
         assert {text.split()[1] for text in summary.findings} == named

@@ -23,5 +23,19 @@ function compare(one, other, direction) {
   const missing = (one.textContent === "—") - (other.textContent === "—");
   if (missing) return missing;
   if (one.dataset.key && other.dataset.key) return direction * (one.dataset.key - other.dataset.key);
-  return direction * one.textContent.localeCompare(other.textContent);
+  // Numeric: head 10.2 comes after 2.3.
+  return direction * one.textContent.localeCompare(other.textContent, undefined, { numeric: true });
 }
+
+// A box that is narrower than its table says so, until it has been scrolled to the end.
+for (const box of document.querySelectorAll(".scroll")) {
+  const look = () => {
+    box.classList.toggle("wider", box.scrollWidth > box.clientWidth + 1);
+    box.classList.toggle("end", box.scrollLeft + box.clientWidth >= box.scrollWidth - 1);
+  };
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(box);
+}
+
+// Paper cannot be clicked.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => (each.open = true)));

@@ -1,0 +1,69 @@
+"""What is a task called? A short name for readers, and one that every file system takes.
+
+A task that was read from a file is named by its path, which says little to a reader and much about
+the machine: headings, tables, figures and sentences show the file's stem, the provenance the path.
+"""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.report.frames import HeadsFrames
+
+_BLIMP = "blimp:"
+
+
+@dataclass(frozen=True)
+class _Frames:
+    """The frames of a dossier; see ``frames.HeadsFrames``."""
+
+    frame: pd.DataFrame
+    examples: pd.DataFrame
+    tasks: pd.DataFrame
+    attention_maps: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+
+def with_shown_names(report: HeadsFrames) -> HeadsFrames:
+    """The report with every task named for readers; its examples and provenance stay as they are."""
+    names = shown_names([str(task) for task in report.tasks["task"]])
+    frame, tasks, maps = (
+        each.assign(task=each["task"].map(names)) for each in (report.frame, report.tasks, report.attention_maps)
+    )
+    return _Frames(frame, report.examples, tasks, maps, report.provenance)
+
+
+def shown_names(tasks: Sequence[str]) -> dict[str, str]:
+    """A distinct name for each task: of a path its last part, with as many folders as tell it from the others."""
+    return {task: _shown_name(task, [other for other in tasks if other != task]) for task in tasks}
+
+
+def file_names(tasks: Sequence[str]) -> list[str]:
+    """A distinct name for each task that every file system takes: a path's last part, in plain letters."""
+    names: list[str] = []
+    for task in tasks:
+        plain = re.sub(r"[^a-z0-9_]+", "-", Path(task).stem.lower().removeprefix(_BLIMP)).strip("-")[:60]
+        candidates = (f"{plain or 'task'}-{n}" if n > 1 else plain or "task" for n in itertools.count(1))
+        names.append(next(name for name in candidates if name not in names))
+    return names
+
+
+def _shown_name(task: str, others: Sequence[str]) -> str:
+    for n_parts in range(1, len(Path(task).parts) + 1):
+        name = _ending(task, n_parts)
+        if name not in {_ending(other, n_parts) for other in others}:
+            return name
+    return task
+
+
+def _ending(task: str, n_parts: int) -> str:
+    """The last parts of a file's path, without ``.jsonl``; another task's name as it is."""
+    if not task.startswith(_BLIMP):
+        return task
+    path = Path(task.removeprefix(_BLIMP).removesuffix(".jsonl"))
+    return _BLIMP + "/".join(path.parts[-n_parts:])

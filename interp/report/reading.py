@@ -1,0 +1,68 @@
+"""How does one read the page? The few lines that every number and word on it rests on.
+
+What they say of the statistics is what ``interp.stats`` and ``interp.methods.dossier`` do.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from interp.report.frames import HeadsFrames
+
+_CORRECTIONS = {
+    "max-T": "by max-T, which bounds the chance of any false claim",
+    "fdr": "by Benjamini & Hochberg, which is exploratory and bounds the expected share of false claims",
+}
+
+
+def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
+    """What the page's terms mean, as (term, explanation) pairs.
+
+    Args:
+        report: The frames of a finished dossier.
+    """
+    attention = report.frame["minimum_attention"].iloc[0]
+    return (
+        (
+            "[low, high]",
+            "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters, as wide as "
+            "Student's t asks for at their number.",
+        ),
+        ("q", _q(report.provenance)),
+        (
+            "Minimum",
+            f"an effect counts from the size that each task's first line names, attention from {attention:.2f} of "
+            "all attention above the best baseline. What is smaller is no claim, however certain it is not 0.",
+        ),
+        (
+            "Baseline",
+            "what a head could look at without knowing the relation: offset -3 (three tokens before the query; "
+            "offset 0 is the query itself), position 5 (counted from 0), distractor 1 (the first word that could be "
+            "mistaken for the related one). Each head is held against the strongest of them, chosen on other examples.",
+        ),
+        (
+            "Left out",
+            "of the attention, the units where the query is the related word itself or stands before it, or where "
+            "no related word could be tagged. Each task says how many examples these are.",
+        ),
+        (
+            "Unit, cluster",
+            "a unit is an item, balanced by its counterfactual where there is one, and counts once. Units with the "
+            "same lexical draw, such as the subject's noun or the pair of names, form a cluster. With fewer than 20 "
+            "clusters nothing is decided.",
+        ),
+        (
+            "Generated tasks",
+            "all but those from files come from the generator of English that wrote the training texts of the "
+            "embedded models. Decisive pairs of words are held out, the constructions are not: what an embedded "
+            "model does there is no evidence about English elsewhere.",
+        ),
+    )
+
+
+def _q(provenance: Mapping[str, Any]) -> str:
+    correction = _CORRECTIONS[provenance.get("correction", "max-T")]
+    return (
+        "the p-value of a permutation test that flips the signs of whole clusters, corrected over all heads and tasks "
+        f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention and effects are "
+        "two such families; “attends and causal” must also pass with both together (Holm)."
+    )

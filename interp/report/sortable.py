@@ -1,0 +1,71 @@
+"""How does a frame become a table that a reader can sort? Text to read, and the number that it sorts by."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+_CAPTIONS = {
+    "name": "head",
+    "attention_q": "attention q",
+    "baseline": "which baseline",
+    "attention_baseline": "best baseline",
+    "effect_low": "effect, low",
+    "effect_high": "effect, high",
+    "effect_q": "effect q",
+    "accuracy_base": "accuracy, whole model",
+    "accuracy_ablated": "accuracy, ablated",
+    "n_to_decide": "units to decide",
+    "minimum_attention": "minimum attention",
+    "minimum_effect": "minimum effect",
+    "n_units": "units",
+    "n_clusters": "clusters",
+    "n_attention_clusters": "clusters, attention",
+    "n_excluded": "examples without attention",
+    "n_untagged": "examples without relation",
+    "n_examples": "examples",
+    "base_low": "base, low",
+    "base_high": "base, high",
+}
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One cell of a sortable table: what is read, and the number that it sorts by."""
+
+    text: str
+    key: str
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is a number."""
+        return bool(self.key)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A sortable table."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+
+
+def sortable(frame: pd.DataFrame, columns: tuple[str, ...]) -> Table:
+    """Put some columns of `frame` into a table, in the order given; what is missing is a dash and sorts last."""
+    captions = tuple(_CAPTIONS.get(column, column) for column in columns)
+    rows = frame[list(columns)].itertuples(index=False, name=None)
+    return Table(captions, tuple(tuple(map(_cell, columns, row)) for row in rows))
+
+
+def _cell(column: str, value: Any) -> TableCell:
+    if pd.isna(value):
+        return TableCell("—", "")
+    if isinstance(value, str):
+        return TableCell(value, "")
+    whole = isinstance(value, int) or column.startswith("n_")
+    return TableCell(f"{value:.0f}" if whole else _short(value), repr(float(value)))
+
+
+def _short(number: float) -> str:
+    """Three decimals; scientific where that would read as 0."""
+    return f"{number:.1e}" if 0 < abs(number) < 0.0005 else f"{round(number, 3) + 0.0:.3f}"

@@ -1,0 +1,22 @@
+from dataclasses import replace
+
+from interp.report.reading import how_to_read
+from interp.stats.intervals import FEWEST_CLUSTERS
+
+
+def test_every_term_is_explained_by_what_the_statistics_do(make_report):
+    report = make_report()
+    lines = dict(how_to_read(replace(report, provenance={"alpha": 0.01, "correction": "max-T"})))
+    assert "95 %" in lines["[low, high]"]
+    assert "whole clusters" in lines["[low, high]"]
+    assert "max-T" in lines["q"]
+    assert "q ≤ 0.01" in lines["q"]
+    assert "0.10 of all attention" in lines["Minimum"]
+    assert f"fewer than {FEWEST_CLUSTERS} clusters" in lines["Unit, cluster"]
+    assert "training texts of the embedded models" in lines["Generated tasks"]
+
+
+def test_an_exploratory_correction_is_called_so(make_report):
+    lines = dict(how_to_read(replace(make_report(), provenance={"correction": "fdr"})))
+    assert "exploratory" in lines["q"]
+    assert "max-T" not in lines["q"]
