@@ -9,12 +9,13 @@ from pathlib import Path
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from scipy.stats import kendalltau
 
 import interp
 from interp.methods.dossier import TASKS
 
 KINDS = ("zero", "mean", "positional_mean", "resample")
+MINIMUM = 0.1
+"""Share of the base run's logit difference that counts, as in ``interp.heads``."""
 
 
 def effects(model: interp.HookedTransformer, n: int, seed: int) -> pd.DataFrame:
@@ -28,13 +29,15 @@ def effects(model: interp.HookedTransformer, n: int, seed: int) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def agreement_of_kinds(table: pd.DataFrame) -> pd.DataFrame:
-    """Kendall's tau between the kinds' orders of the heads, averaged over tasks."""
-    taus = []
-    for _, one in table.groupby("task"):
-        wide = one.pivot(index=["layer", "head"], columns="kind", values="effect")[list(KINDS)]
-        taus.append(wide.corr(method=lambda a, b: kendalltau(a, b).statistic))
-    return sum(taus) / len(taus)
+def heads_that_matter(table: pd.DataFrame) -> pd.DataFrame:
+    """Share of the task that is lost, by kind, of every head that loses the minimum or more under some kind.
+
+    Smaller effects are left out: their order says nothing. ``kinds`` counts those that pass the minimum.
+    """
+    named = table.assign(head=table["layer"].astype(str) + "." + table["head"].astype(str))
+    wide = named.pivot(index=["task", "head"], columns="kind", values="share")[list(KINDS)]
+    beyond = wide.abs() >= MINIMUM
+    return wide[beyond.any(axis=1)].round(2).assign(kinds=beyond.sum(axis=1))
 
 
 def top_heads(table: pd.DataFrame) -> pd.DataFrame:
@@ -71,8 +74,10 @@ def main() -> None:
     table.to_csv(given.out / "effects.csv", index=False)
     draw(table).savefig(given.out / "kinds.png", dpi=120)
     print(top_heads(table).to_string(index=False))
-    print("\nKendall's tau between kinds, mean over tasks:")
-    print(agreement_of_kinds(table).round(2).to_string())
+    matter = heads_that_matter(table)
+    print(f"\nHeads that lose {MINIMUM:.0%} or more of a task under some kind, and under how many:")
+    print(matter.to_string())
+    print(f"\n{(matter['kinds'] == len(KINDS)).sum()} of {len(matter)} matter under every kind.")
 
 
 if __name__ == "__main__":
