@@ -38,9 +38,14 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
         "baseline": "offset -3",
         "excess": 0.7 if verdict == "attends and causal" else np.nan,
         "n_to_decide": np.nan,
+        "minimum_attention": 0.1,
         "minimum_effect": 0.2,
         "metric": "sentence_log_probability",
         "relation": "subject",
+        "n_units": 50,
+        "n_clusters": 25,
+        "n_attention_clusters": 25,
+        "n_excluded": 12,
     }
 
 
@@ -53,13 +58,16 @@ REPORT = SimpleNamespace(
                 "task": TASK,
                 "description": "Is the good sentence likelier?",
                 "n_units": 50,
-                "n_examples": 50,
+                "n_examples": 62,
+                "n_clusters": 25,
                 "base": 6.0,
                 "base_low": 5.5,
                 "base_high": 6.5,
                 "accuracy_base": 0.97,
                 "query": "predicting position",
                 "metric": "sentence_log_probability",
+                "n_excluded": 12,
+                "n_untagged": 0,
                 "dropped": "unequal lengths: 3",
                 "coverage": "known words: 84 %",
             }
@@ -87,6 +95,17 @@ SUMMARY = pd.DataFrame(
         "n_clusters": [25],
     }
 )
+
+
+def effects(base: float = 4.0) -> pd.DataFrame:
+    """The effects of one head on 30 units, each a cluster of its own."""
+    number = np.arange(30)
+    frame = pd.DataFrame(
+        {"unit": number, "example": number, "cluster": number.astype(str), "base": base + number / 100}
+    )
+    return frame.assign(layer=0, head=1, template="plain", effect=-1.0)
+
+
 CALLS: dict[str, object] = {}
 
 
@@ -112,7 +131,7 @@ def fakes(monkeypatch):
     def ablate(_model, task, *, progress, **options):
         CALLS["ablate"] = (task.name, options)
         progress(1, 1)
-        return SimpleNamespace(frame=pd.DataFrame({"effect": [-1.0, -2.0]}), summary=lambda: SUMMARY)
+        return SimpleNamespace(frame=effects(), summary=lambda: SUMMARY)
 
     monkeypatch.setattr("interp.model.loading.load_model", load_model)
     monkeypatch.setattr("interp.tasks.catalogue.load_task", load_task)
@@ -135,7 +154,9 @@ def test_heads_prints_the_page_and_the_verdicts(tmp_path):
     result = run("heads", "--out", tmp_path / "r", "--task", TASK)
     assert result.exit_code == 0, result.output
     assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[0]
-    assert "Head 0.0 tracks" in result.stdout
+    assert "Head 0.0 tracks blimp:made_up:" in result.stdout
+    assert "50 units, 12 of them balanced, in 25 clusters, 62 examples" in result.stdout
+    assert "in 12 of 62 examples the query is the related word itself" in result.stdout
     assert "accuracy is 0.97" in result.stdout
     assert "coverage: known words: 84 %" in result.stdout
     assert "dropped: unequal lengths: 3" in result.stdout
@@ -179,7 +200,7 @@ def test_the_report_says_how_to_repeat_it(monkeypatch, tmp_path):
 
 
 def test_ablate_prints_the_effect_its_interval_and_the_accuracy():
-    result = run("ablate", "--layer", 0, "--head", 1, "--task", "agreement", "--kind", "resample", "--n", 9)
+    result = run("ablate", "--layer", 0, "--head", 1, "--task", "agreement", "--ablation", "resample", "--n", 9)
     assert result.exit_code == 0, result.output
     assert "effect: -1.5 (95 % interval -1.75 to -1.25)" in result.stdout
     assert "accuracy: 1.000 -> 0.750" in result.stdout
@@ -193,11 +214,32 @@ def test_ablate_json_and_csv(tmp_path):
     printed = json.loads(result.stdout)
     assert (printed["effect"], printed["low"], printed["high"]) == (-1.5, -1.75, -1.25)
     assert printed["file"] == str(file)
-    assert list(pd.read_csv(file)["effect"]) == [-1.0, -2.0]
+    assert (printed["ablation"], printed["above_chance"]) == ("mean", True)
+    assert list(pd.read_csv(file)["effect"]) == [-1.0] * 30
+
+
+@pytest.mark.parametrize(("base", "above"), [(-0.14, False), (4.0, True)])
+def test_ablate_warns_where_the_model_is_not_above_chance(monkeypatch, base, above):
+    result = SimpleNamespace(frame=effects(base), summary=lambda: SUMMARY)
+    monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: result)
+    command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
+    assert ("warning: the unablated model is not shown to be above chance" in run(*command).stderr) == (not above)
+    assert json.loads(run(*command, "--json").stdout)["above_chance"] == above
+
+
+@pytest.mark.parametrize("command", ["heads --out {out}", "ablate --layer 0 --head 1 --task agreement"])
+def test_a_model_without_a_tokenizer_is_told_how_to_get_one(monkeypatch, tmp_path, command):
+    loaded = SimpleNamespace(tokenizer=None, cfg=SimpleNamespace(n_ctx=64))
+    monkeypatch.setattr("interp.model.loading.load_model", lambda *_arguments, **_options: loaded)
+    result = run(*command.format(out=tmp_path / "r").split(), "--model", "folder")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: model folder: ")
+    assert "the folder has no tokenizer files; save one there with tokenizer.save_pretrained(folder)" in result.stderr
+    assert "tasks" not in CALLS
 
 
 def test_an_interval_that_is_not_known_is_null_and_said(monkeypatch):
-    unknown = SimpleNamespace(frame=pd.DataFrame(), summary=lambda: SUMMARY.assign(low=np.nan, high=np.nan))
+    unknown = SimpleNamespace(frame=effects(), summary=lambda: SUMMARY.assign(low=np.nan, high=np.nan))
     monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: unknown)
     command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
     assert json.loads(run(*command, "--json").stdout)["low"] is None
@@ -243,11 +285,35 @@ def test_train_default_hands_its_options_on(monkeypatch, tmp_path):
         return SimpleNamespace(tokens=5120, loss=2.5, hash="abc")
 
     monkeypatch.setattr("interp.recipes.default.train_default", train_default)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     out = tmp_path / "model"
     result = run("train", "default", "--out", out, "--seed", 4, "--steps", 5, "--threads", 2, "--json")
     assert result.exit_code == 0, result.output
     assert called == {"out": out, "seed": 4, "steps": 5, "threads": 2}
     assert json.loads(result.stdout)["loss"] == 2.5
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 - 1])
+def test_every_seed_that_a_generator_takes(monkeypatch, tmp_path, seed):
+    import numpy as np
+    import torch
+
+    given = []
+    training = SimpleNamespace(tokens=1, loss=1.0, hash="abc")
+    monkeypatch.setattr("interp.recipes.default.train_default", lambda *_, seed, **__: given.append(seed) or training)
+    assert run("train", "default", "--out", tmp_path / "m", "--seed", seed).exit_code == 0
+    assert given == [seed]
+    torch.Generator().manual_seed(seed)
+    np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("command", ["train default", "heads"])
+def test_no_more_threads_than_cpus(monkeypatch, tmp_path, command):
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    result = run(*command.split(), "--out", tmp_path / "m", "--threads", 4)
+    assert result.exit_code == 2
+    assert "expected at most 3, the CPUs of this" in result.stderr
+    assert CALLS == {}
 
 
 def test_training_never_writes_into_a_folder_in_use(tmp_path):
@@ -303,24 +369,40 @@ def test_a_bug_of_ours_is_not_hidden(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "said"),
     [
-        "heads --out r --n abc",
-        "heads --out r --nonsense",
-        "heads --out r --ablation magic",
-        "heads",
-        "nonsense",
-        "--nonsense",
-        "ablate --layer 0 --task agreement",
-        "train default --out m --steps 0",
+        ("heads --out r --n abc", "'--n'"),
+        ("heads --out r --nonsense", "--nonsense"),
+        ("heads --out r --ablation magic", "'magic' is not one of 'mean'"),
+        ("heads", "Missing option '--out'"),
+        ("nonsense", "No such command 'nonsense'"),
+        ("--nonsense", "No such option: --nonsense"),
+        ("ablate --layer 0 --task agreement", "Missing option '--head'"),
+        ("ablate --layer 0 --head 1 --task agreement --kind mean", "No such option: --kind"),
+        ("model inf", "No such command 'inf'"),
+        ("train default --out m --steps 0", "'--steps'"),
+        ("train default --out m --seed -1", "'--seed'"),
+        (f"train default --out m --seed {2**63}", "'--seed'"),
+        ("heads --out r --seed -1", "'--seed'"),
     ],
 )
-def test_options_that_cannot_be_read_exit_with_2(arguments, monkeypatch, tmp_path):
+def test_options_that_cannot_be_read_are_one_line_and_exit_code_2(arguments, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     result = run(*arguments.split())
     assert result.exit_code == 2
-    assert "Traceback" not in result.output
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("--help\n")
+    assert result.stdout == ""
     assert CALLS == {}
+
+
+@pytest.mark.parametrize("arguments", ["", "model", "train"])
+def test_no_command_at_all_shows_the_help(arguments):
+    result = run(*arguments.split())
+    assert "Usage: " in result.output
+    assert "error:" not in result.output
 
 
 @pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "model info", "train default"])

@@ -6,13 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from interp.cli.options import JsonOption
+from interp.cli.options import LARGEST_SEED, JsonOption, ThreadsOption
 
 
 def default(
     out: Annotated[Path, typer.Option(help="Folder for the model; new or empty.", metavar="DIR")],
-    seed: Annotated[int, typer.Option(help="Seed of the weights and of the corpus.", metavar="N")] = 0,
-    threads: Annotated[int, typer.Option(help="CPU threads; other counts give other bits.", min=1, metavar="N")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the weights and of the corpus.", min=0, max=LARGEST_SEED, metavar="N")
+    ] = 0,
+    threads: ThreadsOption = 1,
     steps: Annotated[
         int | None, typer.Option(help="Optimiser steps.", min=1, show_default="the recipe's own number", metavar="N")
     ] = None,

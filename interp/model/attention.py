@@ -86,7 +86,8 @@ class Attention(nn.Module):
     def _explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> Tensor:
         if mask is None:
             mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
-        scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(~mask, -torch.inf)
+        # Scaled before the product, which in float16 could overflow.
+        scores = (q / math.sqrt(q.shape[-1]) @ k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
         pattern = self.hook_pattern(self.hook_attn_scores(scores).softmax(-1))
         return pattern @ v
 

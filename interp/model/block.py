@@ -33,9 +33,13 @@ class Block(nn.Module):
         self.hook_attn_out, self.hook_mlp_out = HookPoint(), HookPoint()
 
     def forward(self, x: Residual, mask: Mask | None, cache: LayerCache | None = None) -> Residual:
-        x = self.hook_resid_pre(x)
+        x = self._stream(x)
         x = self.hook_resid_mid(x + self.hook_attn_out(self.attn(self._inputs(x), mask, cache)))
         return self.hook_resid_post(x + self.hook_mlp_out(self.mlp(self.ln2(self._mlp_input(x)))))
+
+    def _stream(self, x: Residual) -> Residual:
+        """The stream, or a copy where listened: an edit in place leaves what the block before wrote in the cache."""
+        return self.hook_resid_pre(x.clone()) if self.hook_resid_pre.listened else x
 
     def _inputs(self, x: Residual) -> tuple[HeadInput, HeadInput, HeadInput]:
         """What queries, keys and values read: one normalised stream, or a copy a head where listened."""

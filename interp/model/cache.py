@@ -32,7 +32,7 @@ class LayerCache:
 class KeyValueCache:
     """All layers' keys and values, and which of the positions read so far are padding.
 
-    Pass one to the model's forward together with the new tokens only; it is extended in place.
+    Pass one to the model's forward together with the new tokens only; it is extended when the pass has succeeded.
     """
 
     layers: list[LayerCache]
@@ -43,14 +43,29 @@ class KeyValueCache:
         """A cache that has read nothing yet."""
         return cls([LayerCache() for _ in range(n_layers)])
 
-    def mask_with(self, new: PaddingMask) -> SeenMask:
-        """The mask of all positions: those read so far, then the `new` ones.
+    def step(self, new: PaddingMask, n_layers: int) -> tuple["KeyValueCache", SeenMask]:
+        """A cache for one pass over `new` positions, and the mask of all; ``commit`` takes over what the pass has read.
+
+        A pass that fails on its way through the layers thus leaves this cache as it was.
+
+        Args:
+            new: True for tokens, False for padding.
+            n_layers: The model's.
 
         Raises:
-            InputError: `new` has another number of rows.
+            InputError: The model has another number of layers, or `new` another number of rows.
         """
-        if self.attention_mask is None:
-            return new
-        if len(new) != len(self.attention_mask):
-            raise InputError(f"cache: it holds {len(self.attention_mask)} prompts, got {len(new)}; start an empty one")
-        return torch.cat([self.attention_mask, new], dim=1)
+        if len(self.layers) != n_layers:
+            raise InputError(
+                f"cache: it holds {len(self.layers)} layers, the model has {n_layers}; "
+                f"start with KeyValueCache.empty({n_layers})"
+            )
+        before = new[:, :0] if self.attention_mask is None else self.attention_mask
+        if len(new) != len(before):
+            raise InputError(f"cache: it holds {len(before)} prompts, got {len(new)}; start an empty one")
+        seen = torch.cat([before, new], dim=1)
+        return KeyValueCache([LayerCache(layer.k, layer.v) for layer in self.layers], seen), seen
+
+    def commit(self, step: "KeyValueCache") -> None:
+        """Take over what a finished pass has read into its `step`."""
+        self.layers, self.attention_mask = step.layers, step.attention_mask

@@ -1,7 +1,7 @@
 """The shape of a transformer: frozen, validated, without side effects."""
 
 import dataclasses
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -12,6 +12,7 @@ from transformer_lens.config import TransformerLensConfig
 from interp.errors import ConfigError, suggest
 
 Activation = Literal["gelu_new", "gelu", "relu"]
+LARGEST = sys.float_info.max  # JSON can hold whole numbers that no float can
 DTYPES = {
     "float64": torch.float64,
     "float32": torch.float32,
@@ -112,7 +113,7 @@ def _check(fields: Mapping[str, Any]) -> None:
             require_count(name, value)
         elif name == "act_fn" and value not in get_args(Activation):
             raise ConfigError(f"act_fn: expected one of {', '.join(get_args(Activation))}, got {value!r}")
-        elif name in ("eps", "init_std") and not (isinstance(value, int | float) and 0 < value < math.inf):
+        elif name in ("eps", "init_std") and not (isinstance(value, int | float) and 0 < value <= LARGEST):
             raise ConfigError(f"{name}: expected a positive number, got {value!r}")
         elif name == "tied" and not isinstance(value, bool):
             raise ConfigError(f"tied: expected true or false, got {value!r}")
@@ -136,7 +137,7 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
         raise ConfigError(
             f"device: {device!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices, from 0"
         )
-    if resolved.type not in ("cpu", "cuda", "meta"):
+    if resolved.type not in ("cpu", "cuda"):
         raise ConfigError(f"device: expected cpu, cuda, cuda:N or auto, got {device!r}")
     return resolved
 

@@ -90,7 +90,9 @@ def _choose(
 ) -> Int[Tensor, " batch"]:
     if temperature == 0:
         return logits.argmax(-1)
-    ordered, index = (logits / temperature).sort(-1, descending=True)
+    below = logits - logits.max(-1, keepdim=True).values  # the same distribution, and no quotient overflows
+    smallest = torch.finfo(logits.dtype).tiny  # below it, the temperature itself would become 0
+    ordered, index = (below / max(temperature, smallest)).sort(-1, descending=True)
     if top_k is not None:
         ordered[:, top_k:] = -torch.inf
     probability = ordered.softmax(-1)

@@ -1,14 +1,18 @@
 """Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+from torch import Tensor
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint
 
 from interp.errors import HookError, suggest
 
 NamesFilter = str | Sequence[str] | Callable[[str], bool] | None
+CachingHook = tuple[str, Callable[..., None]]
 EXPENSIVE = ("hook_result", "hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input", "hook_mlp_in")
 
 
@@ -41,15 +45,30 @@ class StrictHooks(HookedRootModule):
         Raises:
             HookError: `names_filter` matches no point.
         """
-        return super().get_caching_hooks(self._matching(names_filter), *args, **kwargs)
+        cache, forward, backward = super().get_caching_hooks(self._matching(names_filter), *args, **kwargs)
+        forward, backward = (self._under_names_given(names_filter, each) for each in (forward, backward))
+        return cache, forward, backward
 
-    def add_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> Any:
-        """Attach hooks that keep activations; see TransformerLens.
+    def add_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        """Attach hooks that keep activations, and return where; the arguments are those of ``get_caching_hooks``.
 
         Raises:
             HookError: `names_filter` matches no point.
         """
-        return super().add_caching_hooks(self._matching(names_filter), *args, **kwargs)
+        cache, forward, backward = self.get_caching_hooks(names_filter, *args, **kwargs)
+        for direction, hooks in (("fwd", forward), ("bwd", backward)):
+            for name, hook in hooks:
+                self.add_hook(name, hook, direction)
+        return cache
+
+    def _under_names_given(self, names: NamesFilter, hooks: list[CachingHook]) -> list[CachingHook]:
+        """`hooks` that keep what was asked for by a point's other name under that name."""
+        if names is None or callable(names):
+            return hooks
+        given: dict[str, list[str]] = {}
+        for name in [names] if isinstance(names, str) else names:
+            given.setdefault(self._matching(name)[0], []).append(name)
+        return [(point, partial(_keep_as, keep, name)) for point, keep in hooks for name in given[point]]
 
     def _matching(self, names: NamesFilter) -> list[str]:
         """The points that `names` stands for."""
@@ -82,6 +101,11 @@ class StrictHooks(HookedRootModule):
 
     def set_use_hook_mlp_in(self, use: bool) -> None:
         """Nothing to switch: ``hook_mlp_in`` always fires."""
+
+
+def _keep_as(keep: Callable[..., None], name: str, tensor: Tensor, *, hook: HookPoint) -> None:
+    """Call TransformerLens' caching hook `keep` for a point that is to be called `name`."""
+    keep(tensor, hook=SimpleNamespace(name=name))
 
 
 def name_head_inputs_as_transformer_lens_does(model: HookedRootModule) -> None:

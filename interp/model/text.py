@@ -10,6 +10,8 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.shapes import PaddingMask, Tokens
 
+TOKEN_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
 
 class TextMixin:
     """TransformerLens' text methods, for a model with ``tokenizer``, ``embed`` and ``unembed``."""
@@ -28,7 +30,7 @@ class TextMixin:
         """Token ids and the mask of real tokens, padded to the longest text.
 
         Raises:
-            InputError: There is no tokenizer, no text, or a text without a token.
+            InputError: There is no tokenizer, no text, a text without a token, or one that is no Unicode text.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not texts:
@@ -36,7 +38,8 @@ class TextMixin:
         rows = [self._encode(text, prepend_bos) for text in texts]
         width = max(len(row) for row in rows)
         device = self.embed.W_E.device
-        tokens = torch.full((len(rows), width), self._bos(), device=device)
+        # What fills the rows is masked, so where the tokenizer has no BOS, any id will do.
+        tokens = torch.full((len(rows), width), self._tokenizer().bos_token_id or 0, device=device)
         mask = torch.zeros(len(rows), width, dtype=torch.bool, device=device)
         for i, row in enumerate(rows):
             columns = slice(width - len(row), width) if padding_side == "left" else slice(0, len(row))
@@ -53,9 +56,13 @@ class TextMixin:
         Raises:
             InputError: There is no tokenizer, no text, or an option that this model does not have.
         """
-        if unused.pop("padding_side", "right") != "right" or any(v is not None for v in unused.values()):
+        if unused.get("padding_side") == "right":
+            unused.pop("padding_side")
+        lacking = {name: value for name, value in unused.items() if value is not None}
+        if lacking:
+            options = ", ".join(f"{name}={value!r}" for name, value in lacking.items())
             raise InputError(
-                f"to_tokens: pads on the right and has no option {', '.join(unused) or 'padding_side=left'}; "
+                f"to_tokens: pads on the right and has no option {options}; "
                 "use tokenize(..., padding_side='left'), which also gives the attention mask"
             )
         return self.tokenize(input, prepend_bos=prepend_bos is not False)[0]
@@ -93,13 +100,37 @@ class TextMixin:
         return ids[0]
 
     def tokens_to_residual_directions(self, tokens: str | int | Int[Tensor, "*rows"]) -> Float[Tensor, "*rows d_model"]:
-        """The unembedding's columns for `tokens`: the directions that write their logits."""
-        ids = self.to_single_token(tokens) if isinstance(tokens, str) else tokens
-        return self.unembed.W_U.T[torch.as_tensor(ids, device=self.embed.W_E.device)]
+        """The unembedding's columns for `tokens`: the directions that write their logits.
+
+        Raises:
+            InputError: A text that is not one token, or ids that the vocabulary does not have.
+        """
+        return self.unembed.W_U.T[self.to_ids(tokens)]
+
+    def to_ids(self, tokens: object) -> Int[Tensor, "*rows"]:
+        """Checked ids on the model's device, of a text that is one token, of an id, or of a tensor of ids.
+
+        Raises:
+            InputError: Neither of these, or ids that the vocabulary does not have.
+        """
+        given = self.to_single_token(tokens) if isinstance(tokens, str) else tokens
+        try:
+            ids = torch.as_tensor(given, device=self.embed.W_E.device)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"tokens: expected a text of one token, or token ids, got {tokens!r}") from error
+        if ids.dtype not in TOKEN_DTYPES:
+            raise InputError(f"tokens: expected a text of one token, or token ids, got {tokens!r}")
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.embed.W_E):
+            raise InputError(f"token ids: expected 0 to {len(self.embed.W_E) - 1}, got {ids.tolist()}")
+        return ids.long()
 
     def _encode(self, text: object, prepend_bos: bool) -> list[int]:
         if not isinstance(text, str):
             raise InputError(f"expected text, got {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{text!r}: expected Unicode text, got half of a surrogate pair; read it anew") from error
         ids = self._tokenizer().encode(text, add_special_tokens=False)
         ids = [self._bos(), *ids] if prepend_bos else ids
         if not ids:

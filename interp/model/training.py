@@ -67,7 +67,7 @@ def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iter
 
 def train(
     model: HookedTransformer,
-    rows: Iterator[list[int]],
+    rows: Iterable[list[int]],
     config: TrainingConfig,
     *,
     progress: Callable[[int, float], None] | None = None,
@@ -76,7 +76,7 @@ def train(
 
     Args:
         model: Left in evaluation mode.
-        rows: An endless stream of rows of ``n_ctx`` ids.
+        rows: Rows of ``n_ctx`` ids, as many as the steps need; an endless stream, for example.
         config: How to train.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
 
@@ -86,9 +86,10 @@ def train(
     optimizers = make_optimizers(model, config)
     parameters = [p for p in model.parameters() if p.requires_grad]
     losses: list[float] = []
+    stream = iter(rows)
     model.train()
     for step in range(config.steps):
-        batch = list(islice(rows, config.batch_size))
+        batch = list(islice(stream, config.batch_size))
         if len(batch) < config.batch_size:
             raise InputError(f"the rows ended in step {step + 1} of {config.steps}; give more of them, or fewer steps")
         loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")

@@ -8,7 +8,6 @@ run on this model unchanged.
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformer_lens import HookedRootModule
@@ -22,18 +21,21 @@ from interp.model.block import Block, Blocks
 from interp.model.cache import KeyValueCache, SeenMask
 from interp.model.config import TransformerConfig
 from interp.model.generation import generate
+from interp.model.loss import next_token_loss, next_token_losses
 from interp.model.norm import LayerNorm
 from interp.model.points import HookPoint
 from interp.model.positional import Embed, PosEmbed, TiedUnembed, Unembed
-from interp.model.text import TextMixin
+from interp.model.stacked import StackedWeights
+from interp.model.text import TOKEN_DTYPES, TextMixin
 from interp.model.weights import weights_hash
-from interp.shapes import Logits, PaddingMask, Tokens
+from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
-IGNORED = -100
-TOKEN_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+Loss = Float[Tensor, ""] | Float[Tensor, "batch _"]
+
+RETURN_TYPES = ("logits", "loss", "both", None)
 
 
-class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
+class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRootModule):
     """GPT-2, hooked. Made in evaluation mode, with weights drawn from `seed`.
 
     Attributes:
@@ -79,41 +81,64 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
     def forward(
         self,
         input: str | list[str] | Tokens | Int[Tensor, " pos"],
-        return_type: Literal["logits", "loss"] | None = "logits",
+        return_type: Literal["logits", "loss", "both"] | None = "logits",
         *,
+        loss_per_token: bool = False,
+        stop_at_layer: int | None = None,
         attention_mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
-    ) -> Logits | Float[Tensor, ""] | None:
+    ) -> Logits | Residual | Loss | tuple[Logits, Loss] | None:
         """Logits at every position, or the mean next-token loss in nats.
 
         Args:
             input: Text (BOS is put in front and several texts are padded), or token ids.
-            return_type: ``"loss"`` is the mean cross-entropy over the real next tokens. None returns nothing, as
-                in TransformerLens: for a run that is made for its hooks.
+            return_type: ``"loss"`` is the mean cross-entropy over the real next tokens, ``"both"`` is
+                ``(logits, loss)``. None returns nothing, as in TransformerLens: for a run that is made for its hooks.
+            loss_per_token: The loss as ``[batch pos - 1]``, NaN where the next token or the one before it is padding.
+            stop_at_layer: Return the residual stream that enters this block, and run nothing from there on;
+                -1 is the last block. A `cache` is left as it was.
             attention_mask: 1 for tokens, 0 for padding, on either side. Padding changes no logits.
             cache: Keys and values of earlier positions; `input` then holds the new tokens only.
 
         Raises:
-            InputError: More tokens than the context, ids outside the vocabulary, a mask that does not fit, or an
-                unknown `return_type`.
+            InputError: More tokens than the context, ids outside the vocabulary, a mask or a cache that does not fit,
+                no such layer, a loss without a next token, or an unknown `return_type`.
         """
-        if return_type not in ("logits", "loss", None):
-            raise InputError(f"return_type: expected 'logits', 'loss' or None, got {return_type!r}")
+        if return_type not in RETURN_TYPES:
+            raise InputError(f"return_type: expected 'logits', 'loss', 'both' or None, got {return_type!r}")
+        blocks = self._blocks_before(stop_at_layer)
         tokens, mask = self.as_tokens(input, attention_mask)
-        seen = mask if cache is None else cache.mask_with(mask)
+        step, seen = (None, mask) if cache is None else cache.step(mask, self.config.n_layers)
         self._check(tokens, seen)
-        if cache is not None:
-            cache.attention_mask = seen
         positions = (seen.long().cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         x = self.hook_embed(self.embed(tokens)) + self.hook_pos_embed(self.pos_embed(positions))
         attend = attention_mask_or_none(seen, tokens.shape[1])
-        for layer, block in enumerate(self.blocks):
-            x = block(x, attend, None if cache is None else cache.layers[layer])
-        x = self.ln_final(x)
+        for layer, block in enumerate(blocks):
+            x = block(x, attend, None if step is None else step.layers[layer])
+        if stop_at_layer is not None:
+            return x
+        out = self._answer(self.ln_final(x), tokens, mask, return_type, loss_per_token)
+        if cache is not None and step is not None:
+            cache.commit(step)
+        return out
+
+    def _answer(
+        self, x: Residual, tokens: Tokens, mask: PaddingMask, return_type: str | None, loss_per_token: bool
+    ) -> Any:
+        """What was asked for, from the last LayerNorm's output."""
         if return_type is None:
             return None
         logits = self.unembed(x)
-        return logits if return_type == "logits" else next_token_loss(logits, tokens, mask)
+        if return_type == "logits":
+            return logits
+        loss = (next_token_losses if loss_per_token else next_token_loss)(logits, tokens, mask)
+        return loss if return_type == "loss" else (logits, loss)
+
+    def _blocks_before(self, stop: int | None) -> list[Block]:
+        n = self.config.n_layers
+        if stop is not None and not -n <= stop <= n:
+            raise InputError(f"stop_at_layer: expected a block from 0 to {n} (the end), or from -{n} to -1, got {stop}")
+        return list(self.blocks)[:stop]
 
     def as_tokens(self, input: Any, attention_mask: Tensor | None = None) -> tuple[Tokens, PaddingMask]:
         """Token ids and mask of text or token ids, on the model's device.
@@ -157,7 +182,9 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
                 "were they made by another model's tokenizer?"
             )
 
-    def run_with_cache(self, *args: Any, remove_batch_dim: bool = False, **kwargs: Any) -> tuple[Any, ActivationCache]:
+    def run_with_cache(  # type: ignore[override]  # theirs takes anything
+        self, input: Any, *args: Any, remove_batch_dim: bool = False, **kwargs: Any
+    ) -> tuple[Any, ActivationCache]:
         """Run and keep activations, as TransformerLens' own: ``(output, ActivationCache)``.
 
         Without ``names_filter``, TransformerLens' default points are kept; the expensive ones
@@ -167,10 +194,11 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, HookedRootModule):
             HookError: ``names_filter`` matches no point.
             InputError: `remove_batch_dim` with more than one prompt.
         """
-        prompts = args[0] if args else kwargs.get("input")
-        if remove_batch_dim and not isinstance(prompts, str) and prompts is not None and len(prompts) != 1:
-            raise InputError(f"remove_batch_dim: expected one prompt [1 pos], got {len(prompts)} rows; leave it out")
-        out, cache = super().run_with_cache(*args, remove_batch_dim=remove_batch_dim, **kwargs)
+        if remove_batch_dim:
+            input = self.as_tokens(input, kwargs.get("attention_mask"))[0]
+            if len(input) != 1:
+                raise InputError(f"remove_batch_dim: expected one prompt [1 pos], got {len(input)} rows; leave it out")
+        out, cache = super().run_with_cache(input, *args, remove_batch_dim=remove_batch_dim, **kwargs)
         return out, ActivationCache(cache, self, has_batch_dim=not remove_batch_dim)
 
     generate = generate
@@ -239,13 +267,6 @@ def attention_mask_or_none(seen: SeenMask, n_new: int) -> Bool[Tensor, "#batch 1
     n = seen.shape[1]
     if n == n_new and bool(seen.all()):
         return None
-    causal = torch.ones(n, n, dtype=torch.bool, device=seen.device).tril()
-    allowed = (causal & seen[:, None, :]) | torch.eye(n, dtype=torch.bool, device=seen.device)
-    return allowed[:, None, -n_new:]
-
-
-def next_token_loss(logits: Logits, tokens: Tokens, mask: PaddingMask) -> Float[Tensor, ""]:
-    """Mean cross-entropy in nats of each real token given those before it."""
-    real = mask[:, 1:] & mask[:, :-1]
-    targets = F.pad(tokens[:, 1:].masked_fill(~real, IGNORED), (0, 1), value=IGNORED)
-    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED)
+    key = torch.arange(n, device=seen.device)
+    query = key[n - n_new :, None]
+    return (((key <= query) & seen[:, None, :]) | (key == query))[:, None]

@@ -41,19 +41,23 @@ def direct_logit_attribution(
         to its logit (difference).
 
     Raises:
-        InputError: `pos` lies outside a prompt, or `right` or `wrong` are no ids, one or one a prompt.
+        InputError: `pos` lies outside a prompt, a prompt is all padding, or `right` or `wrong` are no ids, one or
+            one a prompt.
     """
     n, device = len(stream.tokens), stream.total.device
     rows = torch.arange(n, device=device)
     at = _positions(stream, pos)
-    direction = _columns(model, right, n) if wrong is None else _columns(model, right, n) - _columns(model, wrong, n)
-    bias = _biases(model, right, n) if wrong is None else _biases(model, right, n) - _biases(model, wrong, n)
-    final, ln = stream.total[rows, at], model.ln_final
-    scale = ((final - final.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + ln.eps).sqrt()
-    parts = stream.components[:, rows, at]
-    normalised = (parts - parts.mean(-1, keepdim=True)) / scale * ln.w
+    wide = torch.promote_types(stream.total.dtype, torch.float32)  # float16 cannot hold the square of 300
+    direction, bias = _readout(model, right, n, wide)
+    if wrong is not None:
+        other, other_bias = _readout(model, wrong, n, wide)
+        direction, bias = direction - other, bias - other_bias
+    final, parts = stream.total[rows, at].to(wide), stream.components[:, rows, at].to(wide)
+    w, b, eps = model.ln_final.w.to(wide), model.ln_final.b.to(wide), model.ln_final.eps
+    scale = ((final - final.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = (parts - parts.mean(-1, keepdim=True)) / scale * w
     written = (normalised * direction).sum(-1)
-    constant = (ln.b * direction).sum(-1) + bias
+    constant = (b * direction).sum(-1) + bias
     labels = pd.concat([stream.labels, pd.DataFrame({"label": [BIAS], "kind": ["bias"]})], ignore_index=True)
     values = torch.cat([written, constant[None]]).double().cpu().numpy()
     frames = [labels.assign(example=example, attribution=values[:, example]) for example in range(n)]
@@ -63,6 +67,9 @@ def direct_logit_attribution(
 def _positions(stream: ResidualStream, pos: int) -> Int[Tensor, " batch"]:
     index = torch.arange(stream.mask.shape[1], device=stream.mask.device)
     if pos == -1:
+        empty = (~stream.mask.any(-1)).nonzero().flatten().tolist()
+        if empty:
+            raise InputError(f"prompts: expected a token in each, but rows {empty} are all padding; leave them out")
         return torch.where(stream.mask, index, -1).max(-1).values
     if not 0 <= pos < stream.mask.shape[1] or not bool(stream.mask[:, pos].all()):
         raise InputError(
@@ -72,20 +79,12 @@ def _positions(stream: ResidualStream, pos: int) -> Int[Tensor, " batch"]:
     return torch.full((len(stream.tokens),), pos, device=stream.mask.device)
 
 
-def _ids(model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int) -> Int[Tensor, " batch"]:
-    ids = torch.as_tensor(model.to_single_token(tokens) if isinstance(tokens, str) else tokens, device=model.W_U.device)
+def _readout(
+    model: HookedTransformer, tokens: object, n: int, dtype: torch.dtype
+) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, " batch"]]:
+    """The unembedding's columns and biases of `tokens`, one for each of `n` prompts."""
+    ids = model.to_ids(tokens)
     if ids.shape not in ((), (n,)):
         raise InputError(f"tokens: expected one, or one for each of the {n} prompts, got shape {tuple(ids.shape)}")
-    if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < model.config.d_vocab:
-        raise InputError(f"token ids: expected 0 to {model.config.d_vocab - 1}, got {ids.tolist()}")
-    return ids.expand(n)
-
-
-def _columns(
-    model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int
-) -> Float[Tensor, "batch d_model"]:
-    return model.W_U.T[_ids(model, tokens, n)]
-
-
-def _biases(model: HookedTransformer, tokens: Int[Tensor, " batch"] | int | str, n: int) -> Float[Tensor, " batch"]:
-    return model.b_U[_ids(model, tokens, n)]
+    ids = ids.expand(n)
+    return model.W_U.T[ids].to(dtype), model.b_U[ids].to(dtype)

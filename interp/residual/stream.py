@@ -12,10 +12,13 @@ import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from transformer_lens.ActivationCache import ActivationCache
 
 from interp.errors import InputError
 from interp.model.transformer import HookedTransformer
 from interp.shapes import PaddingMask, Residual, Tokens
+
+ROUNDING = 2  # units in the last place of the largest entry; the same sums on the same machine differ by 0
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,15 @@ def residual_stream(
         attention_mask: With token ids: 1 for tokens, 0 for padding.
 
     Raises:
-        InputError: The prompts do not fit the model.
+        InputError: The prompts do not fit the model, or a hook of the user's writes to the stream past its components.
     """
     tokens, mask = model.as_tokens(prompts, attention_mask)
     last = f"blocks.{model.config.n_layers - 1}.hook_resid_post"
     wanted = ("hook_embed", "hook_pos_embed", "attn.hook_result", "mlp.hook_post", last)
-    _, cache = model.run_with_cache(tokens, attention_mask=mask, names_filter=lambda name: name.endswith(wanted))
+    _, cache = model.run_with_cache(
+        tokens, return_type=None, attention_mask=mask, names_filter=lambda name: name.endswith(wanted)
+    )
+    _require_complete(model, cache, cache[last])
     parts: list[tuple[str, str, int | None, int | None, Tensor]] = [
         ("embedding", "embedding", None, None, cache["hook_embed"]),
         ("position", "position", None, None, cache["hook_pos_embed"]),
@@ -85,3 +91,21 @@ def residual_stream(
     labels = pd.DataFrame([part[:4] for part in parts], columns=["label", "kind", "layer", "head"])
     labels = labels.astype({"layer": "Int64", "head": "Int64"})
     return ResidualStream(torch.stack([part[4] for part in parts]), labels, cache[last], tokens, mask)
+
+
+def _require_complete(model: HookedTransformer, cache: ActivationCache, total: Residual) -> None:
+    """Refuse a stream that holds more than was written to it: the writers are added up again, as the model adds them.
+
+    In the model's own order, so that half-precision rounding is the same on both sides and hides nothing.
+    """
+    x = cache["hook_embed"] + cache["hook_pos_embed"]
+    for layer, block in enumerate(model.blocks):
+        x = x + (cache[f"blocks.{layer}.attn.hook_result"].sum(-2) + block.attn.b_O)
+        x = x + (cache[f"blocks.{layer}.mlp.hook_post"] @ block.mlp.W_out + block.mlp.b_out)
+    largest = total.nan_to_num().abs().max().item()
+    if not torch.allclose(x, total, rtol=0, atol=ROUNDING * torch.finfo(total.dtype).eps * largest, equal_nan=True):
+        raise InputError(
+            "expected components that sum to the stream, but a hook writes to hook_resid_pre, hook_resid_mid, "
+            "hook_resid_post, hook_attn_out or hook_mlp_out, which are no components; remove it, or let it write to "
+            "hook_embed, hook_pos_embed, attn.hook_result or mlp.hook_post"
+        )

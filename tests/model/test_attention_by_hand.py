@@ -45,6 +45,17 @@ def test_the_first_position_can_only_look_at_itself(fused):
     assert relative_error(z[0, 0, 0], VALUES[0]) < 1e-15
 
 
+def test_scores_that_float16_can_hold_are_computed_in_it():
+    """A query and a key whose product, before it is scaled, lies beyond float16's 65,504."""
+    attn = random_model(n_layers=1, n_heads=1, d_model=64, d_head=64).blocks[0].attn.half()
+    q = k = torch.full((1, 1, 2, 64), 40.0, dtype=torch.float16)
+    scores = []
+    attn.hook_attn_scores.add_hook(lambda x, *, hook: scores.append(x))
+    with torch.no_grad():
+        attn._explicit(q, k, k, None)
+    assert scores[0][0, 0, 1].tolist() == [12_800, 12_800]
+
+
 def test_a_zeroed_head_leaves_the_biases():
     """Zero ablation of every head is b_O, and of the attention layer's output is nothing at all."""
     model = random_model()

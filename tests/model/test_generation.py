@@ -142,6 +142,26 @@ def test_a_cache_is_unharmed_by_a_refused_step(model):
         assert relative_error(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:]) < 1e-12
 
 
+@pytest.mark.parametrize("point", ["blocks.1.attn.hook_q", "blocks.1.hook_mlp_out", "ln_final.hook_normalized"])
+def test_a_cache_is_unharmed_by_a_step_that_fails_on_its_way(model, point):
+    def fail(x, *, hook):
+        raise KeyError("inside")
+
+    tokens = random_tokens(model, 1, 6)
+    cache = KeyValueCache.empty(2)
+    with torch.no_grad():
+        model(tokens[:, :5], cache=cache)
+        with pytest.raises(KeyError, match="inside"):
+            model.run_with_hooks(tokens[:, 5:], cache=cache, fwd_hooks=[(point, fail)])
+        assert relative_error(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:]) < 1e-12
+
+
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_a_cache_of_another_model_raises(model, n_layers):
+    with pytest.raises(InputError, match=f"cache: it holds {n_layers} layers, the model has 2; start with"):
+        model(random_tokens(model), cache=KeyValueCache.empty(n_layers))
+
+
 class TestSampling:
     def test_the_same_seed_writes_the_same(self, model):
         texts = [model.generate(PROMPTS, 8, temperature=1.0, seed=3) for _ in range(2)]
@@ -154,7 +174,10 @@ class TestSampling:
         model.generate("The", 3, temperature=1.0, seed=3)
         assert torch.equal(torch.get_rng_state(), before)
 
-    @pytest.mark.parametrize("settings", [{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-6}])
+    @pytest.mark.parametrize(
+        "settings",
+        [{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-6}, {"temperature": 1e-45}, {"temperature": 5e-324}],
+    )
     def test_no_choice_is_greedy(self, model, settings):
         settings = {"temperature": 1.0} | settings
         assert model.generate(PROMPTS, 6, **settings) == model.generate(PROMPTS, 6)
@@ -243,6 +266,20 @@ class TestText:
         with pytest.raises(InputError, match=f"to_tokens: pads on the right and has no option {option}"):
             model.to_tokens("The keys", **{option: value})
 
+    @pytest.mark.parametrize("options", [{"padding_side": None}, {"padding_side": "right"}, {"truncate": None}])
+    def test_an_option_that_asks_for_what_is_done_anyway(self, model, options):
+        assert torch.equal(model.to_tokens("The keys", **options), model.to_tokens("The keys"))
+
+    def test_the_option_at_fault_is_named_alone(self, model):
+        with pytest.raises(InputError, match="has no option truncate=True; use"):
+            model.to_tokens("The keys", padding_side="right", truncate=True, move_to_device=None)
+
+    @pytest.mark.parametrize("text", ["The \ud800 keys", "\udfff"])
+    def test_half_of_a_surrogate_pair_raises(self, model, text):
+        for read in (model.to_tokens, model.to_single_token, model):
+            with pytest.raises(InputError, match="expected Unicode text, got half of a surrogate pair"):
+                read(text)
+
     @pytest.mark.parametrize(("texts", "message"), [([], "at least one text"), ([3], "expected text, got int")])
     def test_no_text_raises(self, model, texts, message):
         tokenize = getattr(type(model).tokenize, "__wrapped__", type(model).tokenize)
@@ -259,3 +296,6 @@ class TestText:
         model.tokenizer.bos_token = None
         with pytest.raises(InputError, match="the tokenizer names no BOS token"):
             model("The keys")
+        tokens, mask = model.tokenize(["The keys to", "The"], prepend_bos=False)
+        assert mask.tolist() == [[True] * 3, [True, False, False]]
+        assert model.to_string(tokens[0]) == "The keys to"

@@ -224,6 +224,15 @@ class TestInputsSplitByHead:
         return {name[-1]: value for name, value in cache.items()}
 
 
+def test_an_edit_in_place_leaves_what_the_block_before_wrote(model, tokens):
+    names = ["blocks.0.hook_resid_post", "blocks.1.hook_resid_pre"]
+    with model.hooks(fwd_hooks=[("blocks.1.hook_resid_pre", lambda x, *, hook: x.zero_())]):
+        _, edited = model.run_with_cache(tokens, names_filter=names)
+    _, plain = model.run_with_cache(tokens, names_filter=names)
+    assert torch.equal(edited["resid_post", 0], plain["resid_post", 0])
+    assert edited["resid_pre", 1].abs().max() == 0
+
+
 class TestSites:
     @pytest.mark.parametrize("name", SITES)
     def test_a_site_names_a_point_and_its_axes(self, model, name):

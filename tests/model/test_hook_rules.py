@@ -97,6 +97,21 @@ class TestNames:
         model.run_with_hooks(tokens, fwd_hooks=[hook])
         assert seen == [f"blocks.0.hook_{letter}_input"]
 
+    @pytest.mark.parametrize("letter", "qkv")
+    def test_a_cache_keeps_a_point_under_the_name_it_was_asked_for_by(self, model, tokens, letter):
+        ours, theirs = f"blocks.0.hook_{letter}_input", f"blocks.0.attn.hook_{letter}_input"
+        expected = model.run_with_cache(tokens, names_filter=ours)[1][ours]
+        for names, keys in ((theirs, [theirs]), ([Z, theirs], [theirs, Z]), ([ours, theirs], [ours, theirs])):
+            _, cache = model.run_with_cache(tokens, names_filter=names)
+            assert list(cache.keys()) == keys
+            assert torch.equal(cache[theirs], expected)
+        kept = model.add_caching_hooks([theirs])
+        model(tokens)
+        assert list(kept) == [theirs]
+        with torch.enable_grad():
+            _, cache = model.run_with_cache(tokens, return_type="loss", incl_bwd=True, names_filter=theirs)
+        assert set(cache.keys()) == {theirs, f"{theirs}_grad"}
+
 
 class TestReturns:
     @pytest.mark.parametrize(
@@ -195,6 +210,13 @@ class TestCache:
         _, cache = model.run_with_cache(tokens[:1], remove_batch_dim=True)
         assert cache[Z].shape == (9, 3, 5)
         assert not cache.has_batch_dim
+
+    @pytest.mark.parametrize("named", [False, True])
+    def test_removing_the_batch_axis_of_ids_that_have_none(self, model, tokens, named):
+        given = ((), {"input": tokens[0]}) if named else ((tokens[0],), {})
+        _, cache = model.run_with_cache(*given[0], **given[1], remove_batch_dim=True)
+        _, expected = model.run_with_cache(tokens[:1], remove_batch_dim=True)
+        assert torch.equal(cache[Z], expected[Z])
 
     def test_removing_the_batch_axis_of_several_prompts_raises(self, model, tokens):
         with pytest.raises(ValueError, match=r"remove_batch_dim: expected one prompt \[1 pos\], got 3 rows"):

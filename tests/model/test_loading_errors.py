@@ -4,15 +4,16 @@ import json
 import pickle
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import random_gpt2, word_tokenizer
+from tiny_models import random_gpt2, random_model, word_tokenizer
 from transformers import GPTNeoConfig
 
 from interp.errors import ConfigError, LoadError
-from interp.model.loading import load_model
+from interp.model.loading import load_model, save_model
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +89,27 @@ class TestWhere:
     def test_what_is_no_hub_name(self):
         refused("no such model!", "'no such model!': neither a folder nor a hub name")
 
+    def test_a_path_is_a_folder_and_never_an_embedded_model(self, gpt2, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        refused(Path("./default"), "default: no such folder; expected one with config.json and weights")
+        (tmp_path / "default").mkdir()
+        for name in ("config.json", "model.safetensors"):
+            shutil.move(gpt2 / name, tmp_path / "default")
+        for source in (Path("./default"), "./default"):
+            assert load_model(source).config.n_layers == 2
+        refused("default", r"'default' is an embedded model, and a folder with .* here .*; give './default'")
+
+    def test_a_folder_without_a_model_does_not_hide_an_embedded_one(self, tmp_path, monkeypatch):
+        (tmp_path / "default").mkdir()
+        monkeypatch.chdir(tmp_path)
+        assert load_model("default").name == "default"
+
+    def test_the_home_of_nobody(self):
+        refused("~nobody-of-this-name/model", "~nobody-of-this-name/model: no such folder")
+
+    def test_a_model_that_is_one_already(self):
+        refused(random_model(), "'random' already is an interp model; use it as it is")
+
     def test_no_embedded_default_is_not_looked_for_on_the_hub(self, monkeypatch):
         monkeypatch.setattr("interp.model.loading.load.embedded_models", list)
         refused(None, "this installation lacks the embedded default model")
@@ -127,7 +149,14 @@ class TestConfig:
         refused(module, "Linear: architecture 'gpt_neo' is not known here; expected 'gpt2'")
 
     @pytest.mark.parametrize(
-        ("content", "message"), [("{oops", "JSONDecodeError"), ("[1]", "list"), ("\xff", "UnicodeDecodeError")]
+        ("content", "message"),
+        [
+            ("{oops", "JSONDecodeError"),
+            ("[1]", "list"),
+            ("\xff", "UnicodeDecodeError"),
+            ('{"n_layer": ' + "9" * 5_000 + "}", "ValueError"),
+            ("[" * 100_000, "RecursionError"),
+        ],
     )
     def test_broken_json(self, gpt2, content, message):
         (gpt2 / "config.json").write_bytes(content.encode("latin-1"))
@@ -156,6 +185,20 @@ class TestWeights:
         change_weights(gpt2, lambda state: state.update({name: torch.ones(3, 5)}))
         refused(gpt2, rf"tensor '{name}': expected shape \(.*\), got \(3, 5\)")
 
+    @pytest.mark.parametrize("size", [10**13, 10**25])
+    @pytest.mark.parametrize(
+        ("field", "tensor"),
+        [
+            ("vocab_size", "transformer.wte.weight"),
+            ("n_positions", "transformer.wpe.weight"),
+            ("n_inner", "transformer.h.0.mlp.c_fc.weight"),
+            ("n_layer", "transformer.h.2.ln_1.weight"),
+        ],
+    )
+    def test_a_size_beyond_all_memory(self, gpt2, field, tensor, size):
+        change_config(gpt2, **{field: size})
+        refused(gpt2, rf"tensor '{tensor}'(: expected shape \(.*{size}.*\), got|.* is missing)")
+
     @pytest.mark.parametrize("value", [torch.nan, torch.inf])
     def test_no_numbers(self, gpt2, value):
         change_weights(gpt2, lambda state: state["transformer.h.1.ln_2.weight"].fill_(value))
@@ -181,11 +224,29 @@ class TestWeights:
         shard.unlink()
         refused(tmp_path, f"{shard.name}: not a readable safetensors file")
 
-    @pytest.mark.parametrize("index", [{}, {"weight_map": []}])
+    @pytest.mark.parametrize("dtype", ["float16", torch.float16])
+    def test_numbers_that_the_dtype_cannot_hold(self, gpt2, dtype):
+        change_weights(gpt2, lambda state: state["transformer.h.1.ln_2.weight"].fill_(1e5))
+        message = (
+            "tensor 'blocks.1.ln2.w' holds values beyond 65504, the largest number of torch.float16; take bfloat16"
+        )
+        refused(gpt2, message, dtype=dtype)
+        assert load_model(gpt2, dtype="bfloat16").blocks[1].ln2.w.isfinite().all()
+
+    @pytest.mark.parametrize(
+        "index",
+        [{}, {"weight_map": []}, {"weight_map": {"a": 1, "b": "c"}}, {"weight_map": {"a": ["b"]}}, {"weight_map": {}}],
+    )
     def test_an_index_of_nothing(self, gpt2, index):
         (gpt2 / "model.safetensors").unlink()
         (gpt2 / "model.safetensors.index.json").write_text(json.dumps(index))
         refused(gpt2, "model.safetensors.index.json: expected a 'weight_map'")
+
+    @pytest.mark.parametrize("shard", ["", "\0", "nowhere", "\ud800"])
+    def test_an_index_of_what_is_no_file(self, gpt2, shard):
+        (gpt2 / "model.safetensors").unlink()
+        (gpt2 / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": shard}}))
+        refused(gpt2, "not a readable safetensors file")
 
 
 class Malicious:
@@ -230,6 +291,8 @@ class TestPickles:
     def test_more_than_a_state_dict(self, binary):
         torch.save({"model": random_gpt2().state_dict(), "step": 3}, binary)
         refused(binary.parent, "expected a dictionary of tensors, but 'model' is OrderedDict")
+        torch.save({1: torch.ones(2)}, binary)
+        refused(binary.parent, "expected a dictionary from names to tensors, but 1 is no name")
         torch.save([torch.ones(2)], binary)
         refused(binary.parent, "expected a dictionary of tensors, got list")
 
@@ -238,6 +301,22 @@ def test_a_broken_tokenizer(gpt2):
     word_tokenizer().save_pretrained(gpt2)
     (gpt2 / "tokenizer.json").write_text("{oops")
     refused(gpt2, "the tokenizer's files cannot be read")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "ours"])
+def test_a_tokenizer_that_would_run_code_is_refused_and_does_not(tmp_path, monkeypatch, family):
+    """Whoever answers transformers' question, if it were asked, says yes."""
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder, target = tmp_path / "model", tmp_path / "it ran"
+    random_gpt2().save_pretrained(folder) if family == "gpt2" else save_model(random_model(), folder)
+    (folder / "vocab.json").write_text(json.dumps({"<|endoftext|>": 0, "k": 1}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    fields = {"auto_map": {"AutoTokenizer": ["it.It", "it.It"]}, "tokenizer_class": "It"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(fields))
+    (folder / "it.py").write_text(f"from pathlib import Path\nPath({str(target)!r}).touch()\nclass It: pass\n")
+    refused(folder, r"tokenizer_config.json: the tokenizer needs code of its own \('auto_map'\), which is not run")
+    assert not target.exists()
 
 
 class TestDeviceAndDtype:
@@ -253,7 +332,7 @@ class TestDeviceAndDtype:
             message = f"device: '{device}' was asked for, but there are 2 CUDA devices, from 0"
             refused(gpt2, message, ConfigError, device=device)
 
-    @pytest.mark.parametrize("device", ["tpu", "mps", "", "cpu:x", "cuda:-1"])
+    @pytest.mark.parametrize("device", ["tpu", "mps", "meta", "", "cpu:x", "cuda:-1"])
     def test_unknown_device(self, gpt2, device):
         refused(gpt2, f"device: expected cpu, cuda, cuda:N or auto, got '{device}'", ConfigError, device=device)
 

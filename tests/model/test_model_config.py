@@ -26,6 +26,7 @@ def test_sizes_are_whole_numbers(field, value):
     [
         ({"act_fn": "silu"}, "act_fn: expected one of gelu_new, gelu, relu, got 'silu'"),
         ({"eps": 0}, "eps: expected a positive number, got 0"),
+        ({"eps": 10**400}, "eps: expected a positive number, got 1000"),
         ({"eps": float("nan")}, "eps: expected a positive number, got nan"),
         ({"init_std": -1.0}, "init_std: expected a positive number, got -1.0"),
         ({"tied": "yes"}, "tied: expected true or false, got 'yes'"),

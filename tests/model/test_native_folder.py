@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import random_model, random_tokens, word_tokenizer
 
-from interp.errors import LoadError, OutputError
+from interp.errors import ConfigError, LoadError, OutputError
 from interp.model.loading import load_model, save_model
+from interp.model.loading.native import parameter_shapes
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
@@ -52,6 +53,43 @@ def test_the_tokenizer_travels_along(tmp_path):
     assert again.tokenizer.bos_token_id == tokenizer.bos_token_id
 
 
+@pytest.mark.parametrize("named", DTYPES, ids=str)
+def test_a_dtype_may_be_named(tmp_path, named):
+    save_model(random_model(), tmp_path / "a", dtype=str(named).removeprefix("torch."))
+    save_model(random_model(), tmp_path / "b", dtype=named)
+    stored = [load_file(tmp_path / name / "model.safetensors") for name in "ab"]
+    for name, tensor in stored[0].items():
+        assert tensor.dtype == named
+        assert torch.equal(tensor, stored[1][name])
+    with pytest.raises(ConfigError, match="dtype: expected one of float64, float32, bfloat16, float16, got 'half'"):
+        save_model(random_model(), tmp_path / "c", dtype="half")
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_shapes_of_a_config_are_its_models(tied):
+    model = random_model(n_layers=3, tied=tied)
+    assert dict(parameter_shapes(model.config)) == {name: tuple(p.shape) for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("size", [10**13, 10**25])
+@pytest.mark.parametrize(
+    ("field", "tensor"),
+    [
+        ("d_vocab", "embed.W_E"),
+        ("n_ctx", "pos_embed.W_pos"),
+        ("n_heads", "blocks.0.attn.W_Q"),
+        ("d_mlp", "blocks.0.mlp.W_in"),
+        ("n_layers", "blocks.2.ln1.w"),
+    ],
+)
+def test_a_size_beyond_all_memory_is_refused_before_anything_is_made(tmp_path, field, tensor, size):
+    save_model(random_model(), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, field: size}))
+    with pytest.raises(LoadError, match=rf"tensor '{tensor}'(: expected shape \(.*{size}.*\), got| is missing)"):
+        load_model(tmp_path)
+
+
 def test_weights_that_the_dtype_cannot_hold_are_not_written(tmp_path):
     model = random_model()
     with torch.no_grad():
@@ -65,6 +103,21 @@ def test_a_model_without_tokenizer_does_not_take_over_another_ones(tmp_path):
     save_model(random_model(tokenizer=word_tokenizer()), tmp_path)
     with pytest.raises(OutputError, match="holds another model's tokenizer"):
         save_model(random_model(), tmp_path)
+
+
+def test_nor_one_in_two_files(tmp_path):
+    (tmp_path / "vocab.json").write_text("{}")
+    save_model(random_model(), tmp_path)  # half a tokenizer is none
+    (tmp_path / "merges.txt").write_text("")
+    with pytest.raises(OutputError, match="holds another model's tokenizer"):
+        save_model(random_model(), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_what_cannot_be_written_is_an_output_error(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(OutputError, match=r"the model cannot be written here \(.+\); name another folder"):
+        save_model(random_model(tokenizer=word_tokenizer()), tmp_path)
 
 
 def test_a_newer_format_is_refused(tmp_path):

@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
 
 from interp.errors import InputError
+from interp.model.cache import KeyValueCache
+from interp.model.transformer import attention_mask_or_none
 
 LENGTHS = (16, 9, 1)  # the context's whole length, a part of it, one token
 
@@ -61,14 +64,79 @@ def test_the_loss_counts_real_tokens_only(model, prompts, side):
         logp = model(prompt)[0].log_softmax(-1)
         by_hand += [-logp[i, prompt[i + 1]] for i in range(len(prompt) - 1)]
     loss = model(tokens, return_type="loss", attention_mask=mask)
-    assert loss.item() == pytest.approx(torch.stack(by_hand).mean().item(), rel=1e-6)
+    assert loss.item() == pytest.approx(torch.stack(by_hand).mean().item(), rel=1e-12)
 
 
 def test_loss_of_full_rows_by_hand(model):
     tokens = random_tokens(model)
     logp = model(tokens)[:, :-1].log_softmax(-1)
     by_hand = -logp.gather(-1, tokens[:, 1:, None]).mean()
-    assert model(tokens, return_type="loss").item() == pytest.approx(by_hand.item(), rel=1e-6)
+    assert model(tokens, return_type="loss").item() == pytest.approx(by_hand.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("side", ["left", "right", "none"])
+def test_the_loss_of_each_token(model, prompts, side):
+    tokens, mask = padded(prompts, side, 3) if side != "none" else (prompts[0][None], torch.ones(1, 16))
+    each = model(tokens, return_type="loss", loss_per_token=True, attention_mask=mask)
+    assert each.shape == (len(tokens), tokens.shape[1] - 1)
+    real = mask[:, 1:].bool() & mask[:, :-1].bool()
+    assert torch.equal(each.isnan(), ~real)
+    logp = model(tokens, attention_mask=mask)[:, :-1].log_softmax(-1)
+    by_hand = -logp.gather(-1, tokens[:, 1:, None])[..., 0]
+    assert relative_error(each[real], by_hand[real]) < 1e-12
+    mean = model(tokens, return_type="loss", attention_mask=mask)
+    assert relative_error(each.nanmean(), mean) < 1e-12
+
+
+@pytest.mark.parametrize("loss_per_token", [False, True])
+def test_logits_and_loss_at_once(model, loss_per_token):
+    tokens = random_tokens(model)
+    logits, loss = model(tokens, return_type="both", loss_per_token=loss_per_token)
+    assert torch.equal(logits, model(tokens))
+    assert torch.equal(loss, model(tokens, return_type="loss", loss_per_token=loss_per_token))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_the_loss_of_half_precision_logits_is_in_float32(model, dtype):
+    half = random_model(dtype=dtype)
+    tokens = random_tokens(half)
+    expected = F.cross_entropy(half(tokens)[:, :-1].float().flatten(0, 1), tokens[:, 1:].flatten())
+    assert torch.equal(half(tokens, return_type="loss"), expected)
+
+
+@pytest.mark.parametrize("return_type", ["loss", "both"])
+@pytest.mark.parametrize("loss_per_token", [False, True])
+def test_prompts_without_a_next_token_have_no_loss(model, return_type, loss_per_token):
+    mask = torch.tensor([[1, 0, 0], [0, 1, 0]])
+    for tokens, given in ((torch.tensor([[3], [5]]), None), (torch.ones(2, 3, dtype=torch.long), mask)):
+        with pytest.raises(InputError, match="loss: expected a prompt of at least two tokens, got none"):
+            model(tokens, return_type=return_type, loss_per_token=loss_per_token, attention_mask=given)
+
+
+class TestStopping:
+    """`stop_at_layer` gives the stream that enters a block, and runs nothing from there on."""
+
+    @pytest.mark.parametrize(("stop", "layer"), [(0, 0), (1, 1), (2, 2), (-1, 1), (-2, 0)])
+    def test_the_stream_before_a_block(self, model, stop, layer):
+        tokens = random_tokens(model)
+        out, cache = model.run_with_cache(tokens, stop_at_layer=stop)
+        _, whole = model.run_with_cache(tokens)
+        assert torch.equal(out, whole["resid_post", 1] if layer == 2 else whole["resid_pre", layer])
+        assert {name for name in whole if name.startswith("blocks.") and int(name[7]) < layer} == {
+            name for name in cache if name.startswith("blocks.")
+        }
+        assert not any(name.startswith("ln_final") for name in cache)
+
+    def test_keys_and_values_are_kept_of_whole_passes_only(self, model):
+        tokens, cache = random_tokens(model, 1, 6), KeyValueCache.empty(2)
+        model(tokens[:, :5], cache=cache)
+        model(tokens[:, 5:], cache=cache, stop_at_layer=1)
+        assert relative_error(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:]) < 1e-12
+
+    @pytest.mark.parametrize("stop", [3, -3])
+    def test_no_such_layer(self, model, stop):
+        with pytest.raises(InputError, match=f"stop_at_layer: expected a block from 0 to 2 .*, got {stop}"):
+            model(random_tokens(model), stop_at_layer=stop)
 
 
 def test_nobody_looks_at_padding(model, prompts):
@@ -77,6 +145,14 @@ def test_nobody_looks_at_padding(model, prompts):
     for row in range(len(prompts)):
         real = mask[row].bool()
         assert cache["pattern", 0][row][:, real][:, :, ~real].abs().max() == 0
+
+
+@pytest.mark.parametrize("n_new", [1, 3, 8])
+def test_the_mask_of_a_cached_step_is_the_last_rows_of_the_whole_one(n_new):
+    seen = torch.ones(2, 8, dtype=torch.bool)
+    seen[0, :3] = False
+    expected = (torch.ones(8, 8).tril().bool() & seen[:, None]) | torch.eye(8).bool()
+    assert torch.equal(attention_mask_or_none(seen, n_new), expected[:, None, -n_new:])
 
 
 class TestTextAndTokens:
@@ -145,10 +221,12 @@ class TestTextAndTokens:
         with pytest.raises(InputError, match=r"token ids: expected 0 to 39, got .* another model's tokenizer"):
             model(tokens)
 
-    @pytest.mark.parametrize("return_type", ["both", "logit"])
+    @pytest.mark.parametrize("return_type", ["logit", "Loss"])
     def test_an_unknown_return_type(self, model, return_type):
         forward = getattr(type(model).forward, "__wrapped__", type(model).forward)
-        with pytest.raises(InputError, match=f"return_type: expected 'logits', 'loss' or None, got '{return_type}'"):
+        with pytest.raises(
+            InputError, match=f"return_type: expected 'logits', 'loss', 'both' or None, got '{return_type}'"
+        ):
             forward(model, random_tokens(model), return_type=return_type)
 
     def test_a_run_for_its_hooks_returns_nothing(self, model):

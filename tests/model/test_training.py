@@ -179,6 +179,15 @@ class TestTrain:
         assert [step for step, _ in told] == [20, 40, 60]
         assert [loss for _, loss in told] == pytest.approx([sum(losses[i : i + 20]) / 20 for i in (0, 20, 40)])
 
+    def test_rows_may_be_a_list_and_each_is_read_once(self):
+        rows = list(itertools.islice(counting_rows(), 12))
+        models = [HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8)) for _ in range(2)]
+        for model, given in zip(models, (rows, iter(rows)), strict=True):
+            train(model, given, TrainingConfig(steps=3, batch_size=4, warmup_steps=0))
+        assert models[0].hash == models[1].hash
+        with pytest.raises(InputError, match="the rows ended in step 4 of 4"):
+            train(models[0], rows, TrainingConfig(steps=4, batch_size=4))
+
     def test_rows_that_end_too_early_raise(self):
         model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
         with pytest.raises(InputError, match="the rows ended in step 3 of 60; give more of them, or fewer steps"):

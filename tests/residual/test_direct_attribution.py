@@ -1,5 +1,8 @@
 """What the components write to a logit sums to the logit."""
 
+import copy
+import inspect
+
 import pytest
 import torch
 from tiny_models import random_model, random_tokens, word_tokenizer
@@ -58,6 +61,22 @@ class TestSums:
         got = summed(direct_logit_attribution(model, stream, right, wrong))
         tolerance = 1e-12 * float(logits.abs().max())
         assert got == pytest.approx((logits[rows, right] - logits[rows, wrong]).numpy(), abs=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_holds_a_large_stream(dtype):
+    """The square of an entry above 256 lies beyond float16."""
+    model = random_model(dtype=dtype, tied=False)
+    with torch.no_grad():
+        model.W_E.mul_(1000)
+    wide, tokens = copy.deepcopy(model).double(), random_tokens(model)
+    half, exact = (
+        direct_logit_attribution(each, residual_stream(each, tokens), 5, 6)["attribution"].to_numpy()
+        for each in (model, wide)
+    )
+    assert residual_stream(model, tokens).total.abs().max() > 256
+    assert half == pytest.approx(exact, abs=0.01 * abs(exact).max())
+    assert abs(exact).max() > 0.1
 
 
 @pytest.mark.parametrize("pos", [0, 3, 8])
@@ -132,3 +151,23 @@ def test_what_cannot_be_attributed_raises(model, tokens, options, message):
     stream = residual_stream(model, tokens, attention_mask=mask)
     with pytest.raises(InputError, match=message):
         direct_logit_attribution(model, stream, **{"right": 5} | options)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [1.5, [" keys", " key", " keys"], torch.tensor([1.0, 2.0, 3.0]), True, 10**30, [[1], [2, 3]], torch.tensor([True])],
+)
+@pytest.mark.parametrize("which", ["right", "wrong"])
+def test_what_is_no_token_raises(model, tokens, given, which):
+    stream = residual_stream(model, tokens)
+    attribute = inspect.unwrap(direct_logit_attribution)  # without the checks of shapes, as outside the tests
+    with pytest.raises(InputError, match="tokens: expected a text of one token, or token ids, got"):
+        attribute(model, stream, **{"right": 5} | {which: given})
+
+
+def test_a_prompt_of_padding_alone_raises(model, tokens):
+    mask = torch.ones_like(tokens)
+    mask[1] = 0
+    stream = residual_stream(model, tokens, attention_mask=mask)
+    with pytest.raises(InputError, match=r"prompts: expected a token in each, but rows \[1\] are all padding"):
+        direct_logit_attribution(model, stream, 5)

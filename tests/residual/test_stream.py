@@ -92,6 +92,47 @@ def test_an_ablated_head_writes_nothing():
     assert relative_error(stream.components.sum(0), stream.total) < 1e-12
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+class TestHooksOfTheUsers:
+    """What is written past the components is refused; what is written to one is part of it; reading is free."""
+
+    @staticmethod
+    def nudge(x, *, hook):
+        return x * 1.1
+
+    @pytest.mark.parametrize("point", ["hook_resid_pre", "hook_resid_mid", "hook_resid_post"])
+    @pytest.mark.parametrize("layer", [0, 1])
+    def test_the_stream_itself(self, dtype, point, layer):
+        self.refused(dtype, f"blocks.{layer}.{point}")
+
+    @pytest.mark.parametrize("point", ["hook_attn_out", "hook_mlp_out"])
+    @pytest.mark.parametrize("layer", [0, 1])
+    def test_what_a_layer_writes(self, dtype, point, layer):
+        self.refused(dtype, f"blocks.{layer}.{point}")
+
+    @pytest.mark.parametrize("point", ["hook_embed", "blocks.0.attn.hook_z", "blocks.1.attn.hook_result"])
+    @pytest.mark.parametrize("change", [True, False])
+    def test_a_component(self, dtype, point, change):
+        model = random_model(dtype=dtype, n_layers=4)
+        with model.hooks(fwd_hooks=[(point, self.nudge if change else lambda x, *, hook: None)]):
+            stream = residual_stream(model, random_tokens(model))
+        assert relative_error(stream.components.sum(0), stream.total) < {2: 0.02, 4: 1e-5, 8: 1e-12}[dtype.itemsize]
+
+    def refused(self, dtype, point):
+        model = random_model(dtype=dtype)
+        model.add_hook(point, lambda x, *, hook: None)
+        residual_stream(model, random_tokens(model))
+        model.add_hook(point, self.nudge)
+        with pytest.raises(InputError, match="expected components that sum to the stream, but a hook writes to"):
+            residual_stream(model, random_tokens(model))
+
+
+def test_no_logits_are_computed(monkeypatch):
+    model = random_model()
+    monkeypatch.setattr(type(model.unembed), "forward", lambda *_: pytest.fail("the unembedding ran"))
+    residual_stream(model, random_tokens(model))
+
+
 def test_texts_are_padded_and_masked():
     model = random_model(tokenizer=word_tokenizer())
     stream = residual_stream(model, ["The keys to the cabinet are", "Mary"])

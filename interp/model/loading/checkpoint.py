@@ -6,7 +6,7 @@ A pickle can run code when it is opened; ``torch.load(weights_only=True)`` refus
 import functools
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # also a number of thousands of digits, or endless nesting
         raise LoadError(f"{path}: expected a JSON object, got {type(error).__name__}: {error}") from error
     if not isinstance(content, dict):
         raise LoadError(f"{path}: expected a JSON object, got {type(content).__name__}")
@@ -48,8 +48,9 @@ def read_weights(folder: Path) -> State:
         return _read_safetensors(folder / "model.safetensors")
     if (folder / INDEX).is_file():
         weight_map = read_json(folder / INDEX).get("weight_map")
-        if not isinstance(weight_map, dict) or not weight_map:
-            raise LoadError(f"{folder / INDEX}: expected a 'weight_map' from tensors to files")
+        named = isinstance(weight_map, dict) and all(isinstance(shard, str) for shard in weight_map.values())
+        if not named or not weight_map:
+            raise LoadError(f"{folder / INDEX}: expected a 'weight_map' from tensors to the names of files")
         state: State = {}
         for shard in sorted(set(weight_map.values())):
             state.update(_read_safetensors(folder / shard))
@@ -62,7 +63,7 @@ def read_weights(folder: Path) -> State:
 def _read_safetensors(path: Path) -> State:
     try:
         return load_file(path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise LoadError(f"{path}: not a readable safetensors file ({error}); fetch or save it again") from error
 
 
@@ -80,34 +81,45 @@ def _read_torch(path: Path) -> State:
     if not isinstance(state, dict):
         raise LoadError(f"{path}: expected a dictionary of tensors, got {type(state).__name__}")
     for name, value in state.items():
+        if not isinstance(name, str):
+            raise LoadError(f"{path}: expected a dictionary from names to tensors, but {name!r} is no name")
         if not isinstance(value, Tensor):
             raise LoadError(f"{path}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
     return state
 
 
-def fill(model: nn.Module, state: Mapping[str, Tensor], source: str) -> None:
-    """Copy `state` into `model`'s parameters, every one of them and nothing else, and take its widest dtype.
-
-    Raises:
-        LoadError: A tensor is missing, extra, of another shape, or holds what is no number; it is named.
-    """
-    check_numbers(state, source)
-    own = dict(model.named_parameters())
-    for name in own:
-        if name not in state:
-            raise LoadError(f"{source}: tensor {name!r} is missing; {suggest(name, state)}")
-    for name in state:
-        if name not in own:
-            raise LoadError(f"{source}: tensor {name!r} is not part of this architecture; {suggest(name, own)}")
+def fill(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Copy a checked `state` into `model`'s parameters and take its widest dtype."""
     model.to(dtype=functools.reduce(torch.promote_types, (tensor.dtype for tensor in state.values())))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if state[name].shape != parameter.shape:
-                raise LoadError(
-                    f"{source}: tensor {name!r}: expected shape {tuple(parameter.shape)}, "
-                    f"got {tuple(state[name].shape)}; does the config describe these weights?"
-                )
             parameter.copy_(state[name])
+
+
+def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, tuple[int, ...]]], source: str) -> None:
+    """Refuse weights that are not exactly those of the architecture, before anything is made room for.
+
+    Args:
+        state: The weights.
+        shapes: Each tensor's name and shape. They are read one by one and may be more than could ever be held.
+        source: Where the weights came from, for the message.
+
+    Raises:
+        LoadError: A tensor is missing, extra or of another shape; it is named.
+    """
+    known = []
+    for name, shape in shapes:
+        if name not in state:
+            raise LoadError(f"{source}: tensor {name!r} is missing; {suggest(name, state)}")
+        if state[name].shape != shape:
+            raise LoadError(
+                f"{source}: tensor {name!r}: expected shape {shape}, got {tuple(state[name].shape)}; "
+                "does the config describe these weights?"
+            )
+        known.append(name)
+    for name in state:
+        if name not in known:
+            raise LoadError(f"{source}: tensor {name!r} is not part of this architecture; {suggest(name, known)}")
 
 
 def check_numbers(state: Mapping[str, Tensor], source: str) -> None:

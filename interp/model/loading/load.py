@@ -8,6 +8,7 @@
 Loading never changes weights; folding is a separate call.
 """
 
+import os
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from interp.model.loading.native import ARCHITECTURE, load_native, load_tokenize
 from interp.model.transformer import HookedTransformer
 
 DEFAULT = "default"
+ZOO = Path(str(resources.files("interp.model.zoo")))
 FILES = ["config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "vocab.json", "merges.txt"]
 
 
@@ -38,35 +40,38 @@ def load_model(
 
     Args:
         name_or_path: None for the embedded default; the name of an embedded model; a folder in Hugging Face
-            GPT-2 format or saved by ``save_model``; a hub name; or a ``transformers`` ``GPT2LMHeadModel``.
+            GPT-2 format or saved by ``save_model``; a hub name; or a ``transformers`` ``GPT2LMHeadModel``. A
+            ``Path`` is always a folder.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
         tokenizer: Instead of the one that lies beside the weights.
 
     Raises:
-        LoadError: The source is missing, incomplete, damaged or of an unknown architecture.
+        LoadError: The source is missing, incomplete, damaged or of an unknown architecture, its name could mean
+            two things, or its weights do not fit into `dtype`.
         ConfigError: No such device or dtype here.
     """
     to_device, to_dtype = resolve_device(device), resolve_dtype(dtype)
     if isinstance(name_or_path, nn.Module):
         model = _from_module(name_or_path)
     else:
-        model = _from_folder(_default_folder() if name_or_path is None else _find(str(name_or_path)))
+        model = _from_folder(_default_folder() if name_or_path is None else _find(name_or_path))
     if tokenizer is not None:
         model.tokenizer = tokenizer
-    return model.to(device=to_device, dtype=to_dtype)
+    model.to(device=to_device, dtype=to_dtype)
+    _require_no_overflow(model, to_dtype)
+    return model
 
 
 def embedded_models() -> list[str]:
     """Names of the models that come with the package, the default first."""
-    zoo = Path(str(resources.files("interp.model.zoo")))
-    names = sorted(path.parent.name for path in zoo.glob("*/config.json"))
+    names = sorted(path.parent.name for path in ZOO.glob("*/config.json"))
     return sorted(names, key=lambda name: name != DEFAULT)
 
 
 def model_folder(name: str) -> Path:
     """The folder of an embedded model."""
-    return Path(str(resources.files("interp.model.zoo"))) / name
+    return ZOO / name
 
 
 def _default_folder() -> Path:
@@ -75,16 +80,21 @@ def _default_folder() -> Path:
     return model_folder(DEFAULT)
 
 
-def _find(name: str) -> Path:
+def _find(name: str | Path) -> Path:
     """The folder that `name` stands for: an embedded model, a path, or a hub name's download."""
-    if name in embedded_models():
+    path = Path(os.path.expanduser(name))
+    if isinstance(name, str) and name in embedded_models():
+        if (path / "config.json").is_file():
+            raise LoadError(
+                f"{name!r} is an embedded model, and a folder with a model here is called so too; give './{name}' "
+                "for the folder, or rename it"
+            )
         return model_folder(name)
-    path = Path(name).expanduser()
     if path.is_dir():
         return path
     if path.is_file():
         raise LoadError(f"{name}: expected a folder with config.json and weights, got a file; give its folder")
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+    if isinstance(name, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
     return _download(name)
 
@@ -123,6 +133,8 @@ def _from_folder(folder: Path) -> HookedTransformer:
 
 
 def _from_module(module: nn.Module) -> HookedTransformer:
+    if isinstance(module, HookedTransformer):
+        raise LoadError(f"{module.name!r} already is an interp model; use it as it is, or move it with its own .to()")
     config = getattr(module, "config", None)
     if config is None or not hasattr(config, "to_dict"):
         raise LoadError(f"expected a transformers GPT2LMHeadModel, got {type(module).__name__}, which has no config")
@@ -140,6 +152,17 @@ def _require_gpt2(config: dict[str, Any], source: str) -> None:
 
 def _gpt2(config: dict[str, Any], state: Any, source: str, tokenizer: Any) -> HookedTransformer:
     shape = gpt2_config(config, source)
+    ours = gpt2_state(state, shape, source)  # checks the shapes, so that a wrong size allocates nothing
     model = HookedTransformer(shape, tokenizer, name=source)
-    fill(model, gpt2_state(state, shape, source), source)
+    fill(model, ours)
     return model
+
+
+def _require_no_overflow(model: HookedTransformer, dtype: torch.dtype) -> None:
+    """Refuse weights that were finite and are no longer, now that they are held in `dtype`."""
+    for name, parameter in model.named_parameters():
+        if not parameter.isfinite().all():
+            raise LoadError(
+                f"{model.name}: tensor {name!r} holds values beyond {torch.finfo(dtype).max:g}, the largest number of "
+                f"{dtype}; take bfloat16 or a wider dtype"
+            )

@@ -1,50 +1,65 @@
 """Our own folder: ``config.json`` (architecture ``interp``), ``model.safetensors`` and the tokenizer's files."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import GPT2Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from interp.errors import ConfigError, LoadError, OutputError
-from interp.model.config import TransformerConfig
-from interp.model.loading.checkpoint import check_numbers, fill, read_weights
+from interp.model.config import TransformerConfig, resolve_dtype
+from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_weights
 from interp.model.transformer import HookedTransformer
 
 ARCHITECTURE = "interp"
 FORMAT = 1
 TOKENIZER = "tokenizer.json"
+OLD_TOKENIZER = ("vocab.json", "merges.txt")
 
 
-def save_model(model: HookedTransformer, folder: str | Path, *, dtype: torch.dtype | None = None) -> Path:
+def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | torch.dtype | None = None) -> Path:
     """Write `model` to `folder`, so that ``load_model(folder)`` gives it back.
 
     Args:
         model: What to save.
         folder: Made where it is missing.
-        dtype: Round the weights to this dtype; None keeps theirs.
+        dtype: Round the weights to this dtype (``float16``, ...); None keeps theirs.
 
     Raises:
-        OutputError: `folder` cannot be made, or holds a tokenizer while `model` has none.
+        OutputError: `folder` cannot be made or written to, or holds a tokenizer while `model` has none.
         LoadError: The weights are not finite, or not in this dtype; nothing is written.
+        ConfigError: No such dtype.
     """
     folder = Path(folder)
-    state = {name: p.detach().to("cpu", dtype).contiguous() for name, p in model.named_parameters()}
-    check_numbers(state, f"saving {model.name!r}" + (f" as {dtype}" if dtype else ""))
-    if model.tokenizer is None and (folder / TOKENIZER).is_file():
+    held = None if dtype is None else resolve_dtype(dtype)
+    state = {name: p.detach().to("cpu", held).contiguous() for name, p in model.named_parameters()}
+    check_numbers(state, f"saving {model.name!r}" + (f" as {held}" if held else ""))
+    if model.tokenizer is None and _holds_tokenizer(folder):
         raise OutputError(f"{folder}: holds another model's tokenizer, and this model has none; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: no folder can be made here ({error.strerror}); name another one") from error
+    try:
+        _write(model, state, folder)
+    except Exception as error:  # safetensors has its own errors, and tokenizers raises bare Exceptions
+        raise OutputError(f"{folder}: the model cannot be written here ({error}); name another folder") from error
+    return folder
+
+
+def _write(model: HookedTransformer, state: State, folder: Path) -> None:
     save_file(state, folder / "model.safetensors")
     config = {"architecture": ARCHITECTURE, "format": FORMAT, "name": model.name, **model.config.to_dict()}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     if model.tokenizer is not None:
         model.tokenizer.save_pretrained(folder)
-    return folder
+
+
+def _holds_tokenizer(folder: Path) -> bool:
+    return (folder / TOKENIZER).is_file() or all((folder / name).is_file() for name in OLD_TOKENIZER)
 
 
 def load_native(folder: Path, config: dict[str, Any]) -> HookedTransformer:
@@ -62,24 +77,56 @@ def load_native(folder: Path, config: dict[str, Any]) -> HookedTransformer:
         shape = TransformerConfig.from_dict(fields)
     except ConfigError as error:
         raise LoadError(f"{folder / 'config.json'}: {error}") from error
-    model = HookedTransformer(shape, load_tokenizer(folder), name=config.get("name", folder.name))
-    fill(model, read_weights(folder), str(folder))
+    state = read_weights(folder)
+    check_numbers(state, str(folder))
+    check_shapes(state, parameter_shapes(shape), str(folder))
+    model = HookedTransformer(shape, load_tokenizer(folder), name=str(config.get("name", folder.name)))
+    fill(model, state)
     return model
 
 
+def parameter_shapes(config: TransformerConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every parameter's name and shape, as numbers: of a config of any size, without its memory."""
+    d, h, e, m = config.d_model, config.n_heads, config.d_head, config.d_mlp
+    block: dict[str, tuple[int, ...]] = {f"{norm}.{name}": (d,) for norm in ("ln1", "ln2") for name in "wb"}
+    block |= {f"attn.W_{letter}": (h, d, e) for letter in "QKV"} | {f"attn.b_{letter}": (h, e) for letter in "QKV"}
+    block |= {"attn.W_O": (h, e, d), "attn.b_O": (d,)}
+    block |= {"mlp.W_in": (d, m), "mlp.b_in": (m,), "mlp.W_out": (m, d), "mlp.b_out": (d,)}
+    yield "embed.W_E", (config.d_vocab, d)
+    yield "pos_embed.W_pos", (config.n_ctx, d)
+    for layer in range(config.n_layers):
+        yield from ((f"blocks.{layer}.{name}", shape) for name, shape in block.items())
+    yield from (("ln_final.w", (d,)), ("ln_final.b", (d,)))
+    yield "unembed.b_U", (config.d_vocab,)
+    if not config.tied:
+        yield "unembed.W_U", (d, config.d_vocab)
+
+
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase | None:
-    """The fast tokenizer of a checkpoint folder, or None where it has none.
+    """The fast tokenizer of a checkpoint folder, or None where it has none. No code of the folder's is run.
 
     Raises:
-        LoadError: Its files cannot be read.
+        LoadError: Its files cannot be read, or it would need code of its own.
     """
-    try:
+    if not _holds_tokenizer(folder):
+        return None
+    if not (folder / TOKENIZER).is_file():
+        _require_no_code(folder)
+    try:  # classes of transformers' own: AutoTokenizer would run, or ask to run, what `auto_map` names
         if (folder / TOKENIZER).is_file():
             return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-        if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-            return AutoTokenizer.from_pretrained(folder, local_files_only=True, use_fast=True)
+        return GPT2Tokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # tokenizers raises bare Exceptions
         raise LoadError(
             f"{folder}: the tokenizer's files cannot be read ({error}); fetch or save them again"
         ) from error
-    return None
+
+
+def _require_no_code(folder: Path) -> None:
+    """Refuse a tokenizer that is more than its vocabulary: what the code does is in no file that is read here."""
+    config = folder / "tokenizer_config.json"
+    if config.is_file() and "auto_map" in read_json(config):
+        raise LoadError(
+            f"{config}: the tokenizer needs code of its own ('auto_map'), which is not run; save it as {TOKENIZER}, "
+            "or give load_model(..., tokenizer=...)"
+        )

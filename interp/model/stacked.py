@@ -1,0 +1,96 @@
+"""The blocks' weights, stacked over layers under TransformerLens' names, and each head's two circuits.
+
+Elhage et al. (2021): a head's ``W_Q W_K^T`` says which positions it reads from which, its ``W_V W_O`` what it moves
+between them.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformer_lens import FactoredMatrix
+
+from interp.model.block import Blocks
+
+
+class StackedWeights:
+    """Weights of a model with ``blocks``, each a copy with a leading ``layer`` axis."""
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks in order."""
+        raise NotImplementedError
+
+    @property
+    def W_Q(self) -> Float[Tensor, "layer head d_model d_head"]:  # noqa: N802
+        """What makes queries from the stream."""
+        return torch.stack([block.attn.W_Q for block in self.blocks])
+
+    @property
+    def W_K(self) -> Float[Tensor, "layer head d_model d_head"]:  # noqa: N802
+        """What makes keys from the stream."""
+        return torch.stack([block.attn.W_K for block in self.blocks])
+
+    @property
+    def W_V(self) -> Float[Tensor, "layer head d_model d_head"]:  # noqa: N802
+        """What makes values from the stream."""
+        return torch.stack([block.attn.W_V for block in self.blocks])
+
+    @property
+    def W_O(self) -> Float[Tensor, "layer head d_head d_model"]:  # noqa: N802
+        """What writes ``z`` to the stream."""
+        return torch.stack([block.attn.W_O for block in self.blocks])
+
+    @property
+    def b_Q(self) -> Float[Tensor, "layer head d_head"]:  # noqa: N802
+        """The queries' bias."""
+        return torch.stack([block.attn.b_Q for block in self.blocks])
+
+    @property
+    def b_K(self) -> Float[Tensor, "layer head d_head"]:  # noqa: N802
+        """The keys' bias."""
+        return torch.stack([block.attn.b_K for block in self.blocks])
+
+    @property
+    def b_V(self) -> Float[Tensor, "layer head d_head"]:  # noqa: N802
+        """The values' bias."""
+        return torch.stack([block.attn.b_V for block in self.blocks])
+
+    @property
+    def b_O(self) -> Float[Tensor, "layer d_model"]:  # noqa: N802
+        """The bias that attention writes to the stream."""
+        return torch.stack([block.attn.b_O for block in self.blocks])
+
+    @property
+    def W_in(self) -> Float[Tensor, "layer d_model d_mlp"]:  # noqa: N802
+        """What makes neurons from the stream."""
+        return torch.stack([block.mlp.W_in for block in self.blocks])
+
+    @property
+    def b_in(self) -> Float[Tensor, "layer d_mlp"]:
+        """The neurons' bias."""
+        return torch.stack([block.mlp.b_in for block in self.blocks])
+
+    @property
+    def W_out(self) -> Float[Tensor, "layer d_mlp d_model"]:  # noqa: N802
+        """What writes neurons to the stream."""
+        return torch.stack([block.mlp.W_out for block in self.blocks])
+
+    @property
+    def b_out(self) -> Float[Tensor, "layer d_model"]:
+        """The bias that the MLP writes to the stream."""
+        return torch.stack([block.mlp.b_out for block in self.blocks])
+
+    @property
+    def QK(self) -> FactoredMatrix:  # noqa: N802
+        """Each head's ``W_Q W_K^T``, ``[layer head d_model d_model]``, as its two factors."""
+        return FactoredMatrix(self.W_Q, self.W_K.transpose(-2, -1))
+
+    @property
+    def OV(self) -> FactoredMatrix:  # noqa: N802
+        """Each head's ``W_V W_O``, ``[layer head d_model d_model]``, as its two factors."""
+        return FactoredMatrix(self.W_V, self.W_O)
+
+    @property
+    def all_head_labels(self) -> list[str]:
+        """``L0H0``, ``L0H1``, ...: the heads in the order of the stacked weights."""
+        return [f"L{layer}H{head}" for layer, block in enumerate(self.blocks) for head in range(block.n_heads)]
