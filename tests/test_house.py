@@ -95,3 +95,12 @@ def test_readme_paths_exist():
     links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
     assert links
     assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path):
+    """As the folder of a clone does, for who works beside it."""
+    (tmp_path / "interp").mkdir()
+    run = subprocess.run(
+        [sys.executable, "-c", "import interp; print(interp.__version__)"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.stdout.strip() == "0.1.0", run.stderr
