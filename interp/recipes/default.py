@@ -26,7 +26,8 @@ from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.grammar.lexicon import english
 
-STEPS = 10_000
+SEED, STEPS = 2, 15_000
+"""Of the model that ships as the default; its card has the other seeds."""
 N_CTX = 64
 ENCODE_AT_ONCE = 1_000
 
@@ -70,7 +71,7 @@ def default_config(d_vocab: int) -> TransformerConfig:
 def train_default(
     out: str | Path,
     *,
-    seed: int = 0,
+    seed: int = SEED,
     steps: int = STEPS,
     threads: int = 1,
     progress: Callable[[int, float], None] | None = None,
