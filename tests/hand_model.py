@@ -84,7 +84,7 @@ def encode(prompt, *, right=IS, wrong=ARE, template="t", tagged=True):
         (wrong,),
         query=len(prompt) - 1 if tagged else None,
         related=(noun,) if tagged else (),
-        distractors=(),
+        distractors={},
     )
 
 

@@ -180,8 +180,7 @@ def _fold_frame(
     for rule in set(chosen):
         cells = [cell for cell, each in enumerate(chosen) if each == rule]
         mask = key_mask(rule, examples, n_keys, special)
-        looked = np.einsum("eck,ek->ec", weights[:, cells], mask)
-        baseline[:, cells] = np.where(rule.applies(examples)[:, None], looked, np.nan)
+        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], mask)
     layer, head = np.divmod(np.arange(n_cells), model.cfg.n_heads)
     return pd.DataFrame(
         {

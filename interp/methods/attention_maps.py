@@ -61,7 +61,7 @@ def _sentences(task: Task) -> list[tuple[int, EncodedExample]]:
 
 def _keys(model: Any, encoded: EncodedExample, attention: Any) -> list[dict[str, Any]]:
     query, tokens = query_of(encoded), encoded.prompt + encoded.right
-    distractors = {position for each in encoded.distractors for position in each}
+    distractors = {position for each in encoded.distractors.values() for position in each}
     return [
         {
             "query_pos": query,

@@ -4,7 +4,7 @@ Three families of baseline, each a rule that picks key positions without knowing
 
 - **offset -d**: the position d before the query (0 is the query itself);
 - **position p**: an absolute position; first-token sinks look like coreference to the first word;
-- **distractor i**: the i-th attractor, a word of the same kind as the related one.
+- **a distractor**, by its role in the template: ``first attractor``, ``other person``.
 
 A related word of several tokens is compared with as many tokens from the baseline's position on: the sum
 over more tokens is larger without any relation. Special tokens such as BOS are never candidates. Where an
@@ -17,42 +17,62 @@ self-attention": a head counts only by what it does beyond the best fixed offset
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from interp.tasks.task import EncodedExample
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """A rule that picks key positions.
+class Offset:
+    """Looks `distance` tokens before the query; 0 is the query itself."""
 
-    Attributes:
-        family: Which of the three.
-        at: The distance before the query, the position, or the distractor's number from 0.
-    """
+    distance: int
 
-    family: Literal["offset", "position", "distractor"]
+    @property
+    def name(self) -> str:
+        """For tables: ``offset -3``."""
+        return f"offset {-self.distance}"
+
+    def positions(self, encoded: EncodedExample) -> tuple[int, ...]:
+        """The key positions that the rule picks in an example with a query."""
+        return _as_wide(query_of(encoded) - self.distance, encoded)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Looks at one position, counted from 0, BOS included."""
+
     at: int
 
     @property
     def name(self) -> str:
-        """For tables: ``offset -3``, ``position 5``, ``distractor 1``."""
-        number = {"offset": -self.at, "position": self.at, "distractor": self.at + 1}[self.family]
-        return f"{self.family} {number}"
+        """For tables: ``position 5``."""
+        return f"position {self.at}"
 
     def positions(self, encoded: EncodedExample) -> tuple[int, ...]:
-        """The key positions that the rule picks in an example with a query."""
-        if self.family == "distractor":
-            return encoded.distractors[self.at] if self.at < len(encoded.distractors) else ()
-        start = self.at if self.family == "position" else query_of(encoded) - self.at
-        return tuple(range(start, start + len(encoded.related)))
+        """The key positions that the rule picks."""
+        return _as_wide(self.at, encoded)
 
-    def applies(self, examples: Sequence[EncodedExample]) -> Bool[np.ndarray, " example"]:
-        """Where the rule can be judged: everywhere, but for a distractor only where there is one."""
-        return np.array([self.family != "distractor" or self.at < len(each.distractors) for each in examples])
+
+@dataclass(frozen=True)
+class Distractor:
+    """Looks at the word with a role in the template; ``Relation.distractors`` has the roles."""
+
+    role: str
+
+    @property
+    def name(self) -> str:
+        """For tables: the role."""
+        return self.role
+
+    def positions(self, encoded: EncodedExample) -> tuple[int, ...] | None:
+        """The key positions that the rule picks; None where nothing has the role."""
+        return encoded.distractors.get(self.role)
+
+
+Baseline = Offset | Position | Distractor
 
 
 def query_of(encoded: EncodedExample) -> int:
@@ -61,25 +81,33 @@ def query_of(encoded: EncodedExample) -> int:
     return encoded.query
 
 
+def _as_wide(start: int, encoded: EncodedExample) -> tuple[int, ...]:
+    """As many positions as the related word has, from `start` on."""
+    return tuple(range(start, start + len(encoded.related)))
+
+
 def candidates(examples: Sequence[EncodedExample]) -> list[Baseline]:
     """Every baseline that finds a position in some example."""
     longest = max(query_of(each) for each in examples)
-    n_distractors = max(len(each.distractors) for each in examples)
+    roles = dict.fromkeys(role for each in examples for role in each.distractors)
     return [
-        *(Baseline("offset", distance) for distance in range(longest)),
-        *(Baseline("position", position) for position in range(1, longest + 1)),
-        *(Baseline("distractor", number) for number in range(n_distractors)),
+        *(Offset(distance) for distance in range(longest)),
+        *(Position(position) for position in range(1, longest + 1)),
+        *(Distractor(role) for role in roles),
     ]
 
 
 def key_mask(
     baseline: Baseline, examples: Sequence[EncodedExample], n_keys: int, special: Collection[int]
 ) -> Float[np.ndarray, "example key_pos"]:
-    """1 where the rule looks; never at a special token, nor after the query."""
+    """1 where the rule looks, never at a special token, nor after the query; NaN where it cannot be judged."""
     mask = np.zeros((len(examples), n_keys))
     for row, encoded in enumerate(examples):
-        tokens = encoded.prompt + encoded.right
-        for position in baseline.positions(encoded):
+        tokens, positions = encoded.prompt + encoded.right, baseline.positions(encoded)
+        if positions is None:
+            mask[row] = np.nan
+            continue
+        for position in positions:
             if 0 < position <= query_of(encoded) and tokens[position] not in special:
                 mask[row, position] = 1.0
     return mask
@@ -90,7 +118,7 @@ def strongest(
     examples: Sequence[EncodedExample],
     special: Collection[int],
 ) -> list[Baseline]:
-    """Each head's baseline with the most attention on average over the examples that it applies to.
+    """Each head's baseline with the most attention on average over the examples where it can be judged.
 
     Args:
         weights: Attention from each example's query, by head (``cell``).
@@ -101,6 +129,6 @@ def strongest(
     n_examples, n_cells, n_keys = weights.shape
     masks = np.stack([key_mask(rule, examples, n_keys, special) for rule in rules])
     by_key = weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
-    totals = masks.reshape(len(rules), -1) @ by_key
-    applies = np.array([rule.applies(examples).sum() for rule in rules])
-    return [rules[best] for best in (totals / applies[:, None]).argmax(axis=0)]
+    totals = np.nan_to_num(masks).reshape(len(rules), -1) @ by_key
+    judged = (~np.isnan(masks[:, :, 0])).sum(axis=1, keepdims=True)
+    return [rules[best] for best in (totals / judged).argmax(axis=0)]

@@ -67,8 +67,8 @@ class TaskEvidence:
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""
-        relations = {each.example.relation for each in self.task.examples if each.example.relation is not None}
-        names = {relation.name for relation in relations}
+        relations = (each.example.relation for each in self.task.examples)
+        names = {relation.name for relation in relations if relation is not None}
         return names.pop() if len(names) == 1 else "related word"
 
     def examples(self) -> pd.DataFrame:

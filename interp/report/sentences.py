@@ -6,6 +6,7 @@
 3. What stayed undecided is listed with the reason, and with the number of units that would decide.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,7 +86,8 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
         return "Its attention is not testable"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
-        return f"It attends instead to {row['baseline']}: {share}; the {row['relation']} has {row['attention']:.2f}"
+        where = _baseline(row["baseline"])
+        return f"It attends instead to {where}: {share}; the {row['relation']} has {row['attention']:.2f}"
     reason = reason_of(row)
     return f"It is not shown to attend to the {row['relation']} {where}{f': {reason}' if reason else ''}"
 
@@ -106,9 +108,14 @@ def _small_effect(row: pd.Series) -> str:
 def _attention_clause(row: pd.Series) -> str:
     clause = f"({row['attention']:.2f} of its attention"
     if pd.notna(row["attention_baseline"]):
-        name = f", {row['baseline']}" if pd.notna(row["baseline"]) else ""
+        name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
         clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
     return clause + ")"
+
+
+def _baseline(names: str) -> str:
+    """Baselines as a sentence has them: ``offset -3``, but ``the first attractor``."""
+    return " / ".join(name if re.search(r"\d$", name) else f"the {name}" for name in names.split(" / "))
 
 
 def _effect_clause(row: pd.Series) -> str:

@@ -41,6 +41,12 @@ FRAMES = (
     Frame("somewhere", adjective=False, adverb=False),
 )
 
+DISTRACTORS = {
+    "attractor-1": "first attractor",
+    "attractor-2": "second attractor",
+    "NOUN": "noun of the sentence before",
+}
+
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn.
@@ -75,7 +81,7 @@ def _example(before: Words, drawn: Agreement, number: Number, attractors: Number
         (verb.agreeing(number), verb.agreeing(other(number))),
         relation="subject",
         related="subject",
-        distractors=frozenset({"attractor", "NOUN"}),
+        distractors=DISTRACTORS,
         template=drawn.structure,
         features={
             "number": number,

@@ -75,5 +75,6 @@ def _tag_demonstrative(item: BlimpItem, words: tuple[Word, ...]) -> TaggedItem |
 def _relation(item: BlimpItem, words: Sequence[Word], related: Span) -> Relation:
     query = words[-1].span
     nominals = [words[nominal.words[1]].span for nominal in nominals_of(words)]
-    distractors = tuple(span for span in nominals if span != related and span.stop <= query.start)
+    others = [span for span in nominals if span != related and span.stop <= query.start]
+    distractors = {f"distractor {number}": span for number, span in enumerate(others, start=1)}
     return Relation(_RELATION_NAMES[item.phenomenon], query, related, distractors)

@@ -120,7 +120,7 @@ def _example(before: Words, drawn: Coreference, structure: Structure, genders: t
         (pronouns[genders[0]], pronouns[genders[1]]),
         relation="antecedent",
         related="antecedent",
-        distractors=frozenset({"stranger"}),
+        distractors={"stranger": "other person"},
         template=structure,
         features={
             "gender": genders[0],

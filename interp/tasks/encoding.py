@@ -149,16 +149,16 @@ def _continuation(prompt: TokenizedText, whole: TokenizedText) -> tuple[int, ...
 
 def _relation_positions(
     example: Example, row: TokenizedText
-) -> tuple[int | None, tuple[int, ...], tuple[tuple[int, ...], ...]]:
+) -> tuple[int | None, tuple[int, ...], dict[str, tuple[int, ...]]]:
     """Positions of the query, of the related word and of each distractor."""
     relation = example.relation
     if relation is None:
-        return None, (), ()
+        return None, (), {}
     try:
         return (
             row.positions(relation.query)[-1],
             row.positions(relation.related),
-            tuple(row.positions(span) for span in relation.distractors),
+            {role: row.positions(span) for role, span in relation.distractors.items()},
         )
     except InputError as error:
         raise _NotCarriedError("related word not aligned") from error
@@ -218,4 +218,4 @@ def _fields(encoded: EncodedExample) -> Iterator[object]:
     example = encoded.example
     yield from (example.prompt, example.right, example.wrong, example.template, example.layout)
     yield from (dict(example.features), encoded.prompt, encoded.right, encoded.wrong)
-    yield from (encoded.query, encoded.related, encoded.distractors)
+    yield from (encoded.query, encoded.related, dict(encoded.distractors))

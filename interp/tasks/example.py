@@ -45,13 +45,14 @@ class Relation:
         query: The word that looks back. Either the last word of the prompt (the position that
             predicts the answer) or a later word such as a pronoun; see ``Task.query``.
         related: The word that it should find.
-        distractors: Words that could be mistaken for it (attractors, the other person).
+        distractors: Words that could be mistaken for it, by their role in the template (``first attractor``,
+            ``other person``): a rule of where to look that a head is held against.
     """
 
     name: str
     query: Span
     related: Span
-    distractors: tuple[Span, ...] = ()
+    distractors: Mapping[str, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

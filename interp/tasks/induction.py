@@ -91,7 +91,7 @@ def _example(before: Words, drawn: Repetition, structure: Structure) -> Example:
         (drawn.string[drawn.stop], drawn.string[drawn.foil]),
         relation="word after the previous occurrence",
         related="next",
-        distractors=frozenset({"previous-occurrence"}),
+        distractors={"previous-occurrence": "previous occurrence"},
         template=structure,
         features={"query": drawn.string[drawn.stop - 1], "next": drawn.string[drawn.stop]},
     )

@@ -70,7 +70,7 @@ def _example(before: Words, drawn: IndirectObject) -> Example:
         (drawn.receiver.text, drawn.giver.text),
         relation="indirect object",
         related="indirect-object",
-        distractors=frozenset({"subject", "giver"}),
+        distractors={"subject": "giver's first mention", "giver": "giver's second mention"},
         template=drawn.structure,
         features={
             "order": drawn.order,

@@ -84,7 +84,7 @@ def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Examp
         (REFLEXIVES[genders[0]], REFLEXIVES[genders[1]]),
         relation="antecedent",
         related="antecedent",
-        distractors=frozenset({"attractor", "PERSON"}),
+        distractors={"attractor": "attractor", "PERSON": "person of the sentence before"},
         template=drawn.structure,
         features={
             "gender": genders[0],

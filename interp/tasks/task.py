@@ -27,7 +27,7 @@ class EncodedExample:
         query: Position that looks back, or None where there is no relation. A word of several
             tokens looks from its last one.
         related: Positions of the related word's tokens.
-        distractors: Positions of each distractor's tokens.
+        distractors: Positions of each distractor's tokens, by its role.
     """
 
     example: Example
@@ -36,7 +36,7 @@ class EncodedExample:
     wrong: tuple[int, ...]
     query: int | None
     related: tuple[int, ...]
-    distractors: tuple[tuple[int, ...], ...]
+    distractors: Mapping[str, tuple[int, ...]]
 
     @property
     def critical(self) -> int:

@@ -6,7 +6,7 @@ import torch
 from hand_model import ARE, BOS, BY, IS, KEY, KEYS, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
 
 from interp.methods.attention import attend
-from interp.methods.baselines import Baseline, candidates, key_mask, strongest
+from interp.methods.baselines import Offset, Position, candidates, key_mask, strongest
 from interp.methods.query_attention import query_attention
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
@@ -57,22 +57,24 @@ def test_bos_is_never_a_baseline():
     sink = np.zeros((len(references), 1, n_keys))
     sink[:, 0, 0] = 0.9
     sink[:, 0, 2] = 0.1
-    assert strongest(sink, references, frozenset())[0] == Baseline("position", 2)
+    assert strongest(sink, references, frozenset())[0] == Position(2)
     for rule in candidates(references):
         assert key_mask(rule, references, n_keys, frozenset())[:, 0].sum() == 0
 
 
 def test_special_tokens_are_never_a_baseline():
     encoded = encode([BOS, BY, KEY, THERE])
-    assert key_mask(Baseline("position", 1), [encoded], 4, frozenset())[0].tolist() == [0, 1, 0, 0]
-    assert key_mask(Baseline("position", 1), [encoded], 4, frozenset({BY})).sum() == 0
+    assert key_mask(Position(1), [encoded], 4, frozenset())[0].tolist() == [0, 1, 0, 0]
+    assert key_mask(Position(1), [encoded], 4, frozenset({BY})).sum() == 0
 
 
 def test_distractors_are_a_baseline():
     def tempted(prompt):
         unit = pair(prompt)
         there = prompt.index(NEAR)
-        return Unit(*(dataclasses.replace(each, distractors=((there,),)) for each in unit.examples), unit.cluster)
+        return Unit(
+            *(dataclasses.replace(each, distractors={"stranger": (there,)}) for each in unit.examples), unit.cluster
+        )
 
     shapes = [(before, after) for before in range(3) for after in range(1, 4)]
     references = [tempted(prompts(*shape)) for shape in shapes]
@@ -90,7 +92,7 @@ def test_distractors_are_a_baseline():
         for after in range(3)
     ]
     summary = attend(model, task_of(moved, moved)).summary().set_index("head")
-    assert summary.loc[0, "baseline"] == "distractor 1"
+    assert summary.loc[0, "baseline"] == "stranger"
     assert summary.loc[0, "excess"] < -0.5
 
 
@@ -101,7 +103,7 @@ def test_examples_without_a_distractor_say_nothing_about_one():
     def with_stranger(before, after):
         last = [BY] * ((before + after) % 3)
         unit = pair([BOS, *[BY] * before, KEY, *[BY] * after, NEAR, *last, THERE])
-        there = ((unit.item.prompt.index(NEAR),),)
+        there = {"stranger": (unit.item.prompt.index(NEAR),)}
         return Unit(*(dataclasses.replace(each, distractors=there) for each in unit.examples), f"c{before}{after}")
 
     def alone(before, after):
@@ -113,7 +115,7 @@ def test_examples_without_a_distractor_say_nothing_about_one():
         model.blocks[0].attn.W_K[0, [KEY, KEYS, NEAR], 0] = 6.0
     result = attend(model, task_of(units, units))
     head = result.frame[result.frame["head"] == 0]
-    assert set(head["baseline"]) == {"distractor 1"}
+    assert set(head["baseline"]) == {"stranger"}
     assert head["excess"].isna().sum() == head["attention_baseline"].isna().sum() == len(head) / 2
     assert head["attention"].notna().all()
     summary = result.summary().set_index("head")
@@ -123,9 +125,9 @@ def test_examples_without_a_distractor_say_nothing_about_one():
 
 def test_a_baseline_is_as_wide_as_the_related_word():
     wide = dataclasses.replace(encode([BOS, BY, KEY, NEAR, NEAR, THERE]), related=(2, 3, 4))
-    assert Baseline("offset", 3).positions(wide) == (2, 3, 4)
-    assert Baseline("position", 1).positions(wide) == (1, 2, 3)
-    assert key_mask(Baseline("offset", 1), [wide], 6, frozenset())[0].tolist() == [0, 0, 0, 0, 1, 1]
+    assert Offset(3).positions(wide) == (2, 3, 4)
+    assert Position(1).positions(wide) == (1, 2, 3)
+    assert key_mask(Offset(1), [wide], 6, frozenset())[0].tolist() == [0, 0, 0, 0, 1, 1]
     units = [Unit(wide, None, f"c{number}") for number in range(30)]
     summary = attend(HandModel(), task_of(units, units)).summary().set_index("head")
     assert summary.loc[1, "attention"] == pytest.approx(3 / 6)  # head 1 attends evenly

@@ -74,13 +74,18 @@ def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
     assert "below the minimum" not in text
 
 
-def test_a_causal_head_that_looks_elsewhere_is_said_to():
-    text = sentence(
-        verdict="causal only", attention=0.01, attention_baseline=0.74, baseline="distractor 2", excess=-0.73
-    )
+@pytest.mark.parametrize(
+    ("baseline", "shown"),
+    [
+        ("giver's second mention", "the giver's second mention"),
+        ("distractor 2", "distractor 2"),
+        ("offset -3 / other person", "offset -3 / the other person"),
+    ],
+)
+def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
+    text = sentence(verdict="causal only", attention=0.01, attention_baseline=0.74, baseline=baseline, excess=-0.73)
     assert text.endswith(
-        "accuracy goes from 1.00 to 0.62. "
-        "It attends instead to distractor 2: 0.74 of its attention; the subject has 0.01."
+        f"accuracy goes from 1.00 to 0.62. It attends instead to {shown}: 0.74 of its attention; the subject has 0.01."
     )
 
 

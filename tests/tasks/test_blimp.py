@@ -56,7 +56,7 @@ def query(example):
 
 
 def distractors(example):
-    return [span.of(example.text) for span in example.relation.distractors]
+    return [span.of(example.text) for span in example.relation.distractors.values()]
 
 
 @pytest.mark.parametrize("paradigm", ONE_PREFIX + TWO_PREFIX)

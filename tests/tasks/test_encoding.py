@@ -22,7 +22,10 @@ def span(text, word):
 def example(subject="keys", attractor="cabinet", right=" are", wrong=" is", tail=""):
     prompt = f"The {subject} to the {attractor}"
     relation = Relation(
-        "subject", span(prompt, attractor), span(prompt, subject), (span(prompt, "the"), span(prompt, "to"))
+        "subject",
+        span(prompt, attractor),
+        span(prompt, subject),
+        {"article": span(prompt, "the"), "preposition": span(prompt, "to")},
     )
     return Example(prompt, right + tail, wrong + tail, relation, "prepositional", "p", {"number": "plural"})
 
@@ -65,7 +68,10 @@ def test_positions_hold_the_words_of_the_relation(tokenizer):
     for encoded, subject in zip(task.examples, ("keys", "key"), strict=True):
         row = [tokenizer.decode([token]).strip() for token in encoded.prompt]
         assert [row[pos] for pos in encoded.related] == [subject]
-        assert [[row[pos] for pos in each] for each in encoded.distractors] == [["the"], ["to"]]
+        assert {role: [row[pos] for pos in at] for role, at in encoded.distractors.items()} == {
+            "article": ["the"],
+            "preposition": ["to"],
+        }
         assert row[encoded.query] == "cabinet"
         assert encoded.query == encoded.critical
 
@@ -85,7 +91,7 @@ def no_relation():
 
 def test_without_a_relation_there_are_no_positions(tokenizer):
     (encoded,) = encode_task([no_relation()], tokenizer=tokenizer, **LABELS).examples
-    assert (encoded.query, encoded.related, encoded.distractors) == (None, (), ())
+    assert (encoded.query, encoded.related, encoded.distractors) == (None, (), {})
 
 
 CANNOT_BE_CARRIED = {

@@ -28,6 +28,13 @@ FLIPPED_SLOTS = {
     "ioi": {"giver", "indirect-object", "subject"},
     "induction": {"next", "string"},
 }
+ROLES = {
+    "agreement": {"first attractor", "second attractor", "noun of the sentence before"},
+    "coreference": {"other person"},
+    "reflexive": {"attractor", "person of the sentence before"},
+    "ioi": {"giver's first mention", "giver's second mention"},
+    "induction": {"previous occurrence"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +62,7 @@ def examples(pairs):
 
 def attractors_of(example):
     """The distractors of the sentence that the query stands in."""
-    spans = example.relation.distractors
+    spans = example.relation.distractors.values()
     return [
         span.of(example.text) for span in spans if "." not in example.text[span.start : example.relation.query.stop]
     ]
@@ -72,13 +79,17 @@ class TestEveryTask:
         for example in examples(drawn[name]):
             assert example.relation.query.stop == len(example.prompt)
             words = set(tokens(example.prompt))
-            for span in (example.relation.query, example.relation.related, *example.relation.distractors):
+            for span in (example.relation.query, example.relation.related, *example.relation.distractors.values()):
                 assert span.of(example.text) in words
                 assert span.of(example.prompt) == span.of(example.text)
 
+    def test_distractors_are_known_by_their_roles(self, drawn, name):
+        met = {role for example in examples(drawn[name]) for role in example.relation.distractors}
+        assert met == ROLES[name]
+
     def test_related_word_and_distractors_are_different_places(self, drawn, name):
         for example in examples(drawn[name]):
-            assert example.relation.related not in example.relation.distractors
+            assert example.relation.related not in example.relation.distractors.values()
             assert example.relation.related.stop <= example.relation.query.stop
 
     def test_counterfactual_swaps_the_answers_and_has_as_many_words(self, drawn, name):
@@ -188,7 +199,7 @@ class TestSplitDiscipline:
     def test_coreference(self, split):
         counts = Counter()
         for example in examples(coreference.pairs(36, seed=1, split=split)):
-            others = [base_of(span.of(example.text)) for span in example.relation.distractors]
+            others = [base_of(span.of(example.text)) for span in example.relation.distractors.values()]
             counts["two" if others else "alone"] += 1
             (other,) = others or [example.features["verb"]]
             assert split_of(example.features["antecedent"], other) == split
@@ -227,7 +238,7 @@ class TestAgreement:
 
     def test_another_noun_often_comes_before_the_subject(self, drawn):
         before = [
-            any(span.stop < each.relation.related.start for span in each.relation.distractors)
+            any(span.stop < each.relation.related.start for span in each.relation.distractors.values())
             for each in examples(drawn["agreement"])
         ]
         assert 0.3 < sum(before) / len(before) < 0.4
@@ -248,7 +259,7 @@ class TestPeople:
 
     def test_the_other_person_has_the_other_gender(self, drawn):
         for example in examples(drawn["coreference"]):
-            for span in example.relation.distractors:
+            for span in example.relation.distractors.values():
                 person = english().name_of(span.of(example.text)) or english().noun_of(span.of(example.text))[0]
                 assert person.gender in {"female", "male"} - {example.features["gender"]}
 
@@ -260,7 +271,7 @@ class TestPeople:
     def test_the_two_people_exchange_places(self, drawn):
         for pair in drawn["coreference"]:
             if pair.item.relation.distractors:
-                (item,), (twin,) = (each.relation.distractors for each in pair.examples)
+                (item,), (twin,) = (each.relation.distractors.values() for each in pair.examples)
                 assert item.of(pair.item.text) == pair.counterfactual.relation.related.of(pair.counterfactual.text)
                 assert twin.of(pair.counterfactual.text) == pair.item.relation.related.of(pair.item.text)
 
@@ -272,8 +283,10 @@ class TestIoi:
             assert words.count(example.right[1:]) == 1
             assert words.count(example.wrong[1:]) == 2
             assert example.relation.related.of(example.text) == example.right[1:]
-            assert {span.of(example.text) for span in example.relation.distractors} == {example.wrong[1:]}
-            assert len(example.relation.distractors) == 2
+            assert {span.of(example.text) for span in example.relation.distractors.values()} == {example.wrong[1:]}
+            first, second = example.relation.distractors.values()
+            assert first.stop < second.start
+            assert list(example.relation.distractors) == ["giver's first mention", "giver's second mention"]
 
     def test_introduction_is_shared(self, drawn):
         for pair in drawn["ioi"]:
@@ -295,7 +308,7 @@ class TestInduction:
     def test_right_answer_followed_the_previous_occurrence(self, drawn):
         for example in examples(drawn["induction"]):
             words = tokens(example.prompt)
-            previous = index_of(example.relation.distractors[0], example.text)
+            previous = index_of(example.relation.distractors["previous occurrence"], example.text)
             assert words[previous] == words[-1]
             assert words[previous + 1] == example.right[1:] == example.relation.related.of(example.text)
             assert words.count(words[-1]) == 2

@@ -45,6 +45,7 @@ STRUCTURES: tuple[Structure, ...] = (
     "object relative prepositional",
 )
 ATTRACTORS: dict[Structure, int] = dict(zip(STRUCTURES, (0, 1, 2, 1, 1, 2), strict=True))
+ATTRACTOR_SLOTS = ("attractor-1", "attractor-2")
 DETERMINERS = ("the", "the", "the", "some")
 """They go with both numbers, so that only nouns show number."""
 
@@ -100,9 +101,9 @@ class Agreement(NamedTuple):
         head_adjective = "" if self.attractors else self.adjective
         head = noun_phrase(self.determiners[0], form(self.subject, number), "subject", head_adjective)
         phrases = [
-            noun_phrase(article, form(noun, attractor_number), "attractor", adjective)
-            for article, noun, adjective in zip(
-                self.determiners[1:], self.attractors, (self.adjective, ""), strict=False
+            noun_phrase(article, form(noun, attractor_number), slot, adjective)
+            for article, noun, slot, adjective in zip(
+                self.determiners[1:], self.attractors, ATTRACTOR_SLOTS, (self.adjective, ""), strict=False
             )
         ]
         return [*head, *self._modifier(phrases), *adverb]

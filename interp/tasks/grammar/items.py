@@ -75,7 +75,7 @@ def example(
     *,
     relation: str,
     related: str,
-    distractors: frozenset[str],
+    distractors: Mapping[str, str],
     template: str,
     features: Mapping[str, str],
 ) -> Example:
@@ -86,7 +86,7 @@ def example(
         answers: The right and the wrong next word.
         relation: Name of the relation.
         related: Slot of the word that the last word should find; filled once.
-        distractors: Slots of the words that could be mistaken for it.
+        distractors: Slots of the words that could be mistaken for it, and the role of each.
         template: The structure.
         features: Labels for probes.
     """
@@ -100,7 +100,7 @@ def example(
             name=relation,
             query=located[-1][1],
             related=found,
-            distractors=tuple(span for word, span in located if word.slot in distractors),
+            distractors={distractors[word.slot]: span for word, span in located if word.slot in distractors},
         ),
         template=template,
         layout=layout(words),
