@@ -28,6 +28,10 @@ STRUCTURES: tuple[Structure, ...] = (
     "late",
     "late subordinate",
 )
+LATE: tuple[Structure, ...] = ("late", "late subordinate")
+IN_TRAINING = (*STRUCTURES, *LATE, *LATE)
+"""Half of what is trained on is late: elsewhere it is enough to look at the giver's second mention, which can know
+who the other person is."""
 SUBORDINATORS = ("when", "after", "while", "because", "before")
 
 
@@ -72,7 +76,7 @@ class IndirectObject(NamedTuple):
     @property
     def order(self) -> str:
         """How the two are introduced: ``ABBA`` if the receiver (A) comes first, ``BABA``, or ``late``."""
-        if self.structure in ("late", "late subordinate"):
+        if self.structure in LATE:
             return "late"
         return "ABBA" if self.receiver_first else "BABA"
 
@@ -87,7 +91,7 @@ class IndirectObject(NamedTuple):
         yield from self.decisive
         for person in (self.receiver, self.giver):
             yield person.text, self.greeting.base if self.structure == "apart" else self.meeting.base
-        if self.structure in ("late", "late subordinate"):
+        if self.structure in LATE:
             yield self.giver.text, self.greeting.base
         yield self.giver.text, self.giving.base
 
@@ -150,7 +154,7 @@ def propose(
 
 def training_sentence(dice: Dice, words: Vocabulary) -> Words:
     """A whole sentence of any shape and order."""
-    structure, receiver_first, adjective = dice.pick(STRUCTURES), dice.chance(0.5), dice.chance(0.3)
+    structure, receiver_first, adjective = dice.pick(IN_TRAINING), dice.chance(0.5), dice.chance(0.3)
     drawn = draw_within(
         "train",
         lambda: propose(dice, words, structure, receiver_first=receiver_first, adjective=adjective),

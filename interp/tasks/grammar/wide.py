@@ -30,6 +30,8 @@ BEFORE_OTHERS = frozenset({"not", "so", "too", "very"})
 """Adverbs that do not end a sentence."""
 COMPLEMENTS: tuple[Kind, ...] = ("person", "thing", "place")
 """What a thing can be about or of; people are only the relatives of people."""
+RELATIVE_SHARE = 0.45
+"""Of the nouns without a complement; nowhere else does a relative clause have a name in it, or an auxiliary."""
 SHOWING_NUMBER: tuple[Tense, ...] = ("present", "present", "present", "be", "have", "do")
 """Drawn in most sentences, because agreement is what they are for; all tenses in the others."""
 
@@ -149,7 +151,7 @@ class Wide:
         if noun.preposition and self.dice.chance(0.4):
             kind = self.dice.pick(COMPLEMENTS if noun.kind == "thing" else COMPLEMENTS[:1])
             return [Word(noun.preposition), *self._other(kind, beside=head)]
-        if not self.dice.chance(0.2):
+        if not self.dice.chance(RELATIVE_SHARE):
             return []
         verb = self.dice.pick(self.words.verbs[noun.kind])
         while not _together(head, verb.base):
