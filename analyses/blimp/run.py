@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
+import torch
 
 import interp
 from interp.methods.behaviour import behaviour
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="the embedded default unless given")
     given = parser.parse_args()
+    torch.set_num_threads(1)  # a model this small is fastest on one thread
     result = table(interp.load_model(given.model), given.folder)
     print(result.round({"known words %": 1, "accuracy (known words)": 3, "accuracy (all)": 3}).to_string(index=False))
 

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
+import torch
 
 import interp
 from interp.methods.dossier import TASKS
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=200, help="minimal pairs a task")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    torch.set_num_threads(1)  # a model this small is fastest on one thread
     table = pd.DataFrame([judge(folder, given.n) for folder in given.folders])
     table = table.sort_values("score", ascending=False)
     given.out.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import seaborn as sns
+import torch
 from matplotlib.figure import Figure
 
 import interp
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=200, help="minimal pairs a task")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    torch.set_num_threads(1)  # a model this small is fastest on one thread
     given.out.mkdir(parents=True, exist_ok=True)
     table = effects(interp.load_model(), given.n, given.seed)
     table.to_csv(given.out / "effects.csv", index=False)
