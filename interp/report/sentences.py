@@ -114,8 +114,14 @@ def _attention_clause(row: pd.Series) -> str:
 
 
 def _baseline(names: str) -> str:
-    """Baselines as a sentence has them: ``offset -3``, but ``the first attractor``."""
-    return " / ".join(name if re.search(r"\d$", name) else f"the {name}" for name in names.split(" / "))
+    """Baselines as a sentence has them: ``offset -3``, but ``the query itself`` and ``the first attractor``."""
+    return " / ".join(_place(name) for name in names.split(" / "))
+
+
+def _place(name: str) -> str:
+    if name == "offset 0":
+        return "the query itself"
+    return name if re.search(r"\d$", name) else f"the {name}"
 
 
 def _effect_clause(row: pd.Series) -> str:

@@ -79,6 +79,7 @@ def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
     [
         ("giver's second mention", "the giver's second mention"),
         ("distractor 2", "distractor 2"),
+        ("offset 0", "the query itself"),
         ("offset -3 / other person", "offset -3 / the other person"),
     ],
 )
