@@ -58,18 +58,13 @@ class Position:
 
 @dataclass(frozen=True)
 class Distractor:
-    """Looks at the word with a role in the template; ``Relation.distractors`` has the roles."""
+    """Looks at the word with a role in the template, which is the rule's name; see ``Relation.distractors``."""
 
-    role: str
-
-    @property
-    def name(self) -> str:
-        """For tables: the role."""
-        return self.role
+    name: str
 
     def positions(self, encoded: EncodedExample) -> tuple[int, ...] | None:
         """The key positions that the rule picks; None where nothing has the role."""
-        return encoded.distractors.get(self.role)
+        return encoded.distractors.get(self.name)
 
 
 Baseline = Offset | Position | Distractor

@@ -86,8 +86,8 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
         return "Its attention is not testable"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
-        where = _baseline(row["baseline"])
-        return f"It attends instead to {where}: {share}; the {row['relation']} has {row['attention']:.2f}"
+        instead = _baseline(row["baseline"])
+        return f"It attends instead to {instead}: {share}; the {row['relation']} has {row['attention']:.2f}"
     reason = reason_of(row)
     return f"It is not shown to attend to the {row['relation']} {where}{f': {reason}' if reason else ''}"
 

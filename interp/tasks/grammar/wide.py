@@ -31,7 +31,7 @@ BEFORE_OTHERS = frozenset({"not", "so", "too", "very"})
 COMPLEMENTS: tuple[Kind, ...] = ("person", "thing", "place")
 """What a thing can be about or of; people are only the relatives of people."""
 RELATIVE_SHARE = 0.45
-"""Of the nouns without a complement; nowhere else does a relative clause have a name in it, or an auxiliary."""
+"""Of the nouns without a complement. In no other family does a relative clause have an auxiliary."""
 SHOWING_NUMBER: tuple[Tense, ...] = ("present", "present", "present", "be", "have", "do")
 """Drawn in most sentences, because agreement is what they are for; all tenses in the others."""
 
