@@ -1,0 +1,96 @@
+"""What the faked methods answer: one task with two heads, and one head's effects."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+
+TASK = "blimp:data/made_up.jsonl"
+
+
+def head(number: int, verdict: str, effect: float) -> dict[str, object]:
+    return {
+        "layer": 0,
+        "head": number,
+        "task": TASK,
+        "query": "predicting position",
+        "attention": 0.8 if verdict == "attends and causal" else np.nan,
+        "attention_baseline": 0.1 if verdict == "attends and causal" else np.nan,
+        "attention_q": 0.001,
+        "effect": effect,
+        "effect_low": effect - 0.2,
+        "effect_high": effect + 0.2,
+        "effect_q": 0.001,
+        "accuracy_base": 0.97,
+        "accuracy_ablated": 0.55,
+        "verdict": verdict,
+        "reason": "",
+        "baseline": "offset -3",
+        "excess": 0.7 if verdict == "attends and causal" else np.nan,
+        "n_to_decide": np.nan,
+        "minimum_attention": 0.1,
+        "minimum_effect": 0.2,
+        "metric": "sentence_log_probability",
+        "relation": "subject",
+        "n_units": 50,
+        "n_clusters": 25,
+        "n_attention_clusters": 25,
+        "n_excluded": 12,
+    }
+
+
+REPORT = SimpleNamespace(
+    frame=pd.DataFrame([head(0, "attends and causal", -3.0), head(1, "none", 0.01)]),
+    examples=pd.DataFrame({"task": [TASK], "layer": [0], "head": [0], "effect": [-3.0]}),
+    tasks=pd.DataFrame(
+        [
+            {
+                "task": TASK,
+                "description": "Is the good sentence likelier?",
+                "n_units": 50,
+                "n_examples": 62,
+                "n_clusters": 25,
+                "base": 6.0,
+                "base_low": 5.5,
+                "base_high": 6.5,
+                "accuracy_base": 0.97,
+                "query": "predicting position",
+                "metric": "sentence_log_probability",
+                "n_excluded": 12,
+                "n_untagged": 0,
+                "dropped": "unequal lengths: 3",
+                "coverage": "known words: 84 %",
+            }
+        ]
+    ),
+    attention_maps=pd.DataFrame(
+        columns=["task", "rank", "layer", "head", "example", "key_pos", "weight", "token", "is_query", "is_related"]
+    ),
+    provenance={"model": "tiny", "seed": 0},
+)
+SUMMARY = pd.DataFrame(
+    {
+        "layer": [0],
+        "head": [1],
+        "effect": [-1.5],
+        "low": [-1.75],
+        "high": [-1.25],
+        "p": [0.001],
+        "q": [0.001],
+        "base": [4.0],
+        "value": [2.5],
+        "accuracy_base": [1.0],
+        "accuracy_intervened": [0.75],
+        "n_units": [50],
+        "n_clusters": [25],
+    }
+)
+
+
+def effects(base: float = 4.0) -> pd.DataFrame:
+    """The effects of one head on 30 units, each a cluster of its own."""
+    number = np.arange(30)
+    frame = pd.DataFrame(
+        {"unit": number, "example": number, "cluster": number.astype(str), "base": base + number / 100}
+    )
+    return frame.assign(layer=0, head=1, template="plain", effect=-1.0)

@@ -1,0 +1,102 @@
+"""Bad input and usage, an interrupt, a bug of ours: exit codes, one line each, nothing half-written."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from interp.errors import ConfigError, InputError, LoadError, TaskError
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("interp.model.loading.load_model", LoadError("weights:\nexpected W_E, got none;\n  add it")),
+        ("interp.model.loading.load_model", ConfigError("device: expected cpu, got 'tpu'; use cpu")),
+        ("interp.tasks.catalogue.load_task", TaskError("unknown task 'x'; did you mean 'ioi'?")),
+        ("interp.methods.dossier.heads", InputError("prompt: expected at most 64 tokens, got 70; shorten it")),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2_and_nothing_is_written(fail_with, run, tmp_path, target, error):
+    fail_with(target, error)
+    result = run("heads", "--out", tmp_path / "a" / "r")
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {' '.join(str(error).split())}\n"
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_output_folder_is_checked_before_anything_is_loaded(calls, run, tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    result = run("heads", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: output folder")
+    assert calls == {}
+
+
+@pytest.mark.parametrize("command", ["heads --out {out}", "ablate --layer 0 --head 1 --task agreement"])
+def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypatch, tmp_path, command):
+    loaded = SimpleNamespace(tokenizer=None, cfg=SimpleNamespace(n_ctx=64))
+    monkeypatch.setattr("interp.model.loading.load_model", lambda *_arguments, **_options: loaded)
+    result = run(*command.format(out=tmp_path / "r").split(), "--model", "folder")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: model folder: ")
+    assert "the folder has no tokenizer files; save one there with tokenizer.save_pretrained(folder)" in result.stderr
+    assert "tasks" not in calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("heads --out r --n abc", "'--n'"),
+        ("heads --out r --nonsense", "--nonsense"),
+        ("heads --out r --ablation magic", "'magic' is not one of 'mean'"),
+        ("heads", "Missing option '--out'"),
+        ("nonsense", "No such command 'nonsense'"),
+        ("--nonsense", "No such option: --nonsense"),
+        ("ablate --layer 0 --task agreement", "Missing option '--head'"),
+        ("ablate --layer 0 --head 1 --task agreement --kind mean", "No such option: --kind"),
+        ("model inf", "No such command 'inf'"),
+        ("train default --out m --steps 0", "'--steps'"),
+        ("train default --out m --seed -1", "'--seed'"),
+        (f"train default --out m --seed {2**63}", "'--seed'"),
+        ("heads --out r --seed -1", "'--seed'"),
+    ],
+)
+def test_options_that_cannot_be_read_are_one_line_and_exit_code_2(calls, run, arguments, said, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments.split())
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("--help\n")
+    assert result.stdout == ""
+    assert calls == {}
+
+
+@pytest.mark.parametrize("command", ["train default", "heads"])
+def test_no_more_threads_than_cpus(calls, run, monkeypatch, tmp_path, command):
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    result = run(*command.split(), "--out", tmp_path / "m", "--threads", 4)
+    assert result.exit_code == 2
+    assert "expected at most 3, the CPUs of this" in result.stderr
+    assert calls == {}
+
+
+@pytest.mark.parametrize(
+    "target", ["interp.model.loading.load_model", "interp.methods.dossier.heads", "interp.report.folder.save_report"]
+)
+def test_an_interrupt_is_one_line_and_exit_code_130(fail_with, run, tmp_path, target):
+    fail_with(target, KeyboardInterrupt())
+    result = run("heads", "--out", tmp_path / "r")
+    assert result.exit_code == 130
+    assert [line for line in result.stderr.splitlines() if "interrupted" in line] == [
+        "interrupted: nothing was left half-written"
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bug_of_ours_is_not_hidden(fail_with, run, tmp_path):
+    fail_with("interp.methods.dossier.heads", ZeroDivisionError("ours"))
+    assert isinstance(run("heads", "--out", tmp_path / "r").exception, ZeroDivisionError)

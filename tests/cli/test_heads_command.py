@@ -1,0 +1,55 @@
+"""`interp heads`: what it prints and leaves behind. The work itself is faked."""
+
+import json
+import sys
+
+from fake_evidence import TASK
+
+
+def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
+    result = run("heads", "--out", tmp_path / "r", "--task", TASK)
+    assert result.exit_code == 0, result.output
+    assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[0]
+    assert "Head 0.0 tracks blimp:made_up:" in result.stdout
+    assert "50 units, 12 of them balanced, in 25 clusters, 62 examples" in result.stdout
+    assert "in 12 of 62 examples the query is the related word itself" in result.stdout
+    assert "accuracy is 0.97" in result.stdout
+    assert "coverage: known words: 84 %" in result.stdout
+    assert "dropped: unequal lengths: 3" in result.stdout
+    assert (tmp_path / "r" / "report.html").is_file()
+
+
+def test_heads_hands_every_option_on(calls, run, tmp_path):
+    options = "--model m --task a --task b --task a --n 7 --seed 3 --ablation zero --device cuda --dtype bfloat16"
+    assert run("heads", "--out", tmp_path / "r", *options.split()).exit_code == 0
+    assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
+    encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
+    assert calls["tasks"] == [("a", encoding), ("b", encoding)]
+    assert calls["heads"] == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero"})
+
+
+def test_heads_asks_every_generated_task_by_default(calls, run, tmp_path):
+    assert run("heads", "--out", tmp_path / "r").exit_code == 0
+    assert calls["heads"][0] == ["agreement", "coreference", "reflexive", "ioi", "induction"]
+
+
+def test_heads_json_is_one_object_on_standard_output(run, tmp_path):
+    result = run("heads", "--out", tmp_path / "r", "--task", TASK, "--json")
+    printed = json.loads(result.stdout)
+    assert printed["folder"] == str(tmp_path / "r")
+    assert printed["verdicts"] == [
+        {"layer": 0, "head": 0, "task": TASK, "verdict": "attends and causal"},
+        {"layer": 0, "head": 1, "task": TASK, "verdict": "none"},
+    ]
+    assert printed["tasks"][0]["accuracy_base"] == 0.97
+    assert printed["seconds"] > 0
+    assert "heads" in result.stderr
+
+
+def test_the_report_says_how_to_repeat_it(run, monkeypatch, tmp_path):
+    out = tmp_path / "with space"
+    arguments = ["heads", "--out", str(out), "--seed", "3"]
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/interp", *arguments])
+    run(*arguments)
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["command"] == f"interp heads --out '{out}' --seed 3"
