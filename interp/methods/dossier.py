@@ -54,7 +54,9 @@ class HeadsReport:
             approximation; NaN where none is needed or no number would do).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
             and the attention (as in ``AttentionResult``; NaN where not testable).
-        tasks: One row per task: what was asked, and how well the unablated model does.
+        tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
+            over balanced units; ``accuracy_items`` over the items without their counterfactuals, as others
+            report it of a published file.
         attention_maps: Attention from the query of up to 3 top heads per task on 2 sentences each,
             one row per key position.
         provenance: How the numbers were made.

@@ -87,6 +87,7 @@ class TaskEvidence:
         base = UnitTable.from_frame(one, "base")
         interval = cluster_bootstrap(base, seed=self.ablation.provenance["seed"])
         accuracy = estimates(UnitTable.from_frame(one, "base_correct"))
+        as_given = np.array([example is unit.item for unit in self.task.units for example in unit.examples])
         return {
             "task": self.task.name,
             "description": self.task.description,
@@ -99,6 +100,7 @@ class TaskEvidence:
             "base_low": float(interval.low[0]),
             "base_high": float(interval.high[0]),
             "accuracy_base": float(accuracy[0]),
+            "accuracy_items": float(one["base_correct"][as_given[one["example"]]].mean()),
             "n_excluded": self.attention.provenance["n_excluded"],
             "n_untagged": self.attention.provenance["n_untagged"],
             "dropped": _listed(self.task.dropped, "{name}: {value:.0f}"),

@@ -42,6 +42,7 @@ TASK_COLUMNS = (
     "base_low",
     "base_high",
     "accuracy_base",
+    "accuracy_items",
     "query",
     "metric",
     "n_excluded",

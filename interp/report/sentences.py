@@ -149,7 +149,7 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
     found = [f"{counts[verdict]} “{verdict}”" for verdict in FINDINGS if verdict in counts]
     return (
         f"{_units(task)} in {_count(task['n_clusters'], 'cluster')}, {_count(task['n_examples'], 'example')}; "
-        f"the whole model's accuracy is {task['accuracy_base']:.2f}, its {metric} "
+        f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
         f"{_estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
         f"an effect counts from {heads['minimum_effect'].iloc[0]:.2f} {unit} on. "
         f"Of {_count(len(heads), 'head')}: {', '.join(found) if found else 'none with a finding'}."
@@ -162,6 +162,15 @@ def _units(task: pd.Series) -> str:
     if n_balanced == n_units:
         return _count(n_units, "balanced unit")
     return f"{_count(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
+
+
+def _published(task: pd.Series) -> str:
+    """The accuracy that others report of a file: of its items alone, each as often as it stands there."""
+    return (
+        f" ({task['accuracy_items']:.3f} on the file's own items)"
+        if pd.notna(task["coverage"]) and task["coverage"]
+        else ""
+    )
 
 
 def _untested(task: pd.Series, heads: pd.DataFrame) -> str:

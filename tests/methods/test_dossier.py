@@ -54,6 +54,12 @@ def test_tasks_describe_the_base_run(report):
     assert task["base"] == pytest.approx(report.examples["base"].mean())
 
 
+def test_the_items_accuracy_is_theirs_alone():
+    """A model that always says "is" gets every singular item right and every plural counterfactual wrong."""
+    (task,) = heads(HandModel(bias=100.0), [varied_task()]).tasks.to_dict("records")
+    assert (task["accuracy_items"], task["accuracy_base"]) == (1, 0.5)
+
+
 def test_attention_maps_are_the_query_rows(report):
     maps = report.attention_maps
     assert set(maps["rank"]) == {1, 2}

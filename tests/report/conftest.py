@@ -110,6 +110,7 @@ def _task(task: str) -> dict[str, Any]:
         "base_low": 4.9,
         "base_high": 5.3,
         "accuracy_base": 1.0,
+        "accuracy_items": 0.981,
         "query": "predicting position",
         "metric": "logit_difference",
         "relation": "subject",

@@ -114,6 +114,12 @@ def test_units_are_called_balanced_only_as_far_as_they_are(make_report):
     assert summary_of(report, n_examples=200).headline.startswith("200 units, none of them balanced, in")
 
 
+def test_the_headline_of_a_file_has_its_items_accuracy(make_report):
+    assert "accuracy is 1.00 (0.981 on the file's own items), its" in summary_of(make_report(), coverage="all").headline
+    for nothing in ("", np.nan):
+        assert "accuracy is 1.00, its" in summary_of(make_report(), coverage=nothing).headline
+
+
 def test_the_headline_names_the_minimum(make_report):
     assert "an effect counts from 0.20 logits on." in summary_of(make_report()).headline
 
