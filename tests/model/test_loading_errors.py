@@ -104,6 +104,9 @@ class TestWhere:
         monkeypatch.chdir(tmp_path)
         assert load_model("default").name == "default"
 
+    def test_no_name_at_all(self):
+        refused("", "the model's name is empty; expected an embedded model, a folder or a hub name")
+
     def test_the_home_of_nobody(self):
         refused("~nobody-of-this-name/model", "~nobody-of-this-name/model: no such folder")
 
@@ -218,6 +221,15 @@ class TestWeights:
         (gpt2 / "model.safetensors").write_bytes(content[: len(content) // 2])
         refused(gpt2, "model.safetensors: not a readable safetensors file")
 
+    def test_a_tensor_in_two_shards(self, tmp_path):
+        random_gpt2().save_pretrained(tmp_path, max_shard_size="2KB")
+        first, *_, last = sorted(tmp_path.glob("model-0*.safetensors"))
+        repeated = load_file(first)
+        save_file(load_file(last) | repeated, last)
+        refused(
+            tmp_path, f"{last.name}: tensor '{min(repeated)}' is in an earlier shard too; expected each tensor once"
+        )
+
     def test_missing_shard(self, tmp_path):
         random_gpt2().save_pretrained(tmp_path, max_shard_size="2KB")
         shard = sorted(tmp_path.glob("model-00002*"))[0]
@@ -296,11 +308,21 @@ class TestPickles:
         torch.save([torch.ones(2)], binary)
         refused(binary.parent, "expected a dictionary of tensors, got list")
 
+    def test_a_sparse_tensor(self, binary):
+        state = random_gpt2().state_dict()
+        torch.save({**state, "transformer.wpe.weight": state["transformer.wpe.weight"].to_sparse()}, binary)
+        refused(binary.parent, "tensor 'transformer.wpe.weight' is stored as torch.sparse_coo; save it dense")
 
-def test_a_broken_tokenizer(gpt2):
-    word_tokenizer().save_pretrained(gpt2)
+
+@pytest.mark.parametrize("family", ["gpt2", "ours"])
+def test_a_broken_tokenizer_is_refused_or_replaced(gpt2, family):
+    if family == "ours":
+        save_model(random_model(), gpt2)
+    mine = word_tokenizer()
+    mine.save_pretrained(gpt2)
     (gpt2 / "tokenizer.json").write_text("{oops")
     refused(gpt2, "the tokenizer's files cannot be read")
+    assert load_model(gpt2, tokenizer=mine).tokenizer is mine
 
 
 @pytest.mark.parametrize("family", ["gpt2", "ours"])
@@ -316,6 +338,7 @@ def test_a_tokenizer_that_would_run_code_is_refused_and_does_not(tmp_path, monke
     (folder / "tokenizer_config.json").write_text(json.dumps(fields))
     (folder / "it.py").write_text(f"from pathlib import Path\nPath({str(target)!r}).touch()\nclass It: pass\n")
     refused(folder, r"tokenizer_config.json: the tokenizer needs code of its own \('auto_map'\), which is not run")
+    assert load_model(folder, tokenizer=word_tokenizer()).tokenizer is not None  # as the message advises
     assert not target.exists()
 
 

@@ -116,8 +116,9 @@ def test_nor_one_in_two_files(tmp_path):
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
 def test_what_cannot_be_written_is_an_output_error(tmp_path, name):
     (tmp_path / name).mkdir()
-    with pytest.raises(OutputError, match=r"the model cannot be written here \(.+\); name another folder"):
+    with pytest.raises(OutputError, match=rf"cannot be written here \({name} is a folder there\); name another folder"):
         save_model(random_model(tokenizer=word_tokenizer()), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_newer_format_is_refused(tmp_path):
@@ -188,3 +189,23 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(OutputError, match="no folder can be made here"):
         save_model(random_model(), tmp_path / "out")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("full")])
+def test_a_failure_leaves_the_older_model(tmp_path, monkeypatch, error):
+    older = random_model(tokenizer=word_tokenizer())
+    newer = random_model(tokenizer=word_tokenizer(), seed=9)
+    assert newer.hash != older.hash
+
+    def fail(*_arguments, **_options):
+        raise error
+
+    save_model(older, tmp_path / "old")
+    held = sorted(path.name for path in (tmp_path / "old").iterdir())
+    monkeypatch.setattr(type(newer.tokenizer), "save_pretrained", fail)
+    for folder in ("old", "new"):
+        with pytest.raises(OutputError if isinstance(error, RuntimeError) else KeyboardInterrupt):
+            save_model(newer, tmp_path / folder)
+    assert load_model(tmp_path / "old").hash == older.hash
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == held
+    assert not (tmp_path / "new").exists()

@@ -107,6 +107,9 @@ def test_gpt2_on_the_hub_names_no_bos_in_its_files_and_has_one(tmp_path):
     model = load_model(tmp_path)
     assert model.tokenizer.bos_token == model.tokenizer.eos_token == "<|endoftext|>"
     assert model.to_tokens("keys")[0, 0] == tokenizer.bos_token_id
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "."}))
+    named = load_model(tmp_path).tokenizer
+    assert (named.bos_token, named.eos_token) == ("<|endoftext|>", ".")
 
 
 def test_vocab_and_merges_are_read(tmp_path):

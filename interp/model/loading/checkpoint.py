@@ -19,6 +19,7 @@ from interp.errors import LoadError, suggest
 from interp.model.config import DTYPES
 
 State = dict[str, Tensor]
+WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 BIN = "pytorch_model.bin"
 
@@ -42,10 +43,11 @@ def read_weights(folder: Path) -> State:
     """All tensors of a checkpoint folder: safetensors (one file or shards), else ``pytorch_model.bin``.
 
     Raises:
-        LoadError: There are no weights, a shard is missing, or a file is damaged or holds more than tensors.
+        LoadError: There are no weights, a shard is missing or repeats a tensor, or a file is damaged or holds
+            more than dense tensors.
     """
-    if (folder / "model.safetensors").is_file():
-        return _read_safetensors(folder / "model.safetensors")
+    if (folder / WEIGHTS).is_file():
+        return _read_safetensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():
         weight_map = read_json(folder / INDEX).get("weight_map")
         named = isinstance(weight_map, dict) and all(isinstance(shard, str) for shard in weight_map.values())
@@ -53,11 +55,17 @@ def read_weights(folder: Path) -> State:
             raise LoadError(f"{folder / INDEX}: expected a 'weight_map' from tensors to the names of files")
         state: State = {}
         for shard in sorted(set(weight_map.values())):
-            state.update(_read_safetensors(folder / shard))
+            tensors = _read_safetensors(folder / shard)
+            if twice := state.keys() & tensors.keys():
+                raise LoadError(
+                    f"{folder / shard}: tensor {min(twice)!r} is in an earlier shard too; expected each tensor once; "
+                    "fetch or save the shards again"
+                )
+            state.update(tensors)
         return state
     if (folder / BIN).is_file():
         return _read_torch(folder / BIN)
-    raise LoadError(f"{folder}: no weights here; expected model.safetensors, {INDEX} with its shards, or {BIN}")
+    raise LoadError(f"{folder}: no weights here; expected {WEIGHTS}, {INDEX} with its shards, or {BIN}")
 
 
 def _read_safetensors(path: Path) -> State:
@@ -85,6 +93,8 @@ def _read_torch(path: Path) -> State:
             raise LoadError(f"{path}: expected a dictionary from names to tensors, but {name!r} is no name")
         if not isinstance(value, Tensor):
             raise LoadError(f"{path}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
+        if value.layout != torch.strided:
+            raise LoadError(f"{path}: tensor {name!r} is stored as {value.layout}; save it dense, with .to_dense()")
     return state
 
 

@@ -108,8 +108,9 @@ def gpt2_state(state: Mapping[str, Tensor], config: TransformerConfig, source: s
 
 def name_special_tokens(tokenizer: PreTrainedTokenizerBase) -> None:
     """Give `tokenizer` GPT-2's BOS and EOS where its files name none: they are defaults of GPT-2's own class."""
-    if tokenizer.bos_token_id is None and END_OF_TEXT in tokenizer.get_vocab():
-        tokenizer.bos_token = tokenizer.eos_token = END_OF_TEXT
+    if END_OF_TEXT in tokenizer.get_vocab():
+        tokenizer.bos_token = tokenizer.bos_token or END_OF_TEXT
+        tokenizer.eos_token = tokenizer.eos_token or END_OF_TEXT
 
 
 class _Taker:

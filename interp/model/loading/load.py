@@ -44,7 +44,7 @@ def load_model(
             ``Path`` is always a folder.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
-        tokenizer: Instead of the one that lies beside the weights.
+        tokenizer: Instead of the one that lies beside the weights, which is then not read.
 
     Raises:
         LoadError: The source is missing, incomplete, damaged or of an unknown architecture, its name could mean
@@ -53,11 +53,9 @@ def load_model(
     """
     to_device, to_dtype = resolve_device(device), resolve_dtype(dtype)
     if isinstance(name_or_path, nn.Module):
-        model = _from_module(name_or_path)
+        model = _from_module(name_or_path, tokenizer)
     else:
-        model = _from_folder(_default_folder() if name_or_path is None else _find(name_or_path))
-    if tokenizer is not None:
-        model.tokenizer = tokenizer
+        model = _from_folder(_default_folder() if name_or_path is None else _find(name_or_path), tokenizer)
     model.to(device=to_device, dtype=to_dtype)
     _require_no_overflow(model, to_dtype)
     return model
@@ -82,6 +80,8 @@ def _default_folder() -> Path:
 
 def _find(name: str | Path) -> Path:
     """The folder that `name` stands for: an embedded model, a path, or a hub name's download."""
+    if not str(name):
+        raise LoadError("the model's name is empty; expected an embedded model, a folder or a hub name")
     path = Path(os.path.expanduser(name))
     if isinstance(name, str) and name in embedded_models():
         if (path / "config.json").is_file():
@@ -118,21 +118,20 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _from_folder(folder: Path) -> HookedTransformer:
+def _from_folder(folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> HookedTransformer:
     if not (folder / "config.json").is_file():
         held = "is empty" if not any(folder.iterdir()) else "has no config.json"
         raise LoadError(f"{folder}: the folder {held}; expected config.json, model.safetensors and a tokenizer")
     config = read_json(folder / "config.json")
     if config.get("architecture") == ARCHITECTURE:
-        return load_native(folder, config)
+        return load_native(folder, config, tokenizer)
     _require_gpt2(config, str(folder))
-    tokenizer = load_tokenizer(folder)
-    if tokenizer is not None:
+    if tokenizer is None and (tokenizer := load_tokenizer(folder)) is not None:
         name_special_tokens(tokenizer)
     return _gpt2(config, read_weights(folder), str(folder), tokenizer)
 
 
-def _from_module(module: nn.Module) -> HookedTransformer:
+def _from_module(module: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> HookedTransformer:
     if isinstance(module, HookedTransformer):
         raise LoadError(f"{module.name!r} already is an interp model; use it as it is, or move it with its own .to()")
     config = getattr(module, "config", None)
@@ -140,7 +139,7 @@ def _from_module(module: nn.Module) -> HookedTransformer:
         raise LoadError(f"expected a transformers GPT2LMHeadModel, got {type(module).__name__}, which has no config")
     _require_gpt2(config.to_dict(), type(module).__name__)
     # GPT-2's state dict lists the tied unembedding too; it is read as the embedding's transpose.
-    return _gpt2(config.to_dict(), module.state_dict(), type(module).__name__, None)
+    return _gpt2(config.to_dict(), module.state_dict(), type(module).__name__, tokenizer)
 
 
 def _require_gpt2(config: dict[str, Any], source: str) -> None:

@@ -1,8 +1,11 @@
 """Our own folder: ``config.json`` (architecture ``interp``), ``model.safetensors`` and the tokenizer's files."""
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -11,7 +14,15 @@ from transformers import GPT2Tokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 from interp.errors import ConfigError, LoadError, OutputError
 from interp.model.config import TransformerConfig, resolve_dtype
-from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_weights
+from interp.model.loading.checkpoint import (
+    WEIGHTS,
+    State,
+    check_numbers,
+    check_shapes,
+    fill,
+    read_json,
+    read_weights,
+)
 from interp.model.transformer import HookedTransformer
 
 ARCHITECTURE = "interp"
@@ -22,6 +33,8 @@ OLD_TOKENIZER = ("vocab.json", "merges.txt")
 
 def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | torch.dtype | None = None) -> Path:
     """Write `model` to `folder`, so that ``load_model(folder)`` gives it back.
+
+    An older model there is replaced once everything is written; after an error or Ctrl-C it is still there.
 
     Args:
         model: What to save.
@@ -39,31 +52,50 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
     check_numbers(state, f"saving {model.name!r}" + (f" as {held}" if held else ""))
     if model.tokenizer is None and _holds_tokenizer(folder):
         raise OutputError(f"{folder}: holds another model's tokenizer, and this model has none; name another folder")
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: no folder can be made here ({error.strerror}); name another one") from error
     try:
-        _write(model, state, folder)
-    except Exception as error:  # safetensors has its own errors, and tokenizers raises bare Exceptions
+        with TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as draft:
+            _write(model, state, Path(draft))
+            _move(Path(draft), folder)
+    except BaseException as error:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()
+        if not isinstance(error, Exception):
+            raise
+        # safetensors has its own errors, and tokenizers raises bare Exceptions
         raise OutputError(f"{folder}: the model cannot be written here ({error}); name another folder") from error
     return folder
 
 
 def _write(model: HookedTransformer, state: State, folder: Path) -> None:
-    save_file(state, folder / "model.safetensors")
+    save_file(state, folder / WEIGHTS)
     config = {"architecture": ARCHITECTURE, "format": FORMAT, "name": model.name, **model.config.to_dict()}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     if model.tokenizer is not None:
         model.tokenizer.save_pretrained(folder)
 
 
+def _move(draft: Path, folder: Path) -> None:
+    """Put the files of `draft` into `folder`, all of them or, as far as can be foreseen, none."""
+    names = os.listdir(draft)
+    for name in names:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(f"{name} is a folder there")
+    for name in names:
+        os.replace(draft / name, folder / name)
+
+
 def _holds_tokenizer(folder: Path) -> bool:
     return (folder / TOKENIZER).is_file() or all((folder / name).is_file() for name in OLD_TOKENIZER)
 
 
-def load_native(folder: Path, config: dict[str, Any]) -> HookedTransformer:
-    """The model that ``save_model`` wrote to `folder`.
+def load_native(folder: Path, config: dict[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> HookedTransformer:
+    """The model that ``save_model`` wrote to `folder`, with its own tokenizer unless another is given.
 
     Raises:
         LoadError: A newer format, a config that describes no model, or weights that do not fit it.
@@ -80,7 +112,8 @@ def load_native(folder: Path, config: dict[str, Any]) -> HookedTransformer:
     state = read_weights(folder)
     check_numbers(state, str(folder))
     check_shapes(state, parameter_shapes(shape), str(folder))
-    model = HookedTransformer(shape, load_tokenizer(folder), name=str(config.get("name", folder.name)))
+    tokenizer = load_tokenizer(folder) if tokenizer is None else tokenizer
+    model = HookedTransformer(shape, tokenizer, name=str(config.get("name", folder.name)))
     fill(model, state)
     return model
 
