@@ -4,7 +4,7 @@ Exit codes: 0 done, 2 bad input (one line on standard error that starts with ``e
 130 interrupted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from interp.cli import ablate, heads, show, train
-from interp.errors import InterpError
+from interp.errors import InputError, InterpError
 
 BAD_INPUT, INTERRUPTED = 2, 130
 # Typer's own, or click's in older versions, where Typer has none.
@@ -25,6 +25,7 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options that stand before the command."""
         with _one_line():
+            _require_text(args)
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -48,6 +49,17 @@ def _one_line() -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         typer.echo("interrupted: nothing was left half-written", err=True)
         raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def _require_text(args: Iterable[str]) -> None:
+    """Refuse what no page, table or manifest could hold: a file's name in another encoding, for example."""
+    for argument in args:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"argument {argument!r}: expected text in UTF-8, got other bytes; rename the file"
+            ) from error
 
 
 def _failed(message: str) -> typer.Exit:

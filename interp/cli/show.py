@@ -1,5 +1,6 @@
 """``interp tasks`` and ``interp model info``: what there is to ask, and whom."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,6 @@ def _card(model: str | None) -> str | None:
     from interp.model.loading.load import DEFAULT, model_folder
 
     name = model or DEFAULT
-    folder = model_folder(name) if name in embedded_models() else Path(name).expanduser()
+    folder = model_folder(name) if name in embedded_models() else Path(os.path.expanduser(name))
     card = folder / "README.md"
-    return card.read_text(encoding="utf-8") if card.is_file() else None
+    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None

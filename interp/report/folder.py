@@ -24,7 +24,10 @@ from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
 from interp.report.page import render_page
+from interp.report.place import absolute, os_errors_of
 from interp.report.plots import attention_heatmap, effect_heatmap, overview
+
+FOLDER = "output folder"
 
 
 def save_report(report: HeadsFrames, out: str | Path, *, command: str | None = None) -> Path:
@@ -59,14 +62,16 @@ def check_output(out: str | Path) -> Path:
         `out` as an absolute path.
 
     Raises:
-        OutputError: If `out` is a file, holds something else than an older report, or cannot be written.
+        OutputError: If `out` is a file, holds something else than an older report, is a folder that cannot be
+            replaced, or cannot be written.
     """
-    folder = Path(out).expanduser().resolve()
-    with _os_errors_of(folder):
+    folder = absolute(out, FOLDER)
+    with os_errors_of(folder, FOLDER):
         if folder.is_dir():
+            _check_replaceable(folder)
             _check_ours(folder)
         elif folder.exists():
-            raise OutputError(f"output folder: expected a folder, got the file {folder}; name another with --out")
+            raise OutputError(f"{FOLDER}: expected a folder, got the file {folder}; name another with --out")
         # Asking for permission misses read-only file systems, and says yes to root: try it.
         ancestor = next(parent for parent in folder.parents if parent.exists())
         _sibling(ancestor / folder.name).rmdir()
@@ -85,20 +90,35 @@ def check_new_folder(out: str | Path) -> Path:
     folder = check_output(out)
     if folder.is_dir() and any(folder.iterdir()):
         raise OutputError(
-            f"output folder {folder}: expected a new or empty folder, got one with files; name another with --out"
+            f"{FOLDER} {folder}: expected a new or empty folder, got one with files; name another with --out"
         )
     return folder
 
 
+def _check_replaceable(folder: Path) -> None:
+    """Refuse a folder that no other can take the place of: where somebody stands, or a disk is mounted."""
+    if Path.cwd().is_relative_to(folder):
+        kind = "the current folder"
+    elif folder.is_mount():
+        kind = "the root of a mounted disk"
+    else:
+        return
+    raise OutputError(
+        f"{FOLDER} {folder}: expected a folder that can be replaced, got {kind}; "
+        f"name one inside it with --out, such as {folder / 'report'}"
+    )
+
+
 def _check_ours(folder: Path) -> None:
-    """Refuse a folder that holds anything but an older report."""
+    """Refuse a folder that holds anything but an older report; a link or an empty folder is something too."""
     ours = files_of_report(folder)
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    ours |= {parent.as_posix() for name in ours for parent in Path(name).parents}
+    found = ((path, path.relative_to(folder).as_posix()) for path in folder.rglob("*"))
     # Lazily: someone may have named their home.
-    foreign = list(itertools.islice((name for name in found if name not in ours), 3))
+    foreign = list(itertools.islice((name for path, name in found if name not in ours or path.is_symlink()), 3))
     if foreign:
         raise OutputError(
-            f"output folder {folder}: expected a new or empty folder or an older report, got one with other files "
+            f"{FOLDER} {folder}: expected a new or empty folder or an older report, got one with other files "
             f"({', '.join(foreign)}{', ...' if len(foreign) == 3 else ''}); name another with --out, or move them away"
         )
 
@@ -109,7 +129,7 @@ def _in_place_of(folder: Path) -> Iterator[Path]:
     made = [parent for parent in folder.parents if not parent.exists()]
     draft, aside = None, None
     try:
-        with _os_errors_of(folder):
+        with os_errors_of(folder, FOLDER):
             folder.parent.mkdir(parents=True, exist_ok=True)
             draft = _sibling(folder)
             yield draft
@@ -135,17 +155,6 @@ def _sibling(folder: Path) -> Path:
     sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     sibling.mkdir()
     return sibling
-
-
-@contextmanager
-def _os_errors_of(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"output folder {folder}: expected a place that can be written, got '{error.strerror or error}'; "
-            "name another with --out"
-        ) from error
 
 
 def _write_frames(report: HeadsFrames, folder: Path) -> None:

@@ -2,11 +2,16 @@
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
 
 from interp.errors import OutputError
+from interp.report.place import absolute, os_errors_of
+
+FILE = "output file"
 
 
 def check_table(out: str | Path) -> Path:
@@ -18,10 +23,11 @@ def check_table(out: str | Path) -> Path:
     Raises:
         OutputError: If `out` is a folder, does not end in ``.csv``, or cannot be written.
     """
-    file = Path(out).expanduser().resolve()
+    file = absolute(out, FILE)
     if file.suffix.lower() != ".csv" or file.is_dir():
-        raise OutputError(f"output file: expected the name of a .csv file, got {out}; name another with --out")
-    _write(file, "").unlink()
+        raise OutputError(f"{FILE}: expected the name of a .csv file, got {out}; name another with --out")
+    with _draft_of(file):
+        pass
     return file
 
 
@@ -32,21 +38,20 @@ def save_table(frame: pd.DataFrame, out: str | Path) -> Path:
         OutputError: As ``check_table``.
     """
     file = check_table(out)
-    os.replace(_write(file, frame.to_csv(index=False)), file)
+    with _draft_of(file) as draft:
+        draft.write_text(frame.to_csv(index=False), encoding="utf-8")
+        os.replace(draft, file)
     return file
 
 
-def _write(file: Path, text: str) -> Path:
-    """Write `text` into a hidden sibling of `file`, whole or not at all."""
+@contextmanager
+def _draft_of(file: Path) -> Iterator[Path]:
+    """An empty hidden file next to `file`, gone when the block ends."""
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}.partial")
     try:
-        draft.write_text(text, encoding="utf-8")
-    except BaseException as error:
-        draft.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise OutputError(
-                f"output file {file}: expected a place that can be written, got '{error.strerror or error}'; "
-                "name another with --out"
-            ) from error
-        raise
-    return draft
+        with os_errors_of(file, FILE):
+            draft.touch(exist_ok=False)
+            yield draft
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)

@@ -207,7 +207,7 @@ def _blimp_path(name: str) -> Path:
     source = name.removeprefix(_BLIMP)
     if not source:
         raise TaskError(f"{name!r} names no file; expected blimp:PATH with the path of a .jsonl file")
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))
     if path.suffix or path.name != source or path.exists():
         return path
     data = os.environ.get("INTERP_DATA")
@@ -216,7 +216,7 @@ def _blimp_path(name: str) -> Path:
             f"{name}: INTERP_DATA is not set, so there is no folder to find the paradigm in; set it to the "
             f"folder that holds blimp/{source}.jsonl, or give the file's path after 'blimp:'"
         )
-    folder = Path(data).expanduser() / "blimp"
+    folder = Path(os.path.expanduser(data)) / "blimp"
     found = folder / f"{source}.jsonl"
     if not found.is_file():
         paradigms = sorted(each.stem for each in folder.glob("*.jsonl"))

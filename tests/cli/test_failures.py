@@ -100,3 +100,11 @@ def test_an_interrupt_is_one_line_and_exit_code_130(fail_with, run, tmp_path, ta
 def test_a_bug_of_ours_is_not_hidden(fail_with, run, tmp_path):
     fail_with("interp.methods.dossier.heads", ZeroDivisionError("ours"))
     assert isinstance(run("heads", "--out", tmp_path / "r").exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("command", ["heads", "ablate --layer 0 --head 0 --task agreement", "model info"])
+def test_an_argument_that_is_no_text_is_one_line_and_exit_code_2(calls, run, command):
+    result = run(*command.split(), "--out", "lat\udce4")
+    assert result.exit_code == 2
+    assert result.stderr == "error: argument 'lat\\udce4': expected text in UTF-8, got other bytes; rename the file\n"
+    assert calls == {}

@@ -39,6 +39,13 @@ def test_model_info_shows_shape_hash_and_card(run, monkeypatch, tmp_path):
     assert printed["parameters"] == 17
 
 
+def test_a_card_in_another_encoding_is_shown_as_far_as_it_can_be_read(tmp_path):
+    from interp.cli.show import _card
+
+    (tmp_path / "README.md").write_bytes("# A small modèle".encode("latin-1"))
+    assert _card(str(tmp_path)) == "# A small mod\ufffdle"
+
+
 @pytest.mark.parametrize("arguments", ["", "model", "train"])
 def test_no_command_at_all_shows_the_help(run, arguments):
     result = run(*arguments.split())

@@ -17,10 +17,15 @@ def everything_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
+def _no_figures(_report, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "overview.png").write_bytes(b"")
+
+
 @pytest.fixture
 def without_figures(monkeypatch):
     """Saves without drawing, for the tests that are about the folder alone."""
-    monkeypatch.setattr(folder_module, "_write_figures", lambda _report, folder: folder.mkdir())
+    monkeypatch.setattr(folder_module, "_write_figures", _no_figures)
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +197,52 @@ def test_a_new_folder_is_not_even_an_older_report(make_report, tmp_path):
 def test_checking_leaves_no_trace(tmp_path):
     assert check_output(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     assert everything_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize("link", [True, False])
+def test_links_and_empty_folders_are_somebodys_too(tmp_path, link):
+    out = tmp_path / "out"
+    out.mkdir()
+    if link:
+        (tmp_path / "precious").mkdir()
+        (out / "data").symlink_to(tmp_path / "precious")
+    else:
+        (out / "data" / "raw").mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"got one with other files \(data"):
+        check_output(out)
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_link_in_the_place_of_a_reports_file_is_refused(make_report, tmp_path):
+    out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
+    (out / "heads.csv").rename(tmp_path / "elsewhere.csv")
+    (out / "heads.csv").symlink_to(tmp_path / "elsewhere.csv")
+    with pytest.raises(OutputError, match=r"heads\.csv"):
+        check_output(out)
+
+
+@pytest.mark.parametrize("out", [".", "", "../here"])
+def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, out):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(OutputError, match=r"got the current folder; name one inside it with --out, such as .*report$"):
+        check_output(out)
+    assert check_output("report") == tmp_path / "here" / "report"
+
+
+def test_nor_is_a_mounted_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_mount", lambda _self: True)
+    with pytest.raises(OutputError, match="got the root of a mounted disk; name one inside it"):
+        check_output(tmp_path)
+
+
+def test_a_folder_of_nobody(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert check_output("~nobody-of-this-name/r") == tmp_path / "~nobody-of-this-name" / "r"
+
+
+@pytest.mark.parametrize("name", ["lat\udce4", "nul\0", "circle/a"])
+def test_a_name_that_cannot_be_written_down_is_refused(tmp_path, name):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(OutputError, match="output folder: expected a place that can be named, got"):
+        check_output(tmp_path / name)

@@ -32,3 +32,17 @@ def test_checking_leaves_no_trace_and_an_older_table_alone(tmp_path):
     check_table(tmp_path / "effects.csv")
     assert (tmp_path / "effects.csv").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["effects.csv"]
+
+
+def test_what_fails_at_the_last_step_is_an_output_error_and_leaves_nothing(tmp_path, monkeypatch):
+    save_table(FRAME, tmp_path / "effects.csv")
+    before = (tmp_path / "effects.csv").read_bytes()
+
+    def busy(*_arguments):
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr("interp.report.table.os.replace", busy)
+    with pytest.raises(OutputError, match="got 'Device or resource busy'; name another with --out"):
+        save_table(FRAME.head(1), tmp_path / "effects.csv")
+    assert (tmp_path / "effects.csv").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["effects.csv"]
