@@ -43,7 +43,7 @@ def generate(
     Raises:
         InputError: A setting is out of range, or a prompt leaves no room in the context.
     """
-    _check(max_new_tokens, temperature, top_k, top_p)
+    _check(max_new_tokens, temperature, top_k, top_p, seed)
     tokens, mask = model.tokenize(prompts, padding_side="left")
     if tokens.shape[1] >= model.config.n_ctx:
         raise InputError(
@@ -68,7 +68,9 @@ def generate(
     ]
 
 
-def _check(max_new_tokens: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+def _check(max_new_tokens: int, temperature: float, top_k: int | None, top_p: float | None, seed: int) -> None:
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed}")
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens: expected at least 1, got {max_new_tokens}")
     if not 0 <= temperature < math.inf:

@@ -1,5 +1,6 @@
 """Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -39,6 +40,17 @@ class StrictHooks(HookedRootModule):
             self._matching(name)
         return super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs)
 
+    def run_with_hooks(self, *args: Any, fwd_hooks: Any = (), bwd_hooks: Any = (), **kwargs: Any) -> Any:
+        """Run with hooks that are gone afterwards; see TransformerLens.
+
+        Raises:
+            HookError: A name matches no point, or points that ``stop_at_layer`` leaves out.
+        """
+        fwd_hooks, bwd_hooks = list(fwd_hooks), list(bwd_hooks)
+        for name, _ in [*fwd_hooks, *bwd_hooks]:
+            self._before(name, kwargs.get("stop_at_layer"))
+        return super().run_with_hooks(*args, fwd_hooks=fwd_hooks, bwd_hooks=bwd_hooks, **kwargs)
+
     def get_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> Any:
         """Hooks that keep activations; see TransformerLens.
 
@@ -69,6 +81,26 @@ class StrictHooks(HookedRootModule):
         for name in [names] if isinstance(names, str) else names:
             given.setdefault(self._matching(name)[0], []).append(name)
         return [(point, partial(_keep_as, keep, name)) for point, keep in hooks for name in given[point]]
+
+    def _before(self, names: NamesFilter, stop: int | None) -> NamesFilter:
+        """`names` as far as the points are run when the model stops at layer `stop`.
+
+        Raises:
+            HookError: A point that is named is not run, or none that a filter matches.
+        """
+        points = self._matching(names)
+        behind = [] if stop is None else [name for name in points if not self._runs(name, stop)]
+        if not behind:
+            return names
+        if len(behind) == len(points) or not (names is None or callable(names)):
+            raise HookError(f"{behind[0]} is not run with stop_at_layer={stop}; stop later, or leave it out")
+        return [name for name in points if name not in behind]
+
+    def _runs(self, point: str, stop: int) -> bool:
+        layer = re.match(r"blocks\.(\d+)\.", point)
+        if layer is None:
+            return point in ("hook_embed", "hook_pos_embed")
+        return int(layer[1]) < (stop if stop >= 0 else stop + len(self.blocks))  # type: ignore[arg-type]
 
     def _matching(self, names: NamesFilter) -> list[str]:
         """The points that `names` stands for."""

@@ -53,6 +53,9 @@ class TrainingConfig:
                 raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")
         if self.warmup_steps < 0:
             raise ConfigError(f"warmup_steps: expected 0 or more, got {self.warmup_steps}")
+        for name in ("muon_lr", "adamw_lr", "weight_decay"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"{name}: expected a finite number of at least 0, got {getattr(self, name)}")
 
 
 def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iterator[list[int]]:
@@ -88,23 +91,27 @@ def train(
     losses: list[float] = []
     stream = iter(rows)
     model.train()
-    for step in range(config.steps):
-        batch = list(islice(stream, config.batch_size))
-        if len(batch) < config.batch_size:
-            raise InputError(f"the rows ended in step {step + 1} of {config.steps}; give more of them, or fewer steps")
-        loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, CLIP)
-        scale = learning_rate_scale(step, config)
-        for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = group["peak_lr"] * scale
-            optimizer.step()
-        model.zero_grad()
-        losses.append(loss.item())
-        if progress is not None and (step + 1) % config.log_every == 0:
-            progress(step + 1, sum(losses[-config.log_every :]) / config.log_every)
-    model.eval()
+    try:
+        for step in range(config.steps):
+            batch = list(islice(stream, config.batch_size))
+            if len(batch) < config.batch_size:
+                raise InputError(
+                    f"the rows ended in step {step + 1} of {config.steps}; give more of them, or fewer steps"
+                )
+            loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")
+            loss.backward()
+            nn.utils.clip_grad_norm_(parameters, CLIP)
+            scale = learning_rate_scale(step, config)
+            for optimizer in optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = group["peak_lr"] * scale
+                optimizer.step()
+            model.zero_grad()
+            losses.append(loss.item())
+            if progress is not None and (step + 1) % config.log_every == 0:
+                progress(step + 1, sum(losses[-config.log_every :]) / config.log_every)
+    finally:
+        model.eval()
     return losses
 
 

@@ -95,8 +95,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             return_type: ``"loss"`` is the mean cross-entropy over the real next tokens, ``"both"`` is
                 ``(logits, loss)``. None returns nothing, as in TransformerLens: for a run that is made for its hooks.
             loss_per_token: The loss as ``[batch pos - 1]``, NaN where the next token or the one before it is padding.
-            stop_at_layer: Return the residual stream that enters this block, and run nothing from there on;
-                -1 is the last block. A `cache` is left as it was.
+            stop_at_layer: Return the residual stream that enters this block, and run nothing from there on, so no hook
+                there either; -1 is the last block. A `cache` is left as it was.
             attention_mask: 1 for tokens, 0 for padding, on either side. Padding changes no logits.
             cache: Keys and values of earlier positions; `input` then holds the new tokens only.
 
@@ -191,13 +191,14 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         (``hook_result``, the inputs split by head) only when named.
 
         Raises:
-            HookError: ``names_filter`` matches no point.
+            HookError: ``names_filter`` matches no point, or names one that ``stop_at_layer`` leaves out.
             InputError: `remove_batch_dim` with more than one prompt.
         """
         if remove_batch_dim:
             input = self.as_tokens(input, kwargs.get("attention_mask"))[0]
             if len(input) != 1:
                 raise InputError(f"remove_batch_dim: expected one prompt [1 pos], got {len(input)} rows; leave it out")
+        kwargs["names_filter"] = self._before(kwargs.get("names_filter"), kwargs.get("stop_at_layer"))
         out, cache = super().run_with_cache(input, *args, remove_batch_dim=remove_batch_dim, **kwargs)
         return out, ActivationCache(cache, self, has_batch_dim=not remove_batch_dim)
 

@@ -215,6 +215,8 @@ class TestSampling:
         ({"temperature": 1.0, "top_k": 0}, "top_k: expected at least 1, got 0"),
         ({"temperature": 1.0, "top_p": 0.0}, "top_p: expected a share above 0 and at most 1, got 0.0"),
         ({"temperature": 1.0, "top_p": 1.5}, "top_p: expected a share above 0 and at most 1, got 1.5"),
+        ({"seed": -1}, "seed: expected a whole number from 0 to .*, got -1"),
+        ({"seed": 2**63}, "seed: expected a whole number from 0 to .*, got 9223372036854775808"),
         ({"top_k": 5}, "temperature=0 samples nothing; raise it"),
         ({"top_p": 0.5}, "temperature=0 samples nothing; raise it"),
     ],

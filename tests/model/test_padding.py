@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
 
-from interp.errors import InputError
+from interp.errors import HookError, InputError
 from interp.model.cache import KeyValueCache
 from interp.model.transformer import attention_mask_or_none
 
@@ -132,6 +132,18 @@ class TestStopping:
         model(tokens[:, :5], cache=cache)
         model(tokens[:, 5:], cache=cache, stop_at_layer=1)
         assert relative_error(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:]) < 1e-12
+
+    def test_what_is_named_behind_the_stop_is_refused(self, model):
+        tokens, said = random_tokens(model), "is not run with stop_at_layer=1; stop later, or leave it out"
+        for name in ("blocks.1.attn.hook_z", "ln_final.hook_scale"):
+            with pytest.raises(HookError, match=f"{name} {said}"):
+                model.run_with_hooks(tokens, fwd_hooks=[(name, lambda z, hook: z)], stop_at_layer=1)
+            with pytest.raises(HookError, match=f"{name} {said}"):
+                model.run_with_cache(tokens, names_filter=["hook_embed", name], stop_at_layer=-1)
+        with pytest.raises(HookError, match=said):
+            model.run_with_cache(tokens, names_filter=lambda name: "blocks.1" in name, stop_at_layer=1)
+        _, cache = model.run_with_cache(tokens, names_filter=lambda name: name.endswith("hook_z"), stop_at_layer=1)
+        assert list(cache) == ["blocks.0.attn.hook_z"]
 
     @pytest.mark.parametrize("stop", [3, -3])
     def test_no_such_layer(self, model, stop):

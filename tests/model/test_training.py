@@ -56,6 +56,12 @@ class TestSchedule:
         with pytest.raises(ConfigError, match=f"{field}: expected at least 1, got 0"):
             TrainingConfig(**{"steps": 1, field: 0})
 
+    @pytest.mark.parametrize("field", ["muon_lr", "adamw_lr", "weight_decay"])
+    @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+    def test_rates_out_of_range_raise(self, field, value):
+        with pytest.raises(ConfigError, match=f"{field}: expected a finite number of at least 0, got {value}"):
+            TrainingConfig(**{"steps": 1, field: value})
+
     def test_a_negative_warm_up_raises(self):
         with pytest.raises(ConfigError, match="warmup_steps: expected 0 or more, got -1"):
             TrainingConfig(steps=1, warmup_steps=-1)
@@ -192,3 +198,4 @@ class TestTrain:
         model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
         with pytest.raises(InputError, match="the rows ended in step 3 of 60; give more of them, or fewer steps"):
             train(model, itertools.islice(counting_rows(), 20), self.CONFIG)
+        assert not model.training
