@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from interp.errors import InputError
 from interp.shapes import Tokens
@@ -100,6 +99,7 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
     by_length: dict[int, list[Row]] = {}
     for row in rows:
         by_length.setdefault(len(row.tokens), []).append(row)
+    _require_known(rows, model.cfg.d_vocab)
     device = next(model.parameters()).device
     found = []
     for length in sorted(by_length):
@@ -111,15 +111,17 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
             )
         for start in range(0, len(same), size):
             chunk = tuple(same[start : start + size])
-            found.append(Batch(chunk, _tensor([row.tokens for row in chunk], model, device)))
+            found.append(Batch(chunk, torch.tensor([row.tokens for row in chunk], device=device)))
     return found
 
 
-def _tensor(tokens: list[tuple[int, ...]], model: Any, device: torch.device) -> Tensor:
-    tensor = torch.tensor(tokens, dtype=torch.long)
-    if int(tensor.max()) >= model.cfg.d_vocab:
-        raise InputError(
-            f"the task has token id {int(tensor.max())}, but the model's vocabulary has {model.cfg.d_vocab} "
-            "entries; load the task with tokenizer=model.tokenizer"
-        )
-    return tensor.to(device)
+def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
+    """Refuse ids, of prompts and of answers, that the model has no embedding or no logit for."""
+    for row in rows:
+        ids = (*row.tokens, *row.encoded.right, *row.encoded.wrong)
+        if not 0 <= min(ids) <= max(ids) < d_vocab:
+            bad = next(each for each in ids if not 0 <= each < d_vocab)
+            raise InputError(
+                f"the example {row.encoded.example.text!r} has token id {bad}, but the model's vocabulary has "
+                f"{d_vocab} entries; load the task with tokenizer=model.tokenizer"
+            )

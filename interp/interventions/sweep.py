@@ -10,6 +10,7 @@ wrong result in this field.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,8 +68,8 @@ class SweepResult:
 
         Columns: ``layer``, ``head``, ``effect`` (mean over templates of their means), ``low``,
         ``high`` (95 %, cluster bootstrap), ``p`` (two-sided, sign flips), ``q`` (family-wise over
-        this sweep's cells, max-T), ``base``, ``value``, ``accuracy_base``, ``accuracy_intervened``,
-        ``change_norm``, ``n_units``, ``n_clusters``. With fewer than 20 clusters nothing is decided.
+        this sweep's cells, max-T; NaN below 20 clusters), ``base``, ``value``, ``accuracy_base``,
+        ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``.
         """
         effects = UnitTable.from_frame(self.frame, "effect")
         (test,) = sign_flip_test([effects], seed=self.provenance["seed"])
@@ -121,13 +122,16 @@ class Sweep:
             progress: Called with (cells done, cells in all).
 
         Raises:
-            InputError: There is nothing to measure, or the model cannot carry a row.
+            InputError: There is nothing to measure, two cells have the same labels, or the model cannot carry a row.
         """
         if not self.cells or not task.units:
             raise InputError(
                 f"a sweep of {len(self.cells)} cells over {len(task.units)} units of task {task.name!r}: "
                 "expected at least one of each"
             )
+        twice = [label for label, count in Counter((each.layer, each.head) for each in self.cells).items() if count > 1]
+        if twice:
+            raise InputError(f"a sweep: expected cells with different labels, got several of layer, head {twice[0]}")
         rows = batches(model, task_rows(task.metric, task.units), size=batch_size)
         base = run_plainly(model, rows, task.metric)
         labels = _labels(task)

@@ -3,8 +3,8 @@
 1. Per head and example: the attention from the query to the related word, summed over its tokens.
 2. Examples whose query is the related word itself, or stands before it, are left out and counted, with
    their whole unit: half a unit is not balanced. None left: the task is not testable by attention.
-3. On the reference set, each head gets the baseline that collects most of its attention: the best
-   fixed offset, absolute position or distractor (``methods/baselines.py``).
+3. On the reference set, each head gets the baseline that explains most of it, so that the least excess is
+   left: a fixed offset, an absolute position or a distractor (``methods/baselines.py``).
 4. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
    chosen elsewhere, so the choice does not flatter it.
 5. Balanced units, cluster bootstrap, one-sided sign flips.
@@ -22,7 +22,7 @@ import pandas as pd
 
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.baselines import key_mask, strongest
+from interp.methods.baselines import key_mask, related_mask, toughest
 from interp.methods.given_task import as_task
 from interp.methods.query_attention import query_attention
 from interp.stats.intervals import cluster_bootstrap
@@ -168,14 +168,11 @@ def _fold_frame(
     special: frozenset[int],
 ) -> pd.DataFrame:
     """Score examples against the baselines that their reference examples chose."""
-    chosen = strongest(query_attention(model, references), references, special)
+    chosen = toughest(query_attention(model, references), references, special)
     examples = [encoded for *_, encoded in scored]
     weights = query_attention(model, examples)
     n_cells, n_keys = weights.shape[1:]
-    related = np.zeros((len(examples), n_keys))
-    for row, encoded in enumerate(examples):
-        related[row, list(encoded.related)] = 1.0
-    attention = np.einsum("eck,ek->ec", weights, related)
+    attention = np.einsum("eck,ek->ec", weights, related_mask(examples, n_keys))
     baseline = np.zeros_like(attention)
     for rule in set(chosen):
         cells = [cell for cell, each in enumerate(chosen) if each == rule]

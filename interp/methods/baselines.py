@@ -19,7 +19,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from interp.tasks.task import EncodedExample
 
@@ -108,12 +108,15 @@ def key_mask(
     return mask
 
 
-def strongest(
+def toughest(
     weights: Float[np.ndarray, "example cell key_pos"],
     examples: Sequence[EncodedExample],
     special: Collection[int],
 ) -> list[Baseline]:
-    """Each head's baseline with the most attention on average over the examples where it can be judged.
+    """Each head's baseline that leaves the least excess: the related word's attention less the baseline's.
+
+    As it is scored, the excess is a mean over templates of their means, over the examples where the rule can be
+    judged: a rule that is judged on some of them is held against the related word of the same ones.
 
     Args:
         weights: Attention from each example's query, by head (``cell``).
@@ -123,7 +126,22 @@ def strongest(
     rules = candidates(examples)
     n_examples, n_cells, n_keys = weights.shape
     masks = np.stack([key_mask(rule, examples, n_keys, special) for rule in rules])
-    by_key = weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
-    totals = np.nan_to_num(masks).reshape(len(rules), -1) @ by_key
-    judged = (~np.isnan(masks[:, :, 0])).sum(axis=1, keepdims=True)
-    return [rules[best] for best in (totals / judged).argmax(axis=0)]
+    share = _shares(~np.isnan(masks[:, :, 0]), [each.example.template for each in examples])
+    looks = (related_mask(examples, n_keys) - np.nan_to_num(masks)) * share[:, :, None]
+    excess = looks.reshape(len(rules), -1) @ weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
+    return [rules[least] for least in excess.argmin(axis=0)]
+
+
+def related_mask(examples: Sequence[EncodedExample], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
+    """1 at the related word."""
+    mask = np.zeros((len(examples), n_keys))
+    for row, encoded in enumerate(examples):
+        mask[row, list(encoded.related)] = 1.0
+    return mask
+
+
+def _shares(judged: Bool[np.ndarray, "rule example"], templates: Sequence[str]) -> Float[np.ndarray, "rule example"]:
+    """Each example's weight in the mean over templates of the judged examples' means."""
+    same = (np.asarray(templates)[:, None] == np.asarray(templates)).astype(float)
+    weights = np.divide(judged, judged @ same, out=np.zeros(judged.shape), where=judged)
+    return weights / weights.sum(axis=1, keepdims=True)

@@ -106,7 +106,8 @@ def heads(
         seed: Of every draw.
         ablation: What replaces an ablated head's ``z``.
         draws: How many resamples to average the effects of.
-        alpha: Error rate over all heads and tasks.
+        alpha: Chance of any false claim of attention, or of an effect, over all heads and tasks; each kind of evidence
+            has its own. The absence that ``none`` and ``attends only`` claim is judged by one 95 % interval a head.
         minimum_attention: The smallest excess attention that counts, as a share of all attention.
         minimum_effect: The smallest effect that counts, as a share of the base run's mean metric: a
             share, because logits have no scale that tasks and models have in common.
@@ -188,12 +189,14 @@ def _test(
     for each, test in zip(scored, looks, strict=True):
         here = (frame["task"] == each.task.name).to_numpy()
         columns["attention_p"][here], columns["attention_family"][here] = test.p, test.p_family
+    decidable = {}
     for kind in ("effect", "attention"):
         family = columns.pop(f"{kind}_family")
-        corrected = benjamini_hochberg(columns[f"{kind}_p"]) if correction == "fdr" else family
-        columns[f"{kind}_q"] = corrected
+        # What has too few clusters to be decided is no hypothesis, and costs the others nothing.
+        decidable[kind] = np.where(np.isnan(family), np.nan, columns[f"{kind}_p"])
+        columns[f"{kind}_q"] = benjamini_hochberg(decidable[kind]) if correction == "fdr" else family
     # NaN where attention is not testable: there is no joint claim to make.
-    columns["joint_q"] = holm(np.maximum(columns["effect_p"], columns["attention_p"]))
+    columns["joint_q"] = holm(np.maximum(decidable["effect"], decidable["attention"]))
     return frame.assign(**columns)
 
 
@@ -203,6 +206,7 @@ def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float])
         row["excess"],
         row["excess_low"],
         row["excess_high"],
+        row["excess_high"] < row["minimum_attention"],
         row["attention_q"],
         row["minimum_attention"],
         row["n_attention_clusters"],
@@ -211,6 +215,7 @@ def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float])
         row["effect"],
         row["effect_low"],
         row["effect_high"],
+        row["effect_absent"],
         row["effect_q"],
         row["minimum_effect"],
         row["n_clusters"],
@@ -244,5 +249,7 @@ def _units_needed(evidence: Evidence, standard_error: float, n_units: int, alpha
     if needed <= n_units and evidence.n_clusters >= FEWEST_CLUSTERS:
         gap = abs(evidence.minimum - abs(evidence.estimate))
         needed = required_units(standard_error, n_units, gap, alpha=alpha)
+    if evidence.n_clusters >= FEWEST_CLUSTERS:
+        return float(needed)
     # An unknown spread (NaN) leaves the number of clusters to decide.
     return float(np.fmax(needed, np.ceil(n_units * FEWEST_CLUSTERS / evidence.n_clusters)))

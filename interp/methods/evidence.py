@@ -46,7 +46,7 @@ class TaskEvidence:
         done = self.ablation.estimates().drop(columns=["base", "value"])
         done = done.rename(
             columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
-        ).assign(effect_se=standard_errors(self.effects))
+        ).assign(effect_se=standard_errors(self.effects), effect_absent=self._effect_absent(minimum_effect))
         seen = self.attention.estimates()
         seen = seen.rename(
             columns={
@@ -64,6 +64,20 @@ class TaskEvidence:
             minimum_effect=minimum_effect * abs(base["base"]),
             above_chance=base["base_low"] > 0,
         )
+
+    def _effect_absent(self, minimum_effect: float) -> np.ndarray:
+        """Whether each head's effect is shown to be smaller than a share of the base run's metric, on either side.
+
+        The base run's mean is an estimate from the same units: ``effect + share * base`` has to be clear of 0 above,
+        and ``effect - share * base`` below.
+        """
+        frame, seed = self.ablation.frame, self.ablation.provenance["seed"]
+        share = minimum_effect * frame["base"]
+        above, below = (
+            cluster_bootstrap(UnitTable.from_frame(frame.assign(rest=frame["effect"] + rest), "rest"), seed=seed)
+            for rest in (share, -share)
+        )
+        return (above.low > 0) & (below.high < 0)
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""

@@ -7,9 +7,14 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   related word than at a baseline is not attending, however much less); *not testable* if no example
   could be scored; else *undecided*.
 - **effect** is a *drop* or a *rise* if its corrected p is at most alpha and the mean effect is at
-  least the minimum that way; *none* if the interval lies inside +- the minimum; else *undecided*.
+  least the minimum that way; *none* if it is shown to be smaller than the minimum on either side (a share of
+  the base run's metric, which is an estimate too: the interval is that of ``effect +- share * base``);
+  else *undecided*.
 - Fewer than 20 clusters: that kind is undecided. A base run that is not above chance (its interval
-  touches 0), or an undecided effect for want of clusters: the verdict is undecided.
+  touches 0), an undecided effect for want of clusters, or no interval because a template has a single
+  cluster: the verdict is undecided.
+- Corrected p bound the chance of a false *shown*, *drop* or *rise* over all heads and tasks, for each kind of
+  evidence. Absence is judged by one 95 % interval for each head.
 
 Then, rows are the effect, columns the attention:
 
@@ -28,6 +33,7 @@ is not; the reason says whether attention was shown to be absent. ``attends only
 claim an absence of effect and need it shown: not finding one is not enough.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,8 +50,9 @@ class Evidence:
 
     Attributes:
         estimate: Excess attention, or the effect of ablation (a drop is negative).
-        low: Lower end of its interval.
+        low: Lower end of its interval; NaN where it has none.
         high: Upper end.
+        absent: Whether it is shown to be smaller than the minimum.
         q: Corrected p.
         minimum: The smallest size that counts, positive.
         n_clusters: Lexical draws behind it; 0 where nothing was measured.
@@ -54,6 +61,7 @@ class Evidence:
     estimate: float
     low: float
     high: float
+    absent: bool
     q: float
     minimum: float
     n_clusters: int
@@ -67,7 +75,7 @@ def attention_state(evidence: Evidence, alpha: float) -> AttentionState:
         return "undecided"
     if evidence.q <= alpha and evidence.estimate >= evidence.minimum:
         return "shown"
-    return "none" if evidence.high < evidence.minimum else "undecided"
+    return "none" if evidence.absent else "undecided"
 
 
 def effect_state(evidence: Evidence, alpha: float) -> EffectState:
@@ -76,8 +84,7 @@ def effect_state(evidence: Evidence, alpha: float) -> EffectState:
         return "undecided"
     if evidence.q <= alpha and abs(evidence.estimate) >= evidence.minimum:
         return "drop" if evidence.estimate < 0 else "rise"
-    inside = -evidence.minimum < evidence.low and evidence.high < evidence.minimum
-    return "none" if inside else "undecided"
+    return "none" if evidence.absent else "undecided"
 
 
 def judge(
@@ -94,6 +101,8 @@ def judge(
     """
     if effect.n_clusters < FEWEST_CLUSTERS:
         return "undecided", f"{effect.n_clusters} clusters; at least {FEWEST_CLUSTERS} are needed"
+    if math.isnan(effect.low):
+        return "undecided", "a template has a single cluster, so no interval is known"
     if not above_chance:
         return "undecided", "the unablated model is not above chance on this task"
     looks, does = attention_state(attention, alpha), effect_state(effect, alpha)

@@ -25,7 +25,7 @@ FEWEST_CLUSTERS = 20
 
 @dataclass(frozen=True)
 class Intervals:
-    """A stratified mean and its interval, by cell; NaN where not measured or of one cluster."""
+    """A stratified mean and its interval, by cell; NaN where not measured, or where a stratum has one cluster."""
 
     estimate: Float[np.ndarray, " cell"]
     low: Float[np.ndarray, " cell"]
@@ -47,7 +47,7 @@ def cluster_bootstrap(table: UnitTable, *, confidence: float = 0.95, resamples: 
     sums, counts = cluster_sums(table)
     n_clusters, n_cells = sums.shape[1:]
     low, high = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
-    measured = counts.any(axis=(0, 1))
+    measured = counts.any(axis=(0, 1)) & (table.fewest_clusters > 1)
     if n_clusters < 2 or not measured.any():
         return Intervals(estimates(table), low, high)
     sums, counts = sums[..., measured], counts[..., measured]

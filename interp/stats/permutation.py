@@ -9,6 +9,8 @@
 4. Raw p: how often a cell's own flipped statistic reaches the observed one. Family-wise p (max-T):
    how often the largest flipped statistic **of all cells of all tasks** does. Both with +1 in the
    numerator and denominator, so that no p is 0.
+5. A cell of fewer than 20 clusters is decided by nobody (``FEWEST_CLUSTERS``), so it is not in the family: with
+   ``C`` clusters all signs agree in ``2^(1 - C)`` of the flips, and its t would raise every other cell's p.
 
 Westfall & Young (1993), "Resampling-based multiple testing"; Winkler et al. (2014), "Permutation
 inference for the general linear model"; Phipson & Smyth (2010) on the +1.
@@ -21,6 +23,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
+from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.units import UnitTable, cluster_sums
 
 Alternative = Literal["two-sided", "greater"]
@@ -33,7 +36,8 @@ class SignFlips:
 
     Attributes:
         p: Of each cell by itself.
-        p_family: Corrected over all cells of all tasks that were tested together.
+        p_family: Corrected over all cells of all tasks that were tested together; NaN where a cell has too few
+            clusters to be one of them.
     """
 
     p: Float[np.ndarray, " cell"]
@@ -78,7 +82,7 @@ def sign_flip_test(
     return [
         SignFlips(
             np.where(each.measured, (own[index] + 1) / (flips + 1), np.nan),
-            np.where(each.measured, (family[index] + 1) / (flips + 1), np.nan),
+            np.where(each.decidable, (family[index] + 1) / (flips + 1), np.nan),
         )
         for index, each in enumerate(standards)
     ]
@@ -90,7 +94,16 @@ class _Standardised:
 
     unit: Float[np.ndarray, "cluster cell"]
     n_clusters: Float[np.ndarray, " cell"]
-    measured: Bool[np.ndarray, " cell"]
+
+    @property
+    def measured(self) -> Bool[np.ndarray, " cell"]:
+        """Whether anything is known of a cell."""
+        return self.n_clusters > 0
+
+    @property
+    def decidable(self) -> Bool[np.ndarray, " cell"]:
+        """Whether a cell is in the family."""
+        return self.n_clusters >= FEWEST_CLUSTERS
 
 
 def _standardised(table: UnitTable) -> _Standardised:
@@ -98,9 +111,8 @@ def _standardised(table: UnitTable) -> _Standardised:
     n_units = counts.sum(axis=1, keepdims=True)
     contributions = np.divide(sums, n_units, out=np.zeros_like(sums), where=n_units > 0).sum(axis=0)
     length = np.sqrt((contributions**2).sum(axis=0))
-    n_clusters = (counts.sum(axis=0) > 0).sum(axis=0)
     scaled = np.divide(contributions, length, out=np.zeros_like(contributions), where=length > 0)
-    return _Standardised(scaled, n_clusters.astype(float), n_clusters > 0)
+    return _Standardised(scaled, table.n_clusters.astype(float))
 
 
 def _statistics(
@@ -121,9 +133,9 @@ def _statistics(
 def _largest(
     flipped: list[Float[np.ndarray, "flip _"]], standards: list[_Standardised], n_flips: int
 ) -> Float[np.ndarray, " flip"]:
-    """The family's largest statistic, flip by flip; cells that were not measured have no say."""
+    """The family's largest statistic, flip by flip; cells that nobody can decide have no say."""
     largest = np.full(n_flips, -np.inf)
     for values, each in zip(flipped, standards, strict=True):
-        if each.measured.any():
-            largest = np.maximum(largest, values[:, each.measured].max(axis=1))
+        if each.decidable.any():
+            largest = np.maximum(largest, values[:, each.decidable].max(axis=1))
     return largest

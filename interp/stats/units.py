@@ -46,18 +46,14 @@ class UnitTable:
             )
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame, column: str, *, cells: Sequence[str] = ("layer", "head")) -> "UnitTable":
+    def from_frame(cls, frame: pd.DataFrame, column: str) -> "UnitTable":
         """Average `column` of a tidy frame over each unit's examples.
 
         Args:
-            frame: One row per cell and example, with ``unit``, ``cluster`` and ``template``.
+            frame: One row per cell (``layer`` and ``head``) and example, with ``unit``, ``cluster`` and ``template``.
             column: What to average; NaN is left out.
-            cells: The columns that label a cell.
         """
-        means = frame.groupby([*cells, "unit"], sort=True)[column].mean()
-        wide = means.unstack(list(cells))
-        if not isinstance(wide, pd.DataFrame):
-            wide = wide.to_frame()
+        wide = frame.groupby(["layer", "head", "unit"], sort=True)[column].mean().unstack(["layer", "head"])
         labels = frame.drop_duplicates("unit").set_index("unit").loc[wide.index]
         return cls(
             wide.to_numpy(dtype=float),
@@ -65,6 +61,12 @@ class UnitTable:
             tuple(labels["template"].astype(str)),
             wide.columns,
         )
+
+    @property
+    def fewest_clusters(self) -> np.ndarray:
+        """How many clusters the stratum with the fewest has, by cell: the spread of a single one is not known."""
+        clusters = (cluster_sums(self)[1] > 0).sum(axis=1)
+        return np.where(clusters > 0, clusters, len(self.clusters)).min(axis=0, initial=len(self.clusters))
 
     @property
     def n_units(self) -> np.ndarray:
@@ -111,7 +113,7 @@ def estimates(table: UnitTable) -> Float[np.ndarray, " cell"]:
 
 
 def standard_errors(table: UnitTable) -> Float[np.ndarray, " cell"]:
-    """Standard error of the stratified mean from the spread between clusters; NaN below two.
+    """Standard error of the stratified mean from the spread between clusters; NaN with fewer than two in a stratum.
 
     The linearised ratio estimator: clusters may differ in size.
     """
@@ -121,7 +123,6 @@ def standard_errors(table: UnitTable) -> Float[np.ndarray, " cell"]:
     shares = np.divide(sums - counts * means, n_units, out=np.zeros_like(sums), where=n_units > 0)
     n_strata = (n_units > 0).sum(axis=0)
     n_clusters = (counts.sum(axis=0) > 0).sum(axis=0)
-    enough = n_clusters > 1
     residuals = shares.sum(axis=0) / np.maximum(n_strata, 1)
     factor = n_clusters / np.maximum(n_clusters - 1, 1)
-    return np.where(enough, np.sqrt(factor * (residuals**2).sum(axis=0)), np.nan)
+    return np.where(table.fewest_clusters > 1, np.sqrt(factor * (residuals**2).sum(axis=0)), np.nan)

@@ -188,9 +188,10 @@ def test_provenance_says_what_was_run():
 def test_rows_that_the_model_cannot_carry_are_refused():
     with pytest.raises(InputError, match="has 13 tokens, but the model's context is 12"):
         zero_heads((0, 0)).run(HandModel(), task_of([pair(prompts(5, 5))], []))
-    strange = dataclasses.replace(encode(prompts(0, 1)), prompt=(BOS, KEY, 99, THERE))
-    with pytest.raises(InputError, match="token id 99, but the model's vocabulary has 8"):
-        zero_heads((0, 0)).run(HandModel(), task_of([Unit(strange, None, "c")], []))
+    for change in ({"prompt": (BOS, KEY, 99, THERE)}, {"right": (99,)}, {"wrong": (99,)}):
+        strange = dataclasses.replace(encode(prompts(0, 1)), **change)
+        with pytest.raises(InputError, match="token id 99, but the model's vocabulary has 8"):
+            zero_heads((0, 0)).run(HandModel(), task_of([Unit(strange, None, "c")], []))
     answers = dataclasses.replace(encode(prompts(0, 1)), right=(IS, BY))
     with pytest.raises(InputError, match=r"needs answers of one token, got ' is' \(2 tokens\)"):
         zero_heads((0, 0)).run(HandModel(), task_of([Unit(answers, None, "c")], []))

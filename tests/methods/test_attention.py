@@ -6,7 +6,7 @@ import torch
 from hand_model import ARE, BOS, BY, IS, KEY, KEYS, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
 
 from interp.methods.attention import attend
-from interp.methods.baselines import Offset, Position, candidates, key_mask, strongest
+from interp.methods.baselines import Offset, Position, candidates, key_mask, toughest
 from interp.methods.query_attention import query_attention
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
@@ -57,7 +57,7 @@ def test_bos_is_never_a_baseline():
     sink = np.zeros((len(references), 1, n_keys))
     sink[:, 0, 0] = 0.9
     sink[:, 0, 2] = 0.1
-    assert strongest(sink, references, frozenset())[0] == Position(2)
+    assert toughest(sink, references, frozenset())[0] == Position(2)
     for rule in candidates(references):
         assert key_mask(rule, references, n_keys, frozenset())[:, 0].sum() == 0
 
@@ -206,3 +206,42 @@ def test_query_in_the_continuation_and_words_of_several_tokens():
     assert (weights[1, :, 3:] == 0).all()
     frame = attend(model, task_of([Unit(later, None, "c")], [Unit(later, None, "r")])).frame
     np.testing.assert_allclose(frame["attention"], weights[0, :, 1:3].sum(axis=-1), atol=1e-6)
+
+
+def test_a_position_is_held_against_the_examples_that_a_distractor_is_in(monkeypatch):
+    """A head that looks at position 4, and a little at 6, follows no relation, though some nouns are at 4.
+
+    The other examples are so short that it looks at BOS: there, position 4 has nothing, and there is no distractor.
+    """
+
+    def long(number):
+        unit = pair([BOS, BY, BY, BY, KEY, *[NEAR] * (2 + number % 3), THERE], f"c{number}", template="long")
+        there = {"stranger": (6,)}
+        return Unit(*(dataclasses.replace(each, distractors=there) for each in unit.examples), unit.cluster)
+
+    def short(number):
+        return pair([BOS, *[BY] * (number % 2), KEY, THERE], f"c{number}", template="short")
+
+    def positional(_model, examples):
+        weights = np.zeros((len(examples), 2, 1 + max(each.query for each in examples)))
+        for row, each in enumerate(examples):
+            for position, share in ((4, 0.6), (6, 0.3)):
+                weights[row, :, position if position <= each.query else 0] += share
+        return weights
+
+    units = [long(number) if number % 5 < 2 else short(number) for number in range(50)]
+    monkeypatch.setattr("interp.methods.attention.query_attention", positional)
+    summary = attend(HandModel(), task_of(units, units)).summary()
+    assert set(summary["baseline"]) == {"position 4"}
+    assert (summary["excess"] == 0).all()
+
+
+def test_the_baseline_is_chosen_as_the_excess_is_averaged():
+    """Over templates: here position 2 explains four fifths of the examples, and half of the templates."""
+    many = [encode([BOS, KEY, BY, NEAR, THERE], template="many") for _ in range(8)]
+    few = [encode([BOS, KEY, BY, NEAR, THERE], template="few") for _ in range(2)]
+    weights = np.zeros((10, 1, 5))
+    weights[:8, 0, [2, 3]] = 0.3, 0.2
+    weights[8:, 0, [2, 3]] = 0.0, 0.4
+    assert toughest(weights, many + few, frozenset()) == [Offset(1)]
+    assert toughest(weights[[*range(8)]], many, frozenset()) == [Offset(2)]

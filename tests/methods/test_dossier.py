@@ -8,6 +8,7 @@ from hand_model import ARE, IS, HandModel, pair, prompts, task_of, varied_task
 
 from interp.errors import InputError
 from interp.methods.dossier import COLUMNS, heads
+from interp.methods.evidence import gather
 from interp.report.frames import check_frames
 from interp.tasks.task import Unit
 
@@ -108,6 +109,46 @@ def test_few_clusters_are_undecided():
     assert (found.frame["n_to_decide"] >= 80).all()
 
 
+def test_a_small_task_beside_another_changes_no_verdict():
+    alone = heads(HandModel(), [varied_task()])
+    beside = heads(HandModel(), [varied_task(), varied_task(n_clusters=4, name="small")])
+    assert verdicts(beside) == verdicts(alone)
+    assert set(verdicts(beside, "small").values()) == {"undecided"}
+    for column in ("effect_q", "attention_q", "joint_q"):
+        np.testing.assert_array_equal(beside.frame[column][:2], alone.frame[column])
+        assert beside.frame[column][2:].isna().all()
+
+
+def test_a_template_of_one_cluster_is_undecided_and_more_units_are_not_promised():
+    task = varied_task(n_clusters=40)
+    units = [dataclasses.replace(unit, cluster=f"u{number}") for number, unit in enumerate(task.units[:40])]
+    rare = (
+        dataclasses.replace(each, example=dataclasses.replace(each.example, template="rare"))
+        for each in units[0].examples
+    )
+    units[0] = Unit(*rare, units[0].cluster)
+    found = heads(HandModel(), [dataclasses.replace(task, units=tuple(units))]).frame
+    assert set(found["verdict"]) == {"undecided"}
+    assert set(found["reason"]) == {"a template has a single cluster, so no interval is known"}
+    assert found["n_to_decide"].isna().all()
+
+
+def test_the_minimum_is_an_estimate_too():
+    """An effect of .9 minima, the same in every unit, is below the minimum only as surely as the base is known."""
+    found = gather(HandModel(), varied_task(), kind="mean", draws=1, seed=0)
+    rng = np.random.default_rng(0)
+    spread = pd.Series(rng.normal(size=24), index=[f"c{number}" for number in range(24)])
+
+    def absent(size):
+        frame = found.ablation.frame
+        base = 1 + size * (frame["cluster"].map(spread - spread.mean()))
+        changed = dataclasses.replace(found.ablation, frame=frame.assign(effect=-0.09, base=base))
+        return dataclasses.replace(found, ablation=changed).heads(0.1)["effect_absent"].tolist()
+
+    assert absent(0.05) == [True, True]
+    assert absent(0.5) == [False, False]
+
+
 def test_a_model_at_chance_is_undecided():
     task = varied_task()
     wrong_way = {f"c{number}" for number in range(10)}
@@ -146,10 +187,10 @@ def test_undecided_says_how_many_units_would_decide():
         # Head 1 helps about as much as the minimum, in some units more than in others.
         attention = model.blocks[0].attn
         attention.W_O[1] = 0
-        attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.55
-    found = heads(model, [task], minimum_effect=0.14).frame.set_index("head").loc[1]
+        attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.5
+    found = heads(model, [task], minimum_effect=0.125).frame.set_index("head").loc[1]
     assert found["verdict"] == "undecided"
-    assert found["effect_low"] < -found["minimum_effect"] < found["effect_high"]
+    assert -found["minimum_effect"] < found["effect"] < 0
     assert found["n_to_decide"] > found["n_units"]
 
 

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable
+from interp.stats.units import UnitTable, standard_errors
 
 
 def clustered(rng, *, cells, clusters=25, size=4, mean=0.0):
@@ -78,3 +78,15 @@ def test_one_cluster_has_no_interval():
     assert found.estimate[0] == 1.0
     assert np.isnan(found.low[0])
     assert np.isnan(found.high[0])
+
+
+def test_a_stratum_of_one_cluster_has_no_spread_that_could_be_known():
+    values = np.random.default_rng(6).normal(size=(41, 2))
+    strata = ["many"] * 40 + ["single"]
+    units = UnitTable(values, [str(each) for each in range(41)], strata, pd.RangeIndex(2))
+    for known in (cluster_bootstrap(units).low, cluster_bootstrap(units).high, standard_errors(units)):
+        assert np.isnan(known).all()
+    values[40, 0] = np.nan  # not measured there: the stratum is none of the first cell's
+    found = cluster_bootstrap(units)
+    assert np.isfinite([found.low[0], found.high[0], standard_errors(units)[0]]).all()
+    assert np.isnan([found.low[1], standard_errors(units)[1]]).all()

@@ -126,3 +126,15 @@ def test_zero_everywhere_is_one_and_unmeasured_is_nan():
     assert np.isnan([found[0].p[1], found[0].p_family[1]]).all()
     assert np.isnan(found[1].p).all()
     assert found[0].p[2] == found[0].p_family[2] == 0.001
+
+
+@pytest.mark.parametrize("few", [2, 4, 19])
+def test_cells_that_nobody_can_decide_cost_the_others_nothing(few):
+    """With 4 clusters, all signs agree in an eighth of the flips, and t is as good as infinite."""
+    rng = np.random.default_rng(10)
+    many = simple(rng.normal(1.0, 1, size=(30, 3)))
+    alone, beside = sign_flip_test([many])[0], sign_flip_test([many, simple(rng.normal(size=(few, 5)))])
+    assert alone.p_family.max() < 0.01
+    np.testing.assert_array_equal(beside[0].p_family, alone.p_family)
+    assert np.isnan(beside[1].p_family).all()
+    assert np.isfinite(beside[1].p).all()
