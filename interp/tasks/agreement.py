@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.agreement import STRUCTURES, Agreement, propose
-from interp.tasks.grammar.filler import Shape, opening
+from interp.tasks.grammar.filler import Shape, opening, said
 from interp.tasks.grammar.items import example, schedule
 from interp.tasks.grammar.lexicon import Number
-from interp.tasks.grammar.phrases import NUMBERS, other
+from interp.tasks.grammar.phrases import NUMBERS, form, other
 from interp.tasks.grammar.sentence import Words, sentence_start
 from interp.tasks.grammar.splits import Split, draw_within
 from interp.tasks.grammar.vocabulary import vocabulary
@@ -64,13 +64,23 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     for dice, structure, frame, flipped in schedule("agreement", n, seed=seed, split=split, frames=frames):
         before = opening(dice, words, frame.opening)
         modifiers = {"adjective": frame.adjective, "adverb": frame.adverb}
-        drawn = draw_within(split, partial(propose, dice, words, structure, **modifiers))
+        drawn = draw_within(
+            split,
+            partial(propose, dice, words, structure, **modifiers),
+            admit=partial(_unsaid, said(before)),
+        )
         number, attractors = NUMBERS[flipped], dice.pick(NUMBERS)
         yield MinimalPair(
             item=_example(before, drawn, number, attractors),
             counterfactual=_example(before, drawn, other(number), attractors),
             cluster=drawn.subject.singular,
         )
+
+
+def _unsaid(used: frozenset[str], drawn: Agreement) -> bool:
+    """Whether neither subject nor attractor stands in the sentence before, in either number."""
+    nouns = drawn.subject, *drawn.attractors
+    return used.isdisjoint(form(noun, number).lower() for noun in nouns for number in NUMBERS)
 
 
 def _example(before: Words, drawn: Agreement, number: Number, attractors: Number) -> Example:

@@ -23,7 +23,7 @@ from interp.errors import TaskError, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp import blimp_coverage, blimp_pair
-from interp.tasks.encoding import encode_task
+from interp.tasks.encoding import check_choice, encode_task
 from interp.tasks.example import MinimalPair
 from interp.tasks.grammar.splits import Split
 from interp.tasks.readers import BlimpItem, read_blimp
@@ -149,9 +149,9 @@ def load_task(
     _check_count("seed", seed, least=0)
     if n is not None:
         _check_count("n", n, least=1)
-    _check_choice("split", split, get_args(Split))
+    check_choice("split", split, get_args(Split))
     if metric is not None:
-        _check_choice("metric", metric, get_args(Metric))
+        check_choice("metric", metric, get_args(Metric))
     if name.startswith(_BLIMP):
         if split != "test":
             raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
@@ -182,11 +182,6 @@ def load_task(
 def _check_count(what: str, value: object, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise TaskError(f"expected {what} to be a whole number of at least {least}, got {value!r}")
-
-
-def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise TaskError(f"unknown {what} {value!r}; {suggest(str(value), choices)}")
 
 
 def _blimp_items(name: str, *, n: int | None, seed: int, known_words_only: bool) -> list[BlimpItem]:

@@ -11,13 +11,14 @@ from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.coreference import Coreference, Ending, Link, propose
+from interp.tasks.grammar.couples import Couples
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening
 from interp.tasks.grammar.items import Twins, example, schedule
 from interp.tasks.grammar.narrative import POSSESSIVES, SUBJECT_PRONOUNS
 from interp.tasks.grammar.sentence import Words
 from interp.tasks.grammar.splits import Split, draw_within
-from interp.tasks.grammar.vocabulary import GENDERS, lemma, vocabulary
+from interp.tasks.grammar.vocabulary import GENDERS, Person, lemma, vocabulary
 
 Structure = Literal["one person", "two people", "possessive"]
 
@@ -81,19 +82,23 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     Raises:
         TaskError: `n` is not positive.
     """
-    words = vocabulary()
+    words, couples = vocabulary(), Couples[Person](split)
     for dice, structure, frame, flipped in schedule("coreference", n, seed=seed, split=split, frames=FRAMES):
         before = opening(dice, words, frame.opening)
         genders = GENDERS[::-1] if flipped else GENDERS
-        drawn = draw_within(split, partial(_twins, dice, frame, genders))
+        drawn = draw_within(
+            split,
+            partial(_twins, couples, dice, frame, genders),
+            admit=lambda each: couples.admit(each.item.antecedent, each.item.stranger),
+        )
         yield MinimalPair(
             item=_example(before, drawn.item, structure, genders),
             counterfactual=_example(before, drawn.counterfactual, structure, genders[::-1]),
-            cluster=_cluster(drawn.item),
+            cluster=couples.cluster(drawn.item.antecedent, drawn.item.stranger),
         )
 
 
-def _twins(dice: Dice, frame: Frame, genders: tuple[str, str]) -> Twins[Coreference]:
+def _twins(couples: Couples[Person], dice: Dice, frame: Frame, genders: tuple[str, str]) -> Twins[Coreference]:
     """The same sentence with its two people exchanged, whether or not both appear in it."""
     drawn = propose(
         dice,
@@ -104,13 +109,8 @@ def _twins(dice: Dice, frame: Frame, genders: tuple[str, str]) -> Twins[Corefere
         named=(frame.named, frame.named),
         **dict.fromkeys(frame.extra, True),
     )
+    drawn = drawn._replace(stranger=couples.partner(dice, drawn.antecedent, drawn.stranger))
     return Twins(drawn, drawn.exchanged)
-
-
-def _cluster(drawn: Coreference) -> str:
-    if drawn.link == "alone":
-        return lemma(drawn.antecedent)
-    return " + ".join(sorted((lemma(drawn.antecedent), lemma(drawn.stranger))))
 
 
 def _example(before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str]) -> Example:

@@ -16,11 +16,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import InputError, TaskError
+from interp.errors import InputError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit
@@ -61,8 +61,8 @@ def encode_task(
         metric: What effects are measured on. With ``logit_difference`` both answers must be
             single tokens.
         query: Which position the relation looks from.
-        references: Pairs, never among `pairs`, that replacement values come from. Without them
-            the units serve each other in two halves (one of them empty if there is one unit).
+        references: Pairs that replacement values and baselines come from; those with a prompt of `pairs` are left out.
+            Without references the units serve each other in two halves (one of them empty if there is one unit).
         n_ctx: Longest row of tokens that the model takes, BOS included; None for no limit.
         coverage: Shares of the source in percent, handed on to the task.
 
@@ -70,13 +70,17 @@ def encode_task(
         The task; ``task.dropped`` counts what the tokenizer cannot carry.
 
     Raises:
-        TaskError: The tokenizer is slow or has no BOS, there are no pairs, or no pair is left; the
-            message then gives the count for each requirement that failed.
+        TaskError: The tokenizer is slow or has no BOS, there is no such metric or query, there are no pairs, or no
+            pair is left; the message then gives the count for each requirement that failed.
     """
     require_fast(tokenizer)
+    check_choice("metric", metric, get_args(Metric))
+    check_choice("query", query, get_args(Query))
     units, dropped = _encode_pairs(list(pairs), tokenizer, metric, n_ctx)
     if not units:
         raise TaskError(_none_left(name, "pairs", dropped))
+    if (metric, query) == ("logit_difference", "predicting position"):
+        _require_last_query(name, units)
     reference_sets: tuple[tuple[Unit, ...], ...]
     if references is None:
         units, reference_sets = _halves(units)
@@ -84,7 +88,7 @@ def encode_task(
         reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx)
         if not reference_units:
             raise TaskError(_none_left(name, "reference pairs", reference_dropped))
-        reference_sets = (tuple(reference_units),)
+        reference_sets = (_unscored(name, reference_units, units),)
     return Task(
         name=name,
         description=description,
@@ -96,6 +100,16 @@ def encode_task(
         coverage=dict(coverage or {}),
         hash=_digest([units, *reference_sets]),
     )
+
+
+def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse what is none of the `choices`.
+
+    Raises:
+        TaskError: It says which are nearest.
+    """
+    if value not in choices:
+        raise TaskError(f"unknown {what} {value!r}; {suggest(str(value), choices)}")
 
 
 def _encode_pairs(
@@ -117,6 +131,29 @@ def _encode_pairs(
         except _NotCarriedError as requirement:
             dropped[str(requirement)] += 1
     return units, dropped
+
+
+def _unscored(name: str, references: Sequence[Unit], units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The references without those that share a prompt with a scored unit."""
+    scored = {each.prompt for unit in units for each in unit.examples}
+    left = tuple(unit for unit in references if scored.isdisjoint(each.prompt for each in unit.examples))
+    if not left:
+        raise TaskError(
+            f"{name}: every one of the {len(references)} reference pairs has a prompt that is scored; give others, or "
+            "leave `references` out and the pairs serve each other in two halves"
+        )
+    return left
+
+
+def _require_last_query(name: str, units: Sequence[Unit]) -> None:
+    """Refuse relations that do not look from the position whose logits are compared, the prompt's last."""
+    for unit in units:
+        for each in unit.examples:
+            if each.query not in (None, len(each.prompt) - 1):
+                raise TaskError(
+                    f"{name}: query='predicting position', but in {each.example.text!r} the relation does not look "
+                    "from the prompt's last token; give query='later word', or change the relation"
+                )
 
 
 def _texts(example: Example) -> tuple[str, str, str]:

@@ -97,11 +97,18 @@ class MinimalPair:
         counterfactual: Its twin, or None where the source has none.
         cluster: The lexical draw, for example the subject's lemma: the unit that the
             statistics resample.
+
+    Raises:
+        TaskError: `cluster` is no text.
     """
 
     item: Example
     counterfactual: Example | None
     cluster: str
+
+    def __post_init__(self):
+        if not isinstance(self.cluster, str):
+            raise TaskError(f"cluster: expected the name of a lexical draw, got {self.cluster!r}; give it as text")
 
     @property
     def examples(self) -> tuple[Example, ...]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.filler import Shape, opening
+from interp.tasks.grammar.filler import Shape, opening, said
 from interp.tasks.grammar.items import example, schedule
 from interp.tasks.grammar.sentence import Words
 from interp.tasks.grammar.splits import Split, draw_within
@@ -75,8 +75,7 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     for dice, structure, frame, flipped in schedule("induction", n, seed=seed, split=split, frames=FRAMES):
         before = opening(dice, words, frame.opening)
         lengths = {name: value for name, value in frame._asdict().items() if name != "opening"}
-        used = frozenset(word.text for word in before)
-        drawn = draw_within(split, partial(propose, dice, words, **lengths, used=used))
+        drawn = draw_within(split, partial(propose, dice, words, **lengths, used=said(before)))
         item, twin = _example(before, drawn, structure), _example(before, drawn.exchanged, structure)
         yield MinimalPair(
             item=twin if flipped else item,

@@ -7,14 +7,17 @@ introduced last, the two change places throughout. The relation is from the last
 indirect object; both mentions of the subject are distractors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.couples import Couples
+from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening
 from interp.tasks.grammar.ioi import STRUCTURES, IndirectObject, propose
 from interp.tasks.grammar.items import example, schedule
+from interp.tasks.grammar.lexicon import Name
 from interp.tasks.grammar.sentence import Words
 from interp.tasks.grammar.splits import Split, draw_within
 from interp.tasks.grammar.vocabulary import vocabulary
@@ -51,16 +54,23 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         TaskError: `n` is not positive.
     """
     words = vocabulary()
-    frames = dict.fromkeys(STRUCTURES, FRAMES)
+    couples, frames = Couples[Name](split), dict.fromkeys(STRUCTURES, FRAMES)
     for dice, structure, frame, flipped in schedule("ioi", n, seed=seed, split=split, frames=frames):
         before = opening(dice, words, frame.opening)
         order = {"receiver_first": not flipped, "adjective": frame.adjective}
-        drawn = draw_within(split, partial(propose, dice, words, structure, **order))
+        proposing = partial(_couple, couples, dice, partial(propose, dice, words, structure, **order))
+        drawn = draw_within(split, proposing, admit=lambda each: couples.admit(each.receiver, each.giver))
         yield MinimalPair(
             item=_example(before, drawn),
             counterfactual=_example(before, drawn.exchanged),
-            cluster=" + ".join(sorted((drawn.receiver.text, drawn.giver.text))),
+            cluster=couples.cluster(drawn.receiver, drawn.giver),
         )
+
+
+def _couple(couples: Couples[Name], dice: Dice, proposing: Callable[[], IndirectObject]) -> IndirectObject:
+    """A proposal, now and then with the receiver's partner for its giver."""
+    drawn = proposing()
+    return drawn._replace(giver=couples.partner(dice, drawn.receiver, drawn.giver))
 
 
 def _example(before: Words, drawn: IndirectObject) -> Example:

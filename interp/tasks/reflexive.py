@@ -11,15 +11,16 @@ from functools import partial
 from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.couples import Couples
 from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.filler import Shape, opening
+from interp.tasks.grammar.filler import Shape, opening, said
 from interp.tasks.grammar.items import Twins, example, schedule
 from interp.tasks.grammar.lexicon import Name
 from interp.tasks.grammar.phrases import Tense, person
 from interp.tasks.grammar.reflexives import REFLEXIVES, STRUCTURES, Reflexive, Structure, propose
 from interp.tasks.grammar.sentence import Words
 from interp.tasks.grammar.splits import Split, draw_within
-from interp.tasks.grammar.vocabulary import GENDERS, lemma, vocabulary
+from interp.tasks.grammar.vocabulary import GENDERS, Person, lemma, vocabulary
 
 __all__ = ["STRUCTURES", "pairs"]
 
@@ -56,25 +57,35 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         TaskError: `n` is not positive.
     """
     words = vocabulary()
-    frames = dict.fromkeys(STRUCTURES, FRAMES)
+    couples, frames = Couples[Person](split), dict.fromkeys(STRUCTURES, FRAMES)
     for dice, structure, frame, flipped in schedule("reflexive", n, seed=seed, split=split, frames=frames):
         before = opening(dice, words, frame.opening)
         genders = GENDERS[::-1] if flipped else GENDERS
-        drawn = draw_within(split, partial(_twins, dice, structure, frame, genders))
+        proposing = partial(_twins, couples, dice, structure, frame, genders)
+        drawn = draw_within(split, proposing, admit=partial(_fits, couples, said(before)))
         yield MinimalPair(
             item=_example(before, drawn.item, genders),
             counterfactual=_example(before, drawn.counterfactual, genders[::-1]),
-            cluster=lemma(drawn.item.subject),
+            cluster=couples.cluster(drawn.item.subject, drawn.counterfactual.subject),
         )
 
 
-def _twins(dice: Dice, structure: Structure, frame: Frame, genders: tuple[str, str]) -> Twins[Reflexive]:
+def _twins(
+    couples: Couples[Person], dice: Dice, structure: Structure, frame: Frame, genders: tuple[str, str]
+) -> Twins[Reflexive]:
     """The same sentence about two people: of one name each, or of one noun each."""
     words = vocabulary()
     surroundings = {name: value for name, value in frame._asdict().items() if name != "opening"}
     drawn = propose(dice, words, structure, gender=genders[0], **surroundings)
-    named = isinstance(drawn.subject, Name)
-    return Twins(drawn, drawn._replace(subject=person(dice, words, genders[1], named=named)))
+    other = person(dice, words, genders[1], named=isinstance(drawn.subject, Name))
+    return Twins(drawn, drawn._replace(subject=couples.partner(dice, drawn.subject, other)))
+
+
+def _fits(couples: Couples[Person], used: frozenset[str], drawn: Twins[Reflexive]) -> bool:
+    """Whether the two subjects may stand together, and nobody is in the sentence before."""
+    subjects = drawn.item.subject, drawn.counterfactual.subject
+    people = {lemma(person).lower() for person in (*subjects, drawn.item.attractor)}
+    return couples.admit(*subjects) and used.isdisjoint(people)
 
 
 def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Example:

@@ -1,5 +1,6 @@
 import dataclasses
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -7,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from interp.errors import TaskError
 from interp.recipes.tokenizer import build_tokenizer
-from interp.tasks.encoding import encode_task
+from interp.tasks.encoding import check_choice, encode_task
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 
 WORDS = ["The", "key", "keys", "cabinet", "cabinets", "to", "the", "are", "is", "was", "on", "table"]
@@ -200,11 +201,39 @@ def id_of(unit):
 
 def test_given_references_are_one_set_that_serves_all(tokenizer):
     sentence = LABELS | {"metric": SENTENCE}
-    task = encode_task(many(3), references=many(2), tokenizer=tokenizer, **sentence)
+    others = [pair(attractor="table", tail=f" {i}") for i in range(4)]
+    task = encode_task(many(3), references=others, tokenizer=tokenizer, **sentence)
     assert [len(each) for each in task.references] == [4]
     assert {unit.fold for unit in task.units} == {0}
     with pytest.raises(TaskError, match="expected reference pairs to encode, got none"):
         encode_task(many(3), references=[], tokenizer=tokenizer, **sentence)
+
+
+def test_what_is_scored_is_no_reference(tokenizer):
+    scored, other = pair(), pair(attractor="table")
+    half = replace(pair(("table", "key")), cluster="half")  # its counterfactual is scored
+    task = encode_task([scored], references=[scored, other, half], tokenizer=tokenizer, **LABELS)
+    assert [unit.item.example.prompt for unit in task.references[0]] == ["The keys to the table"]
+    with pytest.raises(TaskError, match="every one of the 2 reference pairs has a prompt that is scored; give others"):
+        encode_task([scored], references=[scored, half], tokenizer=tokenizer, **LABELS)
+
+
+def test_a_choice_that_does_not_exist_names_those_that_do():
+    with pytest.raises(TaskError, match="unknown split 'tset'; did you mean 'test'"):
+        check_choice("split", "tset", ("train", "test"))
+
+
+def test_the_query_is_where_the_task_says(tokenizer):
+    from_subject = Relation("article", span("The keys to the cabinet", "keys"), span("The keys to the cabinet", "The"))
+    elsewhere = MinimalPair(replace(example(), relation=from_subject), None, "key")
+    with pytest.raises(TaskError, match=r"does not look from the prompt's last token; give query='later word'"):
+        encode_task([elsewhere], tokenizer=tokenizer, **LABELS)
+    assert encode_task([elsewhere], tokenizer=tokenizer, query="later word", **LABELS).examples[0].query == 2
+
+
+def test_a_cluster_is_text():
+    with pytest.raises(TaskError, match="cluster: expected the name of a lexical draw, got 3; give it as text"):
+        MinimalPair.__post_init__(SimpleNamespace(cluster=3))
 
 
 def test_the_hash_says_whether_the_data_are_the_same(tokenizer):
@@ -216,7 +245,7 @@ def test_the_hash_says_whether_the_data_are_the_same(tokenizer):
             (pairs[::-1], tokenizer, None),
             (pairs[:1], tokenizer, None),
             (pairs, build_tokenizer([*WORDS, "aardvark"]), None),
-            (pairs, tokenizer, pairs[:1]),
+            (pairs, tokenizer, [pair(attractor="table")]),
             ([replace(each, cluster="other") for each in pairs], tokenizer, None),
         )
     ]

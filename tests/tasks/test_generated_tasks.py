@@ -152,6 +152,25 @@ class TestEveryTask:
         assert len(set.union(*clusters.values())) > 60
         assert min(map(len, clusters.values())) > 10
 
+    def test_clusters_share_nobody(self, drawn, name):
+        """The words that differ between item and counterfactual are the cluster's alone: clusters are independent."""
+        if name not in ("coreference", "reflexive", "ioi"):
+            return
+        clusters = defaultdict(set)
+        for pair in drawn[name]:
+            deciding = {example.relation.related.of(example.text) for example in pair.examples}
+            for word in deciding:
+                clusters[word].add(pair.cluster)
+            assert deciding == set(pair.cluster.split(" + "))
+        assert max(map(len, clusters.values())) == 1
+        assert max(Counter(pair.cluster for pair in drawn[name]).values()) > 1
+
+    def test_the_related_word_is_not_in_the_opening(self, drawn, name):
+        for example in examples(drawn[name]):
+            related = example.relation.related.of(example.text).lower()
+            others = [span.of(example.text).lower() for span in example.relation.distractors.values()]
+            assert related not in others
+
     def test_layouts_recur(self, name):
         """So that a mean over the reference examples of one layout has something to average over."""
         pairs = TASKS[name].pairs(REFERENCES, seed=0, split="reference")

@@ -38,6 +38,11 @@ def opening(dice: Dice, words: Vocabulary, shape: Shape | None) -> Words:
     return filler(dice, words, shape) if shape else []
 
 
+def said(before: Words) -> frozenset[str]:
+    """The words of an opening, in lower case: none of them is to decide the sentence after it."""
+    return frozenset(word.text.lower() for word in before)
+
+
 def _fill(dice: Dice, words: Vocabulary, slot: str) -> str:
     if slot == "ADJECTIVE":
         return dice.pick(GENERAL_ADJECTIVES)

@@ -54,19 +54,22 @@ def allowed(pairs: Iterable[tuple[str, str]], split: Split) -> bool:
     return all(first != second and split_of(first, second) == split for first, second in pairs)
 
 
-def draw_within(split: Split, propose: Callable[[], DrawnT]) -> DrawnT:
+def draw_within(
+    split: Split, propose: Callable[[], DrawnT], *, admit: Callable[[DrawnT], bool] | None = None
+) -> DrawnT:
     """Draw until the construction fits `split`.
 
     Args:
         split: For ``train`` all pairs must belong to it, for the others the decisive ones.
         propose: Draws one construction; called again until one fits.
+        admit: What else a construction has to fulfil.
 
     Raises:
         TaskError: No draw out of ``ATTEMPTS`` fitted: the lexicon is too small for the split.
     """
     for _ in range(ATTEMPTS):
         drawn = propose()
-        if allowed(drawn.pairs if split == "train" else drawn.decisive, split):
+        if (admit is None or admit(drawn)) and allowed(drawn.pairs if split == "train" else drawn.decisive, split):
             return drawn
     raise TaskError(
         f"no construction of split {split!r} found: expected pairs of lemmas of that split, got none "

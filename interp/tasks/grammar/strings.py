@@ -71,13 +71,16 @@ def propose(
     stop: int,
     used: frozenset[str] = frozenset(),
 ) -> Repetition:
-    """Draw a string and its gap, none of whose words is in `used`, without regard to the held-out rule."""
-    drawn: dict[str, None] = {}
+    """Draw a string and its gap, without regard to the held-out rule.
+
+    No word is among those `used` (in lower case) or there twice, with or without a capital.
+    """
+    drawn: dict[str, str] = {}
     while len(drawn) < length + gap:
         word = dice.pick(words.forms)
-        if word not in used:
-            drawn[word] = None
-    string = tuple(drawn)
+        if word.lower() not in used:
+            drawn.setdefault(word.lower(), word)
+    string = tuple(drawn.values())
     return Repetition(string[:length], string[length:], start, stop, dice.between(stop + 1, length - 1))
 
 
