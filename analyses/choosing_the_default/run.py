@@ -17,7 +17,8 @@ def specialisation(frame: pd.DataFrame) -> tuple[float, dict[str, str]]:
     """How much a task depends on one head that nothing else depends on, averaged over tasks.
 
     For each task, the best head that is ``attends and causal`` scores its relative drop (effect over
-    base) on the task less its mean relative drop on the other tasks; a task without such a head scores 0.
+    base) on the task less its mean relative drop on the other tasks, where a rise counts as no drop; a task without
+    such a head scores 0.
 
     Returns:
         The score, at most about 1, and the best head of each task.

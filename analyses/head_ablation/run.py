@@ -37,7 +37,7 @@ def heads_that_matter(table: pd.DataFrame) -> pd.DataFrame:
     """
     named = table.assign(head=table["layer"].astype(str) + "." + table["head"].astype(str))
     wide = named.pivot(index=["task", "head"], columns="kind", values="share")[list(KINDS)]
-    beyond = wide.abs() >= MINIMUM
+    beyond = wide >= MINIMUM
     return wide[beyond.any(axis=1)].round(2).assign(kinds=beyond.sum(axis=1))
 
 

@@ -26,7 +26,7 @@ from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.grammar.lexicon import english
 
-SEED, STEPS = 2, 15_000
+SEED, STEPS = 3, 15_000
 """What ``interp train default`` does unless it is told otherwise."""
 N_CTX = 64
 ENCODE_AT_ONCE = 1_000

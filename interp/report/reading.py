@@ -37,8 +37,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "Baseline",
             "what a head could look at without knowing the relation: offset -3 (three tokens before the query; "
             "offset 0 is the query itself), position 5 (counted from 0), or a word that could be mistaken for the "
-            "related one, such as an attractor. Each head is held against the strongest of them, chosen on other "
-            "examples.",
+            "related one, such as an attractor. Each head is held against the one that explains most of it, chosen "
+            "on other examples.",
         ),
         (
             "Left out",

@@ -134,7 +134,7 @@ class TestStopping:
         assert relative_error(model(tokens[:, 5:], cache=cache), model(tokens)[:, 5:]) < 1e-12
 
     def test_what_is_named_behind_the_stop_is_refused(self, model):
-        tokens, said = random_tokens(model), "is not run with stop_at_layer=1; stop later, or leave it out"
+        tokens, said = random_tokens(model), "is not run with stop_at_layer=-?1; stop later, or leave it out"
         for name in ("blocks.1.attn.hook_z", "ln_final.hook_scale"):
             with pytest.raises(HookError, match=f"{name} {said}"):
                 model.run_with_hooks(tokens, fwd_hooks=[(name, lambda z, hook: z)], stop_at_layer=1)
