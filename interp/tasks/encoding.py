@@ -7,22 +7,20 @@
 2. The relation's spans become positions of the prompt with its right continuation.
 3. An item or a counterfactual that fails a requirement takes its whole unit with it, so that the
    units stay balanced. What is left out is counted by requirement.
-4. Replacement values come from reference sets: other pairs, where the task has a separate split;
-   otherwise the units in two halves, each cluster in one of them, that serve each other.
+4. Replacement values and baselines come from reference sets (``references.py``).
 """
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
+from interp.tasks.digest import digest
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.references import halves, unscored
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit
 
 Requirement = Literal[
@@ -83,12 +81,12 @@ def encode_task(
         _require_last_query(name, units)
     reference_sets: tuple[tuple[Unit, ...], ...]
     if references is None:
-        units, reference_sets = _halves(units)
+        units, reference_sets = halves(units)
     else:
         reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx)
         if not reference_units:
             raise TaskError(_none_left(name, "reference pairs", reference_dropped))
-        reference_sets = (_unscored(name, reference_units, units),)
+        reference_sets = (unscored(name, reference_units, units),)
     return Task(
         name=name,
         description=description,
@@ -98,7 +96,7 @@ def encode_task(
         references=reference_sets,
         dropped=dict(dropped),
         coverage=dict(coverage or {}),
-        hash=_digest([units, *reference_sets]),
+        hash=digest([units, *reference_sets]),
     )
 
 
@@ -131,18 +129,6 @@ def _encode_pairs(
         except _NotCarriedError as requirement:
             dropped[str(requirement)] += 1
     return units, dropped
-
-
-def _unscored(name: str, references: Sequence[Unit], units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """The references without those that share a prompt with a scored unit."""
-    scored = {each.prompt for unit in units for each in unit.examples}
-    left = tuple(unit for unit in references if scored.isdisjoint(each.prompt for each in unit.examples))
-    if not left:
-        raise TaskError(
-            f"{name}: every one of the {len(references)} reference pairs has a prompt that is scored; give others, or "
-            "leave `references` out and the pairs serve each other in two halves"
-        )
-    return left
 
 
 def _require_last_query(name: str, units: Sequence[Unit]) -> None:
@@ -221,38 +207,3 @@ def _none_left(name: str, what: str, dropped: Counter[str]) -> str:
     failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
     advice = "use other items, another tokenizer or a longer context"
     return f"{name}: the tokenizer can carry none of the {total} {what} ({failed}); {advice}"
-
-
-def _halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:
-    """Split the units in two, as evenly as their clusters allow; each half serves the other one.
-
-    A cluster (a lexical draw) stands on one side only, so that no unit is measured against its own words; a single
-    cluster is split all the same. The largest are dealt out first, equal ones in the order of their hashes.
-    """
-    groups = [unit.cluster for unit in units]
-    if len(set(groups)) == 1:
-        groups = [_digest([[unit]]) for unit in units]
-    counts, sizes = Counter(groups), [0, 0]
-    half: dict[str, int] = {}
-    for group in sorted(counts, key=lambda each: (-counts[each], hashlib.sha256(each.encode()).hexdigest())):
-        half[group] = int(sizes[1] < sizes[0])
-        sizes[half[group]] += counts[group]
-    folded = [replace(unit, fold=half[group]) for unit, group in zip(units, groups, strict=True)]
-    return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - served) for served in (0, 1))
-
-
-def _digest(unit_sets: Iterable[Sequence[Unit]]) -> str:
-    """SHA-256 of the units' text, token ids and positions, the same on every machine."""
-    rows = [[_row(unit) for unit in units] for units in unit_sets]
-    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
-
-
-def _row(unit: Unit) -> list[object]:
-    return [unit.cluster, [list(_fields(each)) for each in unit.examples]]
-
-
-def _fields(encoded: EncodedExample) -> Iterator[object]:
-    example = encoded.example
-    yield from (example.prompt, example.right, example.wrong, example.template, example.layout)
-    yield from (dict(example.features), encoded.prompt, encoded.right, encoded.wrong)
-    yield from (encoded.query, encoded.related, dict(encoded.distractors))

@@ -1,0 +1,53 @@
+"""Which units give replacement values and baselines? Never those that are scored with them.
+
+1. Reference pairs from a separate split serve all units; one that shares a prompt with a scored unit is left out.
+2. Without any, the units serve each other in two halves, each cluster in one of them.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from interp.errors import TaskError
+from interp.tasks.digest import digest
+from interp.tasks.task import Unit
+
+
+def unscored(name: str, references: Sequence[Unit], units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The references without those that share a prompt with a scored unit.
+
+    Args:
+        name: Of the task, for the message.
+        references: What values and baselines are to come from.
+        units: What is scored.
+
+    Raises:
+        TaskError: None is left.
+    """
+    scored = {each.prompt for unit in units for each in unit.examples}
+    left = tuple(unit for unit in references if scored.isdisjoint(each.prompt for each in unit.examples))
+    if not left:
+        raise TaskError(
+            f"{name}: every one of the {len(references)} reference pairs has a prompt that is scored; give others, or "
+            "leave `references` out and the pairs serve each other in two halves"
+        )
+    return left
+
+
+def halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:
+    """Split the units in two, as evenly as their clusters allow; each half serves the other one.
+
+    A cluster (a lexical draw) stands on one side only, so that no unit is measured against its own words; a single
+    cluster is split all the same. The largest are dealt out first, equal ones in the order of their hashes.
+    """
+    groups = [unit.cluster for unit in units]
+    if len(set(groups)) == 1:
+        groups = [digest([[unit]]) for unit in units]
+    counts, sizes = Counter(groups), [0, 0]
+    half: dict[str, int] = {}
+    for group in sorted(counts, key=lambda each: (-counts[each], hashlib.sha256(each.encode()).hexdigest())):
+        half[group] = int(sizes[1] < sizes[0])
+        sizes[half[group]] += counts[group]
+    folded = [replace(unit, fold=half[group]) for unit, group in zip(units, groups, strict=True)]
+    return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - served) for served in (0, 1))
