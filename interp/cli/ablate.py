@@ -1,5 +1,6 @@
 """``interp ablate``: what one head's ablation does to one task."""
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -40,6 +41,7 @@ def ablate(
     """Ablate one head and print the effect on a task, with its interval and the accuracy."""
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar, records
+    from interp.report.sentences import UNITS
     from interp.report.table import check_table, save_table
 
     if out is not None:
@@ -56,22 +58,24 @@ def ablate(
         result = ablate_heads(loaded, given, kind=ablation, heads=[(layer, head)], seed=seed, progress=progress)
     saved = None if out is None else save_table(result.frame, out)
     (row,) = records(result.summary())
-    # As `interp heads` judges it.
-    above_chance = bool(cluster_bootstrap(UnitTable.from_frame(result.frame, "base"), seed=seed).low[0] > 0)
+    # As `interp heads` judges it; where there is no interval, nobody knows.
+    base_low = cluster_bootstrap(UnitTable.from_frame(result.frame, "base"), seed=seed).low[0]
+    above_chance = None if math.isnan(base_low) else bool(base_low > 0)
     if as_json:
         asked = {"task": task, "ablation": ablation, "metric": given.metric}
         file = None if saved is None else str(saved)
         seconds = round(time.perf_counter() - started, 3)
         print_json({**asked, **row, "above_chance": above_chance, "file": file, "seconds": seconds})
         return
-    interval = "no interval" if row["low"] is None else f"{row['low']:.3g} to {row['high']:.3g}"
+    interval = "no interval" if row["low"] is None else f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
+    unit = UNITS[given.metric]
     typer.echo(
         f"head {layer}.{head}, {task}, {ablation} ablation, {row['n_units']} units in {row['n_clusters']} clusters"
     )
     typer.echo(f"{given.metric.replace('_', ' ')}: {row['base']:.3g} -> {row['value']:.3g}")
-    typer.echo(f"effect: {row['effect']:.3g} (95 % interval {interval})")
+    typer.echo(f"effect: {row['effect']:.3g} {unit}, a cost where it is negative ({interval})")
     typer.echo(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
-    if not above_chance:
+    if above_chance is False:
         typer.echo(
             "warning: the unablated model is not shown to be above chance on this task, so an effect says little",
             err=True,

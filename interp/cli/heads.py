@@ -88,9 +88,8 @@ def generated_tasks() -> list[str]:
 def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
     from interp.report.sentences import summarise
 
-    typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
     for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
-        typer.echo(f"\n{summary.task}\n  {summary.headline}")
+        typer.echo(f"{summary.task}\n  {summary.headline}")
         if summary.untested:
             typer.echo(f"  {summary.untested}")
         for label in ("coverage", "dropped"):
@@ -100,3 +99,5 @@ def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
             typer.echo(f"  - {finding}")
         for question in summary.open_questions:
             typer.echo(f"  {question}")
+        typer.echo()
+    typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")

@@ -68,6 +68,8 @@ def _check_heads(model: Any, heads: Sequence[tuple[int, int]] | None) -> list[tu
     n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
     if heads is None:
         return [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
+    _require_pairs(heads)
+    heads = [(layer, head) for layer, head in heads]
     for layer, head in heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
             raise InputError(
@@ -77,3 +79,8 @@ def _check_heads(model: Any, heads: Sequence[tuple[int, int]] | None) -> list[tu
     if not heads or len(set(heads)) < len(heads):
         raise InputError(f"heads: expected different (layer, head) pairs, at least one; got {list(heads)}")
     return sorted(heads)
+
+
+def _require_pairs(heads: Any) -> None:
+    if not all(isinstance(each, tuple | list) and len(each) == 2 for each in heads):
+        raise InputError(f"heads: expected (layer, head) pairs, got {heads!r}; give a list such as [(2, 1)]")

@@ -88,6 +88,22 @@ class AttentionResult:
         names = self.frame.groupby(["layer", "head"])["baseline"].unique().map(" / ".join).reset_index()
         return frame.merge(names, on=["layer", "head"])
 
+    def templates(self, minimum: float) -> pd.DataFrame:
+        """In how many templates a head attends: a mean over templates can rest on a few of them.
+
+        Args:
+            minimum: The smallest mean excess that counts.
+
+        Returns:
+            One row per head: ``layer``, ``head``, ``n_templates`` (those with a scored unit) and
+            ``n_templates_attended``. Empty where the task is not testable.
+        """
+        by_unit = self.frame.groupby(["layer", "head", "template", "unit"], as_index=False)["excess"].mean()
+        means = by_unit.groupby(["layer", "head", "template"], as_index=False)["excess"].mean().dropna()
+        means["attended"] = means["excess"] >= minimum
+        counts = means.groupby(["layer", "head"], as_index=False)["attended"].agg(["size", "sum"])
+        return counts.rename(columns={"size": "n_templates", "sum": "n_templates_attended"})
+
 
 def attend(
     model: Any,

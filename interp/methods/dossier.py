@@ -24,11 +24,9 @@ from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence, gather
 from interp.methods.given_task import as_task
-from interp.methods.verdict import Evidence, attention_state, effect_state, judge
-from interp.stats.intervals import FEWEST_CLUSTERS
+from interp.methods.judging import judge_row
 from interp.stats.multiplicity import benjamini_hochberg, holm
 from interp.stats.permutation import sign_flip_test
-from interp.stats.power import required_units
 from interp.tasks.task import Task
 
 Correction = Literal["max-T", "fdr"]
@@ -38,18 +36,19 @@ COLUMNS = (
     *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated", "verdict"),
     *("reason", "baseline", "excess", "excess_low", "excess_high", "attention_p", "effect_p", "joint_q"),
     *("minimum_attention", "minimum_effect", "metric", "relation", "change_norm", "n_units", "n_clusters"),
-    *("n_attention_clusters", "n_excluded", "n_to_decide"),
+    *("n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
 )
 """Of ``HeadsReport.frame``, in order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeadsReport:
     """What was found, as tidy frames.
 
     Attributes:
         frame: One row per layer, head and task; columns as in ``COLUMNS``. Means are over balanced
-            units within templates, then over templates. ``excess`` is attention minus baseline;
+            units within templates, then over templates. ``excess`` is attention minus baseline,
+            ``n_templates_attended`` the templates in which it alone reaches the minimum;
             ``n_to_decide`` the units that would decide an undecided verdict (normal
             approximation; NaN where none is needed or no number would do).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
@@ -67,6 +66,10 @@ class HeadsReport:
     tasks: pd.DataFrame
     attention_maps: pd.DataFrame
     provenance: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
+        return f"HeadsReport({', '.join(self.tasks['task'])}: {verdicts})"
 
     def save(self, out: str | Path, *, command: str | None = None) -> Path:
         """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
@@ -128,12 +131,12 @@ def heads(
     for number, task in enumerate(given):
         step = None if progress is None else _step(progress, number, len(given))
         evidence.append(gather(model, task, kind=ablation, draws=draws, seed=seed, progress=step))
-    frame = pd.concat([each.heads(minimum_effect) for each in evidence], ignore_index=True)
+    frame = pd.concat([each.heads(minimum_attention, minimum_effect) for each in evidence], ignore_index=True)
     frame = _test(frame, evidence, alpha=alpha, correction=correction, seed=seed)
-    frame = frame.assign(minimum_attention=minimum_attention)
     # What one test of the family would have to reach, by Bonferroni; attention is tested on one side only.
-    sides = {"effect": alpha / len(frame), "attention": 2 * alpha / max(1, frame["attention_p"].notna().sum())}
-    frame = frame.join(pd.DataFrame([_judge(row, alpha, sides) for row in frame.to_dict("records")]))
+    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention")}
+    sides = {"effect": alpha / n_tests["effect"], "attention": 2 * alpha / n_tests["attention"]}
+    frame = frame.join(pd.DataFrame([judge_row(row, alpha, sides) for row in frame.to_dict("records")]))
     options = {
         "seed": seed,
         "ablation": ablation,
@@ -198,58 +201,3 @@ def _test(
     # NaN where attention is not testable: there is no joint claim to make.
     columns["joint_q"] = holm(np.maximum(decidable["effect"], decidable["attention"]))
     return frame.assign(**columns)
-
-
-def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float]) -> dict[str, Any]:
-    """Verdict, reason and the number of units that would decide, for one head and task."""
-    attention = Evidence(
-        row["excess"],
-        row["excess_low"],
-        row["excess_high"],
-        row["excess_high"] < row["minimum_attention"],
-        row["attention_q"],
-        row["minimum_attention"],
-        row["n_attention_clusters"],
-    )
-    effect = Evidence(
-        row["effect"],
-        row["effect_low"],
-        row["effect_high"],
-        row["effect_absent"],
-        row["effect_q"],
-        row["minimum_effect"],
-        row["n_clusters"],
-    )
-    verdict, reason = judge(attention, effect, joint_q=row["joint_q"], above_chance=row["above_chance"], alpha=alpha)
-    n_to_decide = np.nan
-    if verdict == "undecided" and row["above_chance"]:
-        needs = []
-        if effect_state(effect, alpha) == "undecided":
-            needs.append(_units_needed(effect, row["effect_se"], row["n_units"], corrected["effect"]))
-        if attention_state(attention, alpha) == "undecided":
-            units = row["n_attention_units"]
-            needs.append(_units_needed(attention, row["excess_se"], units, corrected["attention"]))
-        n_to_decide = float(np.fmax.reduce(needs))
-    return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide}
-
-
-def _units_needed(evidence: Evidence, standard_error: float, n_units: int, alpha: float) -> float:
-    """Units that tell the minimum effect from 0 with power .8, never fewer than the clusters ask for.
-
-    Args:
-        evidence: What is undecided.
-        standard_error: Of its estimate.
-        n_units: Units so far.
-        alpha: Two-sided error rate of one test, corrected for the size of the family.
-
-    Where that many were measured already, the estimate lies close to the minimum; then what has to
-    be told apart is the estimate and the minimum.
-    """
-    needed = required_units(standard_error, n_units, evidence.minimum, alpha=alpha)
-    if needed <= n_units and evidence.n_clusters >= FEWEST_CLUSTERS:
-        gap = abs(evidence.minimum - abs(evidence.estimate))
-        needed = required_units(standard_error, n_units, gap, alpha=alpha)
-    if evidence.n_clusters >= FEWEST_CLUSTERS:
-        return float(needed)
-    # An unknown spread (NaN) leaves the number of clusters to decide.
-    return float(np.fmax(needed, np.ceil(n_units * FEWEST_CLUSTERS / evidence.n_clusters)))

@@ -36,17 +36,18 @@ class TaskEvidence:
     effects: UnitTable
     excess: UnitTable | None
 
-    def heads(self, minimum_effect: float) -> pd.DataFrame:
+    def heads(self, minimum_attention: float, minimum_effect: float) -> pd.DataFrame:
         """One row per head: estimates, intervals, standard errors and counts, untested.
 
         Args:
+            minimum_attention: As a share of all attention.
             minimum_effect: As a share of the base run's mean metric.
         """
         base = self.description()
         done = self.ablation.estimates().drop(columns=["base", "value"])
         done = done.rename(
             columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
-        ).assign(effect_se=standard_errors(self.effects), effect_absent=self._effect_absent(minimum_effect))
+        ).assign(**self._against_minimum(minimum_effect))
         seen = self.attention.estimates()
         seen = seen.rename(
             columns={
@@ -56,28 +57,37 @@ class TaskEvidence:
                 "n_clusters": "n_attention_clusters",
             }
         ).assign(excess_se=np.nan if self.excess is None else standard_errors(self.excess))
-        return done.merge(seen, on=CELL).assign(
-            task=self.task.name,
-            query=self.task.query,
-            metric=self.task.metric,
-            relation=self._relation(),
-            minimum_effect=minimum_effect * abs(base["base"]),
-            above_chance=base["base_low"] > 0,
+        templates = self.attention.templates(minimum_attention)
+        return (
+            done.merge(seen, on=CELL)
+            .merge(templates, on=CELL, how="left")
+            .assign(
+                task=self.task.name,
+                query=self.task.query,
+                metric=self.task.metric,
+                relation=self._relation(),
+                minimum_attention=minimum_attention,
+                minimum_effect=minimum_effect * abs(base["base"]),
+                above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
+            )
         )
 
-    def _effect_absent(self, minimum_effect: float) -> np.ndarray:
-        """Whether each head's effect is shown to be smaller than a share of the base run's metric, on either side.
+    def _against_minimum(self, minimum_effect: float) -> dict[str, np.ndarray]:
+        """Whether each head's effect is shown to be smaller than a share of the base run's metric, and how surely.
 
         The base run's mean is an estimate from the same units: ``effect + share * base`` has to be clear of 0 above,
-        and ``effect - share * base`` below.
+        and ``effect - share * base`` below. The larger of their standard errors is ``effect_se``.
         """
         frame, seed = self.ablation.frame, self.ablation.provenance["seed"]
         share = minimum_effect * frame["base"]
         above, below = (
-            cluster_bootstrap(UnitTable.from_frame(frame.assign(rest=frame["effect"] + rest), "rest"), seed=seed)
-            for rest in (share, -share)
+            UnitTable.from_frame(frame.assign(rest=frame["effect"] + rest), "rest") for rest in (share, -share)
         )
-        return (above.low > 0) & (below.high < 0)
+        low, high = cluster_bootstrap(above, seed=seed).low, cluster_bootstrap(below, seed=seed).high
+        return {
+            "effect_absent": (low > 0) & (high < 0),
+            "effect_se": np.maximum(standard_errors(above), standard_errors(below)),
+        }
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""

@@ -10,9 +10,8 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   least the minimum that way; *none* if it is shown to be smaller than the minimum on either side (a share of
   the base run's metric, which is an estimate too: the interval is that of ``effect +- share * base``);
   else *undecided*.
-- Fewer than 20 clusters: that kind is undecided. A base run that is not above chance (its interval
-  touches 0), an undecided effect for want of clusters, or no interval because a template has a single
-  cluster: the verdict is undecided.
+- Fewer than 20 clusters, or no interval because a template has a single cluster: that kind is undecided. If
+  it is the effect, or if the base run is not above chance (its interval touches 0), the verdict is undecided.
 - Corrected p bound the chance of a false *shown*, *drop* or *rise* over all heads and tasks, for each kind of
   evidence. Absence is judged by one 95 % interval for each head.
 
@@ -71,7 +70,7 @@ def attention_state(evidence: Evidence, alpha: float) -> AttentionState:
     """Judge the attention by itself."""
     if evidence.n_clusters == 0:
         return "not testable"
-    if evidence.n_clusters < FEWEST_CLUSTERS:
+    if evidence.n_clusters < FEWEST_CLUSTERS or math.isnan(evidence.low):
         return "undecided"
     if evidence.q <= alpha and evidence.estimate >= evidence.minimum:
         return "shown"
@@ -80,7 +79,7 @@ def attention_state(evidence: Evidence, alpha: float) -> AttentionState:
 
 def effect_state(evidence: Evidence, alpha: float) -> EffectState:
     """Judge the effect of ablation by itself."""
-    if evidence.n_clusters < FEWEST_CLUSTERS:
+    if evidence.n_clusters < FEWEST_CLUSTERS or math.isnan(evidence.low):
         return "undecided"
     if evidence.q <= alpha and abs(evidence.estimate) >= evidence.minimum:
         return "drop" if evidence.estimate < 0 else "rise"

@@ -88,19 +88,20 @@ class StrictHooks(HookedRootModule):
         Raises:
             HookError: A point that is named is not run, or none that a filter matches.
         """
-        points = self._matching(names)
-        behind = [] if stop is None else [name for name in points if not self._runs(name, stop)]
+        points, n_layers = self._matching(names), len(self.blocks)  # type: ignore[arg-type]
+        if stop is None or not -n_layers <= stop <= n_layers:  # the forward pass refuses the latter
+            return names
+        behind = [name for name in points if not self._runs(name, range(n_layers)[:stop])]
         if not behind:
             return names
         if len(behind) == len(points) or not (names is None or callable(names)):
             raise HookError(f"{behind[0]} is not run with stop_at_layer={stop}; stop later, or leave it out")
         return [name for name in points if name not in behind]
 
-    def _runs(self, point: str, stop: int) -> bool:
+    @staticmethod
+    def _runs(point: str, layers: range) -> bool:
         layer = re.match(r"blocks\.(\d+)\.", point)
-        if layer is None:
-            return point in ("hook_embed", "hook_pos_embed")
-        return int(layer[1]) < (stop if stop >= 0 else stop + len(self.blocks))  # type: ignore[arg-type]
+        return int(layer[1]) in layers if layer else point in ("hook_embed", "hook_pos_embed")
 
     def _matching(self, names: NamesFilter) -> list[str]:
         """The points that `names` stands for."""

@@ -89,7 +89,9 @@ def train_default(
     torch.set_num_threads(threads)
     try:
         tokenizer = build_tokenizer(english().words())
-        model = HookedTransformer(default_config(len(tokenizer)), tokenizer, name="default", seed=seed)
+        model = HookedTransformer(
+            default_config(len(tokenizer)), tokenizer, name=Path(out).name or "default", seed=seed
+        )
         config = TrainingConfig(steps=steps)
         rows = packed_rows(
             encoded(without_published(documents(seed)), tokenizer), bos=tokenizer.bos_token_id, n_ctx=N_CTX

@@ -70,11 +70,7 @@ def check_output(out: str | Path) -> Path:
         if folder.is_dir():
             _check_replaceable(folder)
             _check_ours(folder)
-        elif folder.exists():
-            raise OutputError(f"{FOLDER}: expected a folder, got the file {folder}; name another with --out")
-        # Asking for permission misses read-only file systems, and says yes to root: try it.
-        ancestor = next(parent for parent in folder.parents if parent.exists())
-        _sibling(ancestor / folder.name).rmdir()
+    _check_place(folder)
     return folder
 
 
@@ -87,12 +83,24 @@ def check_new_folder(out: str | Path) -> Path:
     Raises:
         OutputError: If `out` is a file or a folder with anything in it, or cannot be written.
     """
-    folder = check_output(out)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(
-            f"{FOLDER} {folder}: expected a new or empty folder, got one with files; name another with --out"
-        )
+    folder = absolute(out, FOLDER)
+    with os_errors_of(folder, FOLDER):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise OutputError(
+                f"{FOLDER} {folder}: expected a new or empty folder, got one with files; name another with --out"
+            )
+    _check_place(folder)
     return folder
+
+
+def _check_place(folder: Path) -> None:
+    """Refuse a place that a file has, or that cannot be written."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{FOLDER}: expected a folder, got the file {folder}; name another with --out")
+    # Asking for permission misses read-only file systems, and says yes to root: try it.
+    with os_errors_of(folder, FOLDER):
+        ancestor = next(parent for parent in folder.parents if parent.exists())
+        _sibling(ancestor / folder.name).rmdir()
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -30,7 +30,7 @@ HEAD_COLUMNS = (
 )
 FURTHER_HEAD_COLUMNS = (
     *("reason", "baseline", "excess", "n_to_decide", "minimum_attention", "minimum_effect", "metric", "relation"),
-    *("n_units", "n_clusters", "n_attention_clusters", "n_excluded"),
+    *("n_units", "n_clusters", "n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended"),
 )
 TASK_COLUMNS = (
     "task",

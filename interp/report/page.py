@@ -25,7 +25,9 @@ from interp.report.verdicts import VERDICTS, Verdict
 
 _FEW = 3
 """Findings of a task that are not folded away."""
-_NAMES = ("layer", "head")
+_FIRST = ("task", "verdict")
+_ELSEWHERE = ("layer", "head", "query", "metric", *_FIRST)
+"""Columns that have another name or place in the table, or that each task says once."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
     provenance = flatten(report.provenance)
     report = with_shown_names(report)
     named = report.frame.assign(name=[f"{row.layer}.{row.head}" for row in report.frame.itertuples()])
-    columns = ("name", *(each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _NAMES))
+    rest = (each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _ELSEWHERE)
+    columns = ("name", *_FIRST, *rest)
     return environment.get_template("page.html").render(
         asked=_asked(report, provenance),
         command=command,
@@ -111,7 +114,10 @@ def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple
         # Runs of several tasks keep such facts a level down.
         found = [text for name, text in provenance if name.rsplit(".", 1)[-1] == key]
         facts += [(label, text) for text in found[:1]]
-    return facts
+    hashes = [text for name, text in provenance if name.endswith("model_hash")]
+    return [
+        (label, f"{text} (hash {hashes[0][:12]})" if label == "Model" and hashes else text) for label, text in facts
+    ]
 
 
 def _task_views(report: HeadsFrames) -> list[TaskView]:

@@ -36,9 +36,15 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         (
             "Baseline",
             "what a head could look at without knowing the relation: offset -3 (three tokens before the query; "
-            "offset 0 is the query itself), position 5 (counted from 0), or a word that could be mistaken for the "
-            "related one, such as an attractor. Each head is held against the one that explains most of it, chosen "
-            "on other examples.",
+            "offset 0 is the query itself), position 5 (counted from 0; shorter prompts have nothing there), or a word "
+            "that could be mistaken for the related one, such as an attractor. Each head is held against the one that "
+            "explains most of it, chosen on other examples.",
+        ),
+        (
+            "Ablation",
+            "what is put in a head's place. Where it is zero or the mean, a head that writes the same thing in every "
+            "item is missed too: “causal only” then says that the task is built on the head, not that the head tracks "
+            "anything. Positional mean and resample keep what a template's items share.",
         ),
         (
             "Left out",
@@ -47,9 +53,9 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Unit, cluster",
-            "a unit is an item, balanced by its counterfactual where there is one, and counts once. Units with the "
-            "same lexical draw, such as the subject's noun or the pair of names, form a cluster. With fewer than 20 "
-            "clusters nothing is decided.",
+            "a unit is an item, balanced by its counterfactual where there is one, and counts once in its template; "
+            "each template counts the same. Units with the same lexical draw, such as the subject's noun or the pair "
+            "of names, form a cluster. With fewer than 20 clusters nothing is decided.",
         ),
         (
             "Generated tasks",

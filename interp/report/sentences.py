@@ -17,6 +17,7 @@ from interp.report.frames import HeadsFrames
 from interp.report.names import with_shown_names
 
 FINDINGS = ("attends and causal", "causal only", "attends only", "opposes")
+ATTENDING = ("attends and causal", "attends only")
 METRICS = {"logit_difference": "logit difference", "sentence_log_probability": "log-probability difference"}
 UNITS = {"logit_difference": "logits", "sentence_log_probability": "nats"}
 _MOST_LISTED = 8
@@ -110,6 +111,8 @@ def _attention_clause(row: pd.Series) -> str:
     if pd.notna(row["attention_baseline"]):
         name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
         clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
+    if row["verdict"] in ATTENDING and row["n_templates_attended"] < row["n_templates"]:
+        clause += f"; more than that in {row['n_templates_attended']:.0f} of {row['n_templates']:.0f} templates only"
     return clause + ")"
 
 

@@ -43,7 +43,7 @@ VERDICTS = {
             "◆",
             "D",
             True,
-            "the task needs it; it is not shown to look at the related word, or attention is not testable",
+            "the task needs what it writes; it is not shown to look at the related word, or attention is not testable",
         ),
         Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
         Verdict(

@@ -21,7 +21,7 @@ from interp.shapes import PaddingMask, Residual, Tokens
 ROUNDING = 2  # units in the last place of the largest entry; the same sums on the same machine differ by 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResidualStream:
     """The final residual stream, taken apart.
 
@@ -39,6 +39,10 @@ class ResidualStream:
     total: Residual
     tokens: Tokens
     mask: PaddingMask
+
+    def __repr__(self) -> str:
+        n, batch, pos, d_model = self.components.shape
+        return f"ResidualStream({n} components of [batch {batch}, pos {pos}, d_model {d_model}])"
 
     def __getitem__(self, label: str) -> Residual:
         """The component called `label`, such as ``L1H2`` or ``L0 mlp``.

@@ -59,8 +59,9 @@ def encode_task(
         metric: What effects are measured on. With ``logit_difference`` both answers must be
             single tokens.
         query: Which position the relation looks from.
-        references: Pairs that replacement values and baselines come from; those with a prompt of `pairs` are left out.
-            Without references the units serve each other in two halves (one of them empty if there is one unit).
+        references: Pairs that replacement values and baselines come from; those with a prompt (or, where whole
+            sentences are scored, a sentence) of `pairs` are left out. Without references the units serve each other
+            in two halves (one of them empty if there is one unit).
         n_ctx: Longest row of tokens that the model takes, BOS included; None for no limit.
         coverage: Shares of the source in percent, handed on to the task.
 
@@ -86,7 +87,7 @@ def encode_task(
         reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx)
         if not reference_units:
             raise TaskError(_none_left(name, "reference pairs", reference_dropped))
-        reference_sets = (unscored(name, reference_units, units),)
+        reference_sets = (unscored(name, metric, reference_units, units),)
     return Task(
         name=name,
         description=description,

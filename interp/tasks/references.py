@@ -1,6 +1,6 @@
 """Which units give replacement values and baselines? Never those that are scored with them.
 
-1. Reference pairs from a separate split serve all units; one that shares a prompt with a scored unit is left out.
+1. Reference pairs from a separate split serve all units; one whose rows a scored unit has too is left out.
 2. Without any, the units serve each other in two halves, each cluster in one of them.
 """
 
@@ -11,28 +11,34 @@ from dataclasses import replace
 
 from interp.errors import TaskError
 from interp.tasks.digest import digest
-from interp.tasks.task import Unit
+from interp.tasks.task import Metric, Unit
 
 
-def unscored(name: str, references: Sequence[Unit], units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """The references without those that share a prompt with a scored unit.
+def unscored(name: str, metric: Metric, references: Sequence[Unit], units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The references without those that share a row of the model's input with a scored unit.
 
     Args:
         name: Of the task, for the message.
+        metric: Of the task: what is run are prompts for a logit difference, whole sentences otherwise.
         references: What values and baselines are to come from.
         units: What is scored.
 
     Raises:
         TaskError: None is left.
     """
-    scored = {each.prompt for unit in units for each in unit.examples}
-    left = tuple(unit for unit in references if scored.isdisjoint(each.prompt for each in unit.examples))
+    scored = {row for unit in units for row in _rows(unit, metric)}
+    left = tuple(unit for unit in references if scored.isdisjoint(_rows(unit, metric)))
     if not left:
         raise TaskError(
-            f"{name}: every one of the {len(references)} reference pairs has a prompt that is scored; give others, or "
-            "leave `references` out and the pairs serve each other in two halves"
+            f"{name}: every one of the {len(references)} reference pairs has a prompt or sentence that is scored; "
+            "give others, or leave `references` out and the pairs serve each other in two halves"
         )
     return left
+
+
+def _rows(unit: Unit, metric: Metric) -> set[tuple[int, ...]]:
+    ends = [(each.right, each.wrong) if metric == "sentence_log_probability" else ((),) for each in unit.examples]
+    return {each.prompt + end for each, some in zip(unit.examples, ends, strict=True) for end in some}
 
 
 def halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:

@@ -36,6 +36,8 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
         "n_clusters": 25,
         "n_attention_clusters": 25,
         "n_excluded": 12,
+        "n_templates": 3,
+        "n_templates_attended": 3,
     }
 
 

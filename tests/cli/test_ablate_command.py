@@ -12,7 +12,7 @@ from fake_evidence import SUMMARY, effects
 def test_ablate_prints_the_effect_its_interval_and_the_accuracy(calls, run):
     result = run("ablate", "--layer", 0, "--head", 1, "--task", "agreement", "--ablation", "resample", "--n", 9)
     assert result.exit_code == 0, result.output
-    assert "effect: -1.5 (95 % interval -1.75 to -1.25)" in result.stdout
+    assert "effect: -1.5 logits, a cost where it is negative (95 % interval -1.75 to -1.25)" in result.stdout
     assert "accuracy: 1.000 -> 0.750" in result.stdout
     assert calls["ablate"] == ("agreement", {"kind": "resample", "heads": [(0, 1)], "seed": 0})
     assert calls["tasks"][0][1]["n"] == 9
@@ -42,4 +42,12 @@ def test_an_interval_that_is_not_known_is_null_and_said(run, monkeypatch):
     monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: unknown)
     command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
     assert json.loads(run(*command, "--json").stdout)["low"] is None
-    assert "no interval" in run(*command).stdout
+    assert "effect: -1.5 logits, a cost where it is negative (no interval)" in run(*command).stdout
+
+
+def test_whether_the_model_is_above_chance_may_be_unknown(monkeypatch, run):
+    single = SimpleNamespace(frame=effects().assign(template=[str(n) for n in range(30)]), summary=lambda: SUMMARY)
+    monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: single)
+    command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
+    assert json.loads(run(*command, "--json").stdout)["above_chance"] is None
+    assert "warning" not in run(*command).stderr

@@ -9,7 +9,7 @@ from fake_evidence import TASK
 def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
     result = run("heads", "--out", tmp_path / "r", "--task", TASK)
     assert result.exit_code == 0, result.output
-    assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[0]
+    assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[-1]
     assert "Head 0.0 tracks blimp:made_up:" in result.stdout
     assert "50 units, 12 of them balanced, in 25 clusters, 62 examples" in result.stdout
     assert "in 12 of 62 examples the query is the related word itself" in result.stdout

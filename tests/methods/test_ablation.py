@@ -3,7 +3,7 @@ import pytest
 from hand_model import BOS, BY, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
 
 from interp.errors import InputError
-from interp.methods.ablation import ablate
+from interp.methods.ablation import _require_pairs, ablate
 from interp.tasks.task import Unit
 
 
@@ -48,6 +48,11 @@ def test_unknown_heads_are_refused(head):
 def test_heads_have_to_be_different_and_some(heads):
     with pytest.raises(InputError, match="expected different"):
         ablate(HandModel(), varied_task(), heads=heads)
+
+
+def test_heads_are_pairs():
+    with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
+        _require_pairs((0, 1))
 
 
 def test_a_named_task_needs_a_tokenizer():

@@ -225,7 +225,7 @@ def test_a_position_is_held_against_the_examples_that_a_distractor_is_in(monkeyp
     def positional(_model, examples):
         weights = np.zeros((len(examples), 2, 1 + max(each.query for each in examples)))
         for row, each in enumerate(examples):
-            for position, share in ((4, 0.6), (6, 0.3)):
+            for position, share in ((4, 0.5), (6, 0.3)):
                 weights[row, :, position if position <= each.query else 0] += share
         return weights
 
@@ -245,3 +245,24 @@ def test_the_baseline_is_chosen_as_the_excess_is_averaged():
     weights[8:, 0, [2, 3]] = 0.0, 0.4
     assert toughest(weights, many + few, frozenset()) == [Offset(1)]
     assert toughest(weights[[*range(8)]], many, frozenset()) == [Offset(2)]
+
+
+def test_the_templates_in_which_a_head_attends_are_counted():
+    """Here the distractor draws the head in one template; the mean over both is beyond the minimum all the same."""
+    varied = varied_task().units
+    drawn = [[BOS, *[BY] * before, KEY, NEAR, *[BY] * after, THERE] for before in range(3) for after in range(3)]
+    tempted = []
+    for number, prompt in enumerate(drawn * 3):
+        unit = pair(prompt, f"d{number}", template="tempted")
+        there = {"stranger": (prompt.index(NEAR),)}
+        tempted.append(Unit(*(dataclasses.replace(e, distractors=there) for e in unit.examples), unit.cluster))
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.W_K[0, NEAR, 0] = model.blocks[0].attn.W_K[0, KEY, 0]
+    result = attend(model, task_of([*tempted, *varied], [*tempted, *varied]))
+    counts = result.templates(0.1).set_index("head")
+    by_template = result.frame.query("head == 0").groupby("template")["excess"].mean()
+    assert counts.loc[0, "n_templates"] == by_template.notna().sum()
+    assert counts.loc[0, "n_templates_attended"] == (by_template >= 0.1).sum()
+    assert counts.loc[0, "n_templates_attended"] < 2
+    assert attend(HandModel(), task_of([*tempted, *varied], varied)).templates(0.1)["n_templates"].tolist() == [2, 2]

@@ -9,6 +9,7 @@ from hand_model import ARE, IS, HandModel, pair, prompts, task_of, varied_task
 from interp.errors import InputError
 from interp.methods.dossier import COLUMNS, heads
 from interp.methods.evidence import gather
+from interp.methods.judging import judge_row
 from interp.report.frames import check_frames
 from interp.tasks.task import Unit
 
@@ -139,14 +140,44 @@ def test_the_minimum_is_an_estimate_too():
     rng = np.random.default_rng(0)
     spread = pd.Series(rng.normal(size=24), index=[f"c{number}" for number in range(24)])
 
-    def absent(size):
+    def absent(effect, size):
         frame = found.ablation.frame
         base = 1 + size * (frame["cluster"].map(spread - spread.mean()))
-        changed = dataclasses.replace(found.ablation, frame=frame.assign(effect=-0.09, base=base))
-        return dataclasses.replace(found, ablation=changed).heads(0.1)["effect_absent"].tolist()
+        changed = dataclasses.replace(found.ablation, frame=frame.assign(effect=effect, base=base))
+        return dataclasses.replace(found, ablation=changed).heads(0.1, 0.1)["effect_absent"].tolist()
 
-    assert absent(0.05) == [True, True]
-    assert absent(0.5) == [False, False]
+    for effect in (-0.09, 0.09):
+        assert absent(effect, 0.05) == [True, True]
+        assert absent(effect, 0.5) == [False, False]
+    for effect in (-0.11, 0.11):
+        assert absent(effect, 0.05) == [False, False]
+
+
+def row_of(**changes):
+    """A row that is undecided, of 100 units in 50 clusters."""
+    attention = {"excess": 0.3, "excess_low": 0.2, "excess_high": 0.4, "excess_se": 0.05, "attention_q": 0.01}
+    effect = {"effect": -1.0, "effect_low": -2.0, "effect_high": 0.0, "effect_se": 0.5, "effect_q": 0.1}
+    counts = {"n_units": 100, "n_clusters": 50, "n_attention_units": 100, "n_attention_clusters": 50}
+    rest = {"effect_absent": False, "minimum_attention": 0.1, "minimum_effect": 0.9, "joint_q": 0.1}
+    return {**attention, **effect, **counts, **rest, "above_chance": True, **changes}
+
+
+def test_the_units_that_would_decide_are_more_than_there_are():
+    sides = {"effect": 0.05, "attention": 0.1}
+    assert judge_row(row_of(), 0.05, sides)["n_to_decide"] > 100
+    for enough in ({"effect_se": 0.01}, {"effect_se": np.nan}):
+        assert np.isnan(judge_row(row_of(**enough), 0.05, sides)["n_to_decide"])
+    few = row_of(n_clusters=10)
+    assert judge_row(few, 0.05, sides)["n_to_decide"] >= 200
+
+
+def test_units_without_attention_are_needed_in_proportion():
+    sides = {"effect": 0.05, "attention": 0.1}
+    undecided = {"attention_q": 0.2, "excess": 0.09, "effect_low": -0.1, "effect_absent": True, "effect": -0.05}
+    whole = judge_row(row_of(**undecided), 0.05, sides)["n_to_decide"]
+    half = judge_row(row_of(**undecided, n_attention_units=50), 0.05, sides)["n_to_decide"]
+    assert whole > 100
+    assert half == pytest.approx(whole, rel=0.02)  # the same spread of half the units: half as many would do
 
 
 def test_a_model_at_chance_is_undecided():

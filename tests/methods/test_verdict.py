@@ -68,6 +68,13 @@ def test_looking_elsewhere_is_not_attending():
     assert attention_state(Evidence(-0.6, -0.7, -0.5, True, 1.0, 0.1, 40), 0.05) == "none"
 
 
+def test_attention_without_an_interval_is_not_shown():
+    unknown = change(LOOKS["shown"], low=np.nan, high=np.nan)
+    assert attention_state(unknown, 0.05) == "undecided"
+    verdict, reason = judge(unknown, DOES["drop"], joint_q=0.01, above_chance=True, alpha=0.05)
+    assert (verdict, reason) == ("causal only", "attention is undecided")
+
+
 def test_the_joint_claim_needs_its_own_p():
     verdict, reason = judge(LOOKS["shown"], DOES["drop"], joint_q=0.06, above_chance=True, alpha=0.05)
     assert verdict == "causal only"

@@ -203,9 +203,19 @@ def test_a_failure_leaves_the_older_model(tmp_path, monkeypatch, error):
     save_model(older, tmp_path / "old")
     held = sorted(path.name for path in (tmp_path / "old").iterdir())
     monkeypatch.setattr(type(newer.tokenizer), "save_pretrained", fail)
-    for folder in ("old", "new"):
+    for folder in ("old", "new/deep"):
         with pytest.raises(OutputError if isinstance(error, RuntimeError) else KeyboardInterrupt):
             save_model(newer, tmp_path / folder)
     assert load_model(tmp_path / "old", dtype="float64").hash == older.hash
     assert sorted(path.name for path in (tmp_path / "old").iterdir()) == held
     assert not (tmp_path / "new").exists()
+
+
+def test_what_a_tokenizer_writes_into_folders_is_replaced_too(tmp_path):
+    tokenizer = word_tokenizer()
+    tokenizer.chat_template = {"default": "{{ messages }}", "tools": "{{ tools }}"}
+    model = random_model(tokenizer=tokenizer)
+    for _ in range(2):
+        save_model(model, tmp_path)
+    assert load_model(tmp_path).tokenizer.chat_template == tokenizer.chat_template
+    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith(".partial")]

@@ -149,6 +149,8 @@ class TestStopping:
     def test_no_such_layer(self, model, stop):
         with pytest.raises(InputError, match=f"stop_at_layer: expected a block from 0 to 2 .*, got {stop}"):
             model(random_tokens(model), stop_at_layer=stop)
+        with pytest.raises(InputError, match=f"stop_at_layer: expected a block from 0 to 2 .*, got {stop}"):
+            model.run_with_cache(random_tokens(model), names_filter="ln_final.hook_scale", stop_at_layer=stop)
 
 
 def test_nobody_looks_at_padding(model, prompts):

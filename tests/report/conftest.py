@@ -90,6 +90,8 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "n_clusters": 90,
         "n_attention_clusters": 90 if testable else 0,
         "n_excluded": 0,
+        "n_templates": 3,
+        "n_templates_attended": 3,
     }
 
 

@@ -189,6 +189,9 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("without_figures")
 def test_a_new_folder_is_not_even_an_older_report(make_report, tmp_path):
     assert check_new_folder(tmp_path) == tmp_path
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="expected a folder, got the file"):
+        check_new_folder(tmp_path / "file")
     out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
     with pytest.raises(OutputError, match="expected a new or empty folder, got one with files"):
         check_new_folder(out)
@@ -228,6 +231,7 @@ def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, out):
     with pytest.raises(OutputError, match=r"got the current folder; name one inside it with --out, such as .*report$"):
         check_output(out)
     assert check_output("report") == tmp_path / "here" / "report"
+    assert check_new_folder(out) == tmp_path / "here"  # what is written into it does not replace it
 
 
 def test_nor_is_a_mounted_disk(tmp_path, monkeypatch):

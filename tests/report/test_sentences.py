@@ -27,6 +27,8 @@ HEAD = {
     "n_to_decide": np.nan,
     "metric": "logit_difference",
     "relation": "subject",
+    "n_templates": 6,
+    "n_templates_attended": 6,
 }
 
 
@@ -39,6 +41,12 @@ def test_a_tracking_head_is_said_with_all_its_numbers():
         "Head 1.3 tracks agreement: it attends to the subject (0.81 of its attention; its best "
         "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62."
     )
+
+
+@pytest.mark.parametrize("verdict", ["attends and causal", "attends only"])
+def test_attention_in_some_templates_only_is_said(verdict):
+    assert "has 0.12; more than that in 2 of 6 templates only)" in sentence(verdict=verdict, n_templates_attended=2)
+    assert "templates" not in sentence(verdict="causal only", n_templates_attended=2)
 
 
 def test_a_cost_is_positive_and_its_interval_in_order():

@@ -214,8 +214,15 @@ def test_what_is_scored_is_no_reference(tokenizer):
     half = replace(pair(("table", "key")), cluster="half")  # its counterfactual is scored
     task = encode_task([scored], references=[scored, other, half], tokenizer=tokenizer, **LABELS)
     assert [unit.item.example.prompt for unit in task.references[0]] == ["The keys to the table"]
-    with pytest.raises(TaskError, match="every one of the 2 reference pairs has a prompt that is scored; give others"):
+    with pytest.raises(TaskError, match="every one of the 2 reference pairs has a prompt or sentence that is scored;"):
         encode_task([scored], references=[scored, half], tokenizer=tokenizer, **LABELS)
+
+
+def test_of_whole_sentences_a_shared_prompt_is_no_harm(tokenizer):
+    labels = LABELS | {"metric": SENTENCE}
+    others = [pair(tail=" on the table"), pair()]
+    task = encode_task([pair()], references=others, tokenizer=tokenizer, **labels)
+    assert [unit.item.example.right for unit in task.references[0]] == [" are on the table"]
 
 
 def test_a_choice_that_does_not_exist_names_those_that_do():

@@ -34,7 +34,8 @@ OLD_TOKENIZER = ("vocab.json", "merges.txt")
 def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | torch.dtype | None = None) -> Path:
     """Write `model` to `folder`, so that ``load_model(folder)`` gives it back.
 
-    An older model there is replaced once everything is written; after an error or Ctrl-C it is still there.
+    Everything is written elsewhere first and then moved, file by file: a failure before that leaves an older model
+    as it was.
 
     Args:
         model: What to save.
@@ -52,7 +53,7 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
     check_numbers(state, f"saving {model.name!r}" + (f" as {held}" if held else ""))
     if model.tokenizer is None and _holds_tokenizer(folder):
         raise OutputError(f"{folder}: holds another model's tokenizer, and this model has none; name another folder")
-    made = not folder.exists()
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -62,9 +63,9 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
             _write(model, state, Path(draft))
             _move(Path(draft), folder)
     except BaseException as error:
-        if made:
+        for each in made:
             with suppress(OSError):
-                folder.rmdir()
+                each.rmdir()
         if not isinstance(error, Exception):
             raise
         # safetensors has its own errors, and tokenizers raises bare Exceptions
@@ -82,12 +83,13 @@ def _write(model: HookedTransformer, state: State, folder: Path) -> None:
 
 def _move(draft: Path, folder: Path) -> None:
     """Put the files of `draft` into `folder`, all of them or, as far as can be foreseen, none."""
-    names = os.listdir(draft)
-    for name in names:
-        if (folder / name).is_dir():
-            raise IsADirectoryError(f"{name} is a folder there")
-    for name in names:
-        os.replace(draft / name, folder / name)
+    files = [path.relative_to(draft) for path in draft.rglob("*") if path.is_file()]
+    for file in files:
+        if (folder / file).is_dir():
+            raise IsADirectoryError(f"{file} is a folder there")
+    for file in files:
+        (folder / file).parent.mkdir(exist_ok=True)
+        os.replace(draft / file, folder / file)
 
 
 def _holds_tokenizer(folder: Path) -> bool:

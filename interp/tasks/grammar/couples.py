@@ -1,8 +1,8 @@
-"""Which two people share a cluster? Each has one partner, so that different clusters share neither.
+"""Which two people decide a cluster's items? Each has one partner, so that different clusters share neither.
 
 Statistics resample clusters as if they were independent of each other. Were each pair of people a cluster, "Mary +
 John" and "Mary + Paul" would not be. So within one draw of a task, the first item with a person decides who the
-partner is, and no later item has either of them with anybody else.
+partner is, and in no later item does either of them decide with anybody else. (As an attractor, anybody may be there.)
 """
 
 from typing import Generic, TypeVar
