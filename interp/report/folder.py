@@ -105,8 +105,9 @@ def _check_place(folder: Path) -> None:
 
 def _check_replaceable(folder: Path) -> None:
     """Refuse a folder that no other can take the place of: where somebody stands, or a disk is mounted."""
-    if Path.cwd().is_relative_to(folder):
-        kind = "the current folder"
+    here = Path.cwd()
+    if here.is_relative_to(folder):
+        kind = "the current folder" if here == folder else "a folder around the current one"
     elif folder.is_mount():
         kind = "the root of a mounted disk"
     else:

@@ -231,6 +231,8 @@ def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, out):
     with pytest.raises(OutputError, match=r"got the current folder; name one inside it with --out, such as .*report$"):
         check_output(out)
     assert check_output("report") == tmp_path / "here" / "report"
+    with pytest.raises(OutputError, match="got a folder around the current one; name one inside it"):
+        check_output(tmp_path)
     assert check_new_folder(out) == tmp_path / "here"  # what is written into it does not replace it
 
 
