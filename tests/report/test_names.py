@@ -1,6 +1,6 @@
 from interp.report.names import file_names, shown_names, with_shown_names
 
-LONG = "blimp:/work/données/blimp/regular_plural_subject_verb_agreement_1.jsonl"
+LONG = "blimp:/home/me/données/blimp/regular_plural_subject_verb_agreement_1.jsonl"
 
 
 def test_a_path_is_shown_by_its_stem_and_another_name_as_it_is():

@@ -112,7 +112,7 @@ def test_what_was_asked_comes_first_then_the_verdicts_then_how_to_read_them(sour
 
 
 def test_a_path_stands_in_the_provenance_alone(make_report):
-    path = "blimp:/work/data/naïve_accord.jsonl"
+    path = "blimp:/home/me/data/naïve_accord.jsonl"
     source = render_page(make_report(tasks=(path,)), command=f"interp heads --task {path}")
     shown, method = source.split('<h2 id="method">')
     assert path in method

@@ -125,7 +125,7 @@ def test_a_dollar_in_a_path_is_no_mathematics(make_report, task):
 
 
 def test_figures_name_a_file_by_its_stem(make_report):
-    figure = overview(make_report(tasks=("blimp:/work/data/naïve_accord.jsonl",)))
+    figure = overview(make_report(tasks=("blimp:/home/me/data/naïve_accord.jsonl",)))
     assert figure.axes[0].get_title() == "blimp:naïve_accord"
 
 

@@ -155,7 +155,7 @@ def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
 
 
 def test_a_file_is_named_by_its_stem(make_report):
-    (summary,) = summarise(make_report(tasks=("blimp:/work/shared/data/naïve_accord.jsonl",)))
+    (summary,) = summarise(make_report(tasks=("blimp:/home/me/data/naïve_accord.jsonl",)))
     assert summary.task == "blimp:naïve_accord"
     assert "tracks blimp:naïve_accord:" in summary.findings[0]
     assert "/work" not in " ".join(summary.sentences)
