@@ -27,7 +27,7 @@ from interp.methods.given_task import as_task
 from interp.methods.query_attention import query_attention
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
-from interp.stats.units import UnitTable, estimates
+from interp.stats.units import UnitTable, by_stratum, estimates
 from interp.tasks.task import EncodedExample, Task, Unit
 
 COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "baseline")
@@ -98,11 +98,15 @@ class AttentionResult:
             One row per head: ``layer``, ``head``, ``n_templates`` (those with a scored unit) and
             ``n_templates_attended``. Empty where the task is not testable.
         """
-        by_unit = self.frame.groupby(["layer", "head", "template", "unit"], as_index=False)["excess"].mean()
-        means = by_unit.groupby(["layer", "head", "template"], as_index=False)["excess"].mean().dropna()
-        means["attended"] = means["excess"] >= minimum
-        counts = means.groupby(["layer", "head"], as_index=False)["attended"].agg(["size", "sum"])
-        return counts.rename(columns={"size": "n_templates", "sum": "n_templates_attended"})
+        if not self.testable:
+            return pd.DataFrame(columns=["layer", "head", "n_templates", "n_templates_attended"])
+        table = UnitTable.from_frame(self.frame, "excess")
+        means = by_stratum(table)
+        columns = {
+            "n_templates": np.isfinite(means).sum(axis=0),
+            "n_templates_attended": (means >= minimum).sum(axis=0),
+        }
+        return pd.DataFrame(columns, index=table.cells).reset_index()
 
 
 def attend(

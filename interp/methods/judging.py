@@ -20,8 +20,7 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
     """
     attention = Evidence(
         row["excess"],
-        row["excess_low"],
-        row["excess_high"],
+        row["excess_se"],
         row["excess_high"] < row["minimum_attention"],
         row["attention_q"],
         row["minimum_attention"],
@@ -29,8 +28,7 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
     )
     effect = Evidence(
         row["effect"],
-        row["effect_low"],
-        row["effect_high"],
+        row["effect_se"],
         row["effect_absent"],
         row["effect_q"],
         row["minimum_effect"],
@@ -41,34 +39,32 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
     if verdict == "undecided" and row["above_chance"]:
         needs = []
         if effect_state(effect, alpha) == "undecided":
-            needs.append(_units_needed(effect, row["effect_se"], row["n_units"], corrected["effect"]))
+            needs.append(_units_needed(effect, row["n_units"], corrected["effect"]))
         if attention_state(attention, alpha) == "undecided":
             scored = row["n_attention_units"]
-            needed = _units_needed(attention, row["excess_se"], scored, corrected["attention"])
+            needed = _units_needed(attention, scored, corrected["attention"])
             needs.append(np.ceil(needed * row["n_units"] / scored))  # attention is left out on some units
         n_to_decide = float(np.fmax.reduce(needs))
     return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide}
 
 
-def _units_needed(evidence: Evidence, standard_error: float, n_units: int, alpha: float) -> float:
+def _units_needed(evidence: Evidence, n_units: int, alpha: float) -> float:
     """Units that tell the minimum effect from 0 with power .8, never fewer than the clusters ask for.
 
-    NaN where that many were measured already: what more of them would show is not known.
+    Where the minimum could be told from 0 already, the estimate lies close to the minimum; then what has to be told
+    apart is the estimate and the minimum. NaN where that many were measured already: what more of them would show is
+    not known.
 
     Args:
         evidence: What is undecided.
-        standard_error: Of its estimate.
         n_units: Units so far.
         alpha: Two-sided error rate of one test, corrected for the size of the family.
-
-    Where the minimum could be told from 0 already, the estimate lies close to the minimum; then what has to be told
-    apart is the estimate and the minimum.
     """
-    needed = required_units(standard_error, n_units, evidence.minimum, alpha=alpha)
-    if needed <= n_units and evidence.n_clusters >= FEWEST_CLUSTERS:
+    needed = required_units(evidence.standard_error, n_units, evidence.minimum, alpha=alpha)
+    if evidence.n_clusters < FEWEST_CLUSTERS:
+        # An unknown spread (NaN) leaves the number of clusters to decide.
+        return float(np.fmax(needed, np.ceil(n_units * FEWEST_CLUSTERS / evidence.n_clusters)))
+    if needed <= n_units:
         gap = abs(evidence.minimum - abs(evidence.estimate))
-        needed = required_units(standard_error, n_units, gap, alpha=alpha)
-    if evidence.n_clusters >= FEWEST_CLUSTERS:
-        return float(needed) if needed > n_units else np.nan
-    # An unknown spread (NaN) leaves the number of clusters to decide.
-    return float(np.fmax(needed, np.ceil(n_units * FEWEST_CLUSTERS / evidence.n_clusters)))
+        needed = required_units(evidence.standard_error, n_units, gap, alpha=alpha)
+    return needed if needed > n_units else np.nan

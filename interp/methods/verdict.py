@@ -49,8 +49,7 @@ class Evidence:
 
     Attributes:
         estimate: Excess attention, or the effect of ablation (a drop is negative).
-        low: Lower end of its interval; NaN where it has none.
-        high: Upper end.
+        standard_error: Of the estimate; NaN where its spread is not known, so that it has no interval.
         absent: Whether it is shown to be smaller than the minimum.
         q: Corrected p.
         minimum: The smallest size that counts, positive.
@@ -58,19 +57,23 @@ class Evidence:
     """
 
     estimate: float
-    low: float
-    high: float
+    standard_error: float
     absent: bool
     q: float
     minimum: float
     n_clusters: int
+
+    @property
+    def decidable(self) -> bool:
+        """Whether there is enough to judge at all."""
+        return self.n_clusters >= FEWEST_CLUSTERS and not math.isnan(self.standard_error)
 
 
 def attention_state(evidence: Evidence, alpha: float) -> AttentionState:
     """Judge the attention by itself."""
     if evidence.n_clusters == 0:
         return "not testable"
-    if evidence.n_clusters < FEWEST_CLUSTERS or math.isnan(evidence.low):
+    if not evidence.decidable:
         return "undecided"
     if evidence.q <= alpha and evidence.estimate >= evidence.minimum:
         return "shown"
@@ -79,7 +82,7 @@ def attention_state(evidence: Evidence, alpha: float) -> AttentionState:
 
 def effect_state(evidence: Evidence, alpha: float) -> EffectState:
     """Judge the effect of ablation by itself."""
-    if evidence.n_clusters < FEWEST_CLUSTERS or math.isnan(evidence.low):
+    if not evidence.decidable:
         return "undecided"
     if evidence.q <= alpha and abs(evidence.estimate) >= evidence.minimum:
         return "drop" if evidence.estimate < 0 else "rise"
@@ -100,7 +103,7 @@ def judge(
     """
     if effect.n_clusters < FEWEST_CLUSTERS:
         return "undecided", f"{effect.n_clusters} clusters; at least {FEWEST_CLUSTERS} are needed"
-    if math.isnan(effect.low):
+    if not effect.decidable:
         return "undecided", "a template has a single cluster, so no interval is known"
     if not above_chance:
         return "undecided", "the unablated model is not above chance on this task"

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from interp.stats.units import UnitTable, cluster_sums, estimates, stratum_means
+from interp.stats.units import UnitTable, cluster_sums, estimates, has_spread, stratum_means
 
 FEWEST_CLUSTERS = 20
 """With fewer clusters than this, nothing is decided: neither interval nor test can be trusted."""
@@ -47,8 +47,8 @@ def cluster_bootstrap(table: UnitTable, *, confidence: float = 0.95, resamples: 
     sums, counts = cluster_sums(table)
     n_clusters, n_cells = sums.shape[1:]
     low, high = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
-    measured = counts.any(axis=(0, 1)) & (table.fewest_clusters > 1)
-    if n_clusters < 2 or not measured.any():
+    measured = has_spread(counts)
+    if not measured.any():
         return Intervals(estimates(table), low, high)
     sums, counts = sums[..., measured], counts[..., measured]
 

@@ -111,8 +111,9 @@ def _standardised(table: UnitTable) -> _Standardised:
     n_units = counts.sum(axis=1, keepdims=True)
     contributions = np.divide(sums, n_units, out=np.zeros_like(sums), where=n_units > 0).sum(axis=0)
     length = np.sqrt((contributions**2).sum(axis=0))
+    n_clusters = (counts.sum(axis=0) > 0).sum(axis=0)
     scaled = np.divide(contributions, length, out=np.zeros_like(contributions), where=length > 0)
-    return _Standardised(scaled, table.n_clusters.astype(float))
+    return _Standardised(scaled, n_clusters.astype(float))
 
 
 def _statistics(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from interp.errors import InputError
 
@@ -63,12 +63,6 @@ class UnitTable:
         )
 
     @property
-    def fewest_clusters(self) -> np.ndarray:
-        """How many clusters the stratum with the fewest has, by cell: the spread of a single one is not known."""
-        clusters = (cluster_sums(self)[1] > 0).sum(axis=1)
-        return np.where(clusters > 0, clusters, len(self.clusters)).min(axis=0, initial=len(self.clusters))
-
-    @property
     def n_units(self) -> np.ndarray:
         """How many units were measured, by cell."""
         return np.isfinite(self.values).sum(axis=0)
@@ -93,6 +87,19 @@ def cluster_sums(
     return sums, counts
 
 
+def has_spread(counts: Float[np.ndarray, "stratum cluster cell"]) -> Bool[np.ndarray, " cell"]:
+    """Whether the spread of a cell's estimate can be known: there are values, and no stratum has a single cluster."""
+    clusters = (counts > 0).sum(axis=1)
+    return (clusters > 0).any(axis=0) & (clusters != 1).all(axis=0)
+
+
+def within_strata(
+    sums: Float[np.ndarray, "stratum ..."], counts: Float[np.ndarray, "stratum ..."]
+) -> Float[np.ndarray, "stratum ..."]:
+    """Each stratum's mean; NaN where it has no value."""
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+
+
 def stratum_means(
     sums: Float[np.ndarray, "stratum ..."], counts: Float[np.ndarray, "stratum ..."]
 ) -> Float[np.ndarray, "..."]:
@@ -100,10 +107,15 @@ def stratum_means(
 
     A stratum without a value leaves the mean, it does not pull it to 0.
     """
-    present = counts > 0
-    means = np.divide(sums, counts, out=np.zeros_like(sums), where=present)
-    n_strata = present.sum(axis=0)
-    return np.divide(means.sum(axis=0), n_strata, out=np.full(n_strata.shape, np.nan), where=n_strata > 0)
+    n_strata = (counts > 0).sum(axis=0)
+    total = np.nansum(within_strata(sums, counts), axis=0)
+    return np.divide(total, n_strata, out=np.full(n_strata.shape, np.nan), where=n_strata > 0)
+
+
+def by_stratum(table: UnitTable) -> Float[np.ndarray, "stratum cell"]:
+    """The mean of every cell in every stratum; NaN where it was not measured."""
+    sums, counts = cluster_sums(table)
+    return within_strata(sums.sum(axis=1), counts.sum(axis=1))
 
 
 def estimates(table: UnitTable) -> Float[np.ndarray, " cell"]:
@@ -125,4 +137,4 @@ def standard_errors(table: UnitTable) -> Float[np.ndarray, " cell"]:
     n_clusters = (counts.sum(axis=0) > 0).sum(axis=0)
     residuals = shares.sum(axis=0) / np.maximum(n_strata, 1)
     factor = n_clusters / np.maximum(n_clusters - 1, 1)
-    return np.where(table.fewest_clusters > 1, np.sqrt(factor * (residuals**2).sum(axis=0)), np.nan)
+    return np.where(has_spread(counts), np.sqrt(factor * (residuals**2).sum(axis=0)), np.nan)

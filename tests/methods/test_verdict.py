@@ -6,16 +6,16 @@ import pytest
 from interp.methods.verdict import Evidence, attention_state, effect_state, judge
 
 LOOKS = {
-    "shown": Evidence(0.5, 0.4, 0.6, False, 0.01, 0.1, 40),
-    "none": Evidence(0.01, -0.02, 0.05, True, 0.4, 0.1, 40),
-    "not testable": Evidence(np.nan, np.nan, np.nan, False, np.nan, 0.1, 0),
-    "undecided": Evidence(0.09, 0.02, 0.16, False, 0.2, 0.1, 40),
+    "shown": Evidence(0.5, 0.05, False, 0.01, 0.1, 40),
+    "none": Evidence(0.01, 0.05, True, 0.4, 0.1, 40),
+    "not testable": Evidence(np.nan, np.nan, False, np.nan, 0.1, 0),
+    "undecided": Evidence(0.09, 0.05, False, 0.2, 0.1, 40),
 }
 DOES = {
-    "drop": Evidence(-2.0, -2.5, -1.5, False, 0.01, 0.3, 40),
-    "rise": Evidence(2.0, 1.5, 2.5, False, 0.01, 0.3, 40),
-    "none": Evidence(0.01, -0.1, 0.1, True, 0.9, 0.3, 40),
-    "undecided": Evidence(-0.2, -0.5, 0.1, False, 0.3, 0.3, 40),
+    "drop": Evidence(-2.0, 0.05, False, 0.01, 0.3, 40),
+    "rise": Evidence(2.0, 0.05, False, 0.01, 0.3, 40),
+    "none": Evidence(0.01, 0.05, True, 0.9, 0.3, 40),
+    "undecided": Evidence(-0.2, 0.05, False, 0.3, 0.3, 40),
 }
 TABLE = {
     "drop": ["attends and causal", "causal only", "causal only", "causal only"],
@@ -51,7 +51,7 @@ def test_effect_states(state):
 
 
 def test_a_significant_effect_below_the_minimum_is_no_claim():
-    tiny = change(DOES["drop"], estimate=-0.1, low=-0.12, high=-0.08)
+    tiny = change(DOES["drop"], estimate=-0.1, standard_error=0.01)
     assert effect_state(change(tiny, absent=True), 0.05) == "none"
     assert effect_state(tiny, 0.05) == "undecided"
     assert effect_state(change(tiny, minimum=0.1), 0.05) == "drop"
@@ -65,11 +65,11 @@ def test_a_large_effect_that_is_not_significant_is_no_claim():
 
 
 def test_looking_elsewhere_is_not_attending():
-    assert attention_state(Evidence(-0.6, -0.7, -0.5, True, 1.0, 0.1, 40), 0.05) == "none"
+    assert attention_state(Evidence(-0.6, 0.05, True, 1.0, 0.1, 40), 0.05) == "none"
 
 
 def test_attention_without_an_interval_is_not_shown():
-    unknown = change(LOOKS["shown"], low=np.nan, high=np.nan)
+    unknown = change(LOOKS["shown"], standard_error=np.nan)
     assert attention_state(unknown, 0.05) == "undecided"
     verdict, reason = judge(unknown, DOES["drop"], joint_q=0.01, above_chance=True, alpha=0.05)
     assert (verdict, reason) == ("causal only", "attention is undecided")
@@ -96,7 +96,7 @@ def test_few_attention_clusters_leave_the_effect():
 
 @pytest.mark.parametrize("does", DOES)
 def test_without_an_interval_nothing_is_decided(does):
-    unknown = change(DOES[does], low=np.nan, high=np.nan)
+    unknown = change(DOES[does], standard_error=np.nan)
     verdict, reason = judge(LOOKS["shown"], unknown, joint_q=0.01, above_chance=False, alpha=0.05)
     assert (verdict, reason) == ("undecided", "a template has a single cluster, so no interval is known")
 
@@ -109,6 +109,6 @@ def test_a_model_at_chance_decides_nothing(does):
 
 
 def test_what_is_unknown_is_undecided():
-    unknown = Evidence(np.nan, np.nan, np.nan, False, np.nan, 0.3, 40)
+    unknown = Evidence(np.nan, np.nan, False, np.nan, 0.3, 40)
     assert effect_state(unknown, 0.05) == "undecided"
     assert attention_state(unknown, 0.05) == "undecided"

@@ -68,7 +68,7 @@ def test_exact_zero_and_unmeasured_cells():
     units = UnitTable(values, [str(each) for each in range(30)], ["one"] * 30, pd.RangeIndex(3))
     found = cluster_bootstrap(units)
     assert (found.low[0], found.high[0]) == (0.0, 0.0)
-    assert np.isnan([found.estimate[1], found.low[1], found.high[1]]).all()
+    assert np.isnan([found.estimate[1], found.low[1], found.high[1], standard_errors(units)[1]]).all()
     assert found.low[2] < 14.5 < found.high[2]
 
 
