@@ -76,17 +76,14 @@ def task_rows(metric: Metric, units: Iterable[Unit]) -> list[Row]:
     rows: list[Row] = []
     pairs = ((unit, encoded) for unit in units for encoded in unit.examples)
     for number, (unit, encoded) in enumerate(pairs):
-        if metric == "sentence_log_probability":
-            rows.append(Row(encoded, number, unit.fold, encoded.right, +1))
-            rows.append(Row(encoded, number, unit.fold, encoded.wrong, -1))
-            continue
-        if len(encoded.right) != 1 or len(encoded.wrong) != 1:
+        if metric == "logit_difference" and not len(encoded.right) == len(encoded.wrong) == 1:
             raise InputError(
                 "a logit difference needs answers of one token, got "
                 f"{encoded.example.right!r} ({len(encoded.right)} tokens) and {encoded.example.wrong!r} "
                 f"({len(encoded.wrong)} tokens); measure the sentence log-probability, or leave the item out"
             )
-        rows.append(Row(encoded, number, unit.fold))
+        ends = zip(encoded.continuations(metric), (+1, -1), strict=False)
+        rows += [Row(encoded, number, unit.fold, end, sign) for end, sign in ends]
     return rows
 
 
@@ -118,7 +115,7 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
 def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
     """Refuse ids, of prompts and of answers, that the model has no embedding or no logit for."""
     for row in rows:
-        ids = (*row.tokens, *row.encoded.right, *row.encoded.wrong)
+        ids = (*row.encoded.prompt, *row.encoded.right, *row.encoded.wrong)
         if not 0 <= min(ids) <= max(ids) < d_vocab:
             bad = next(each for each in ids if not 0 <= each < d_vocab)
             raise InputError(

@@ -20,6 +20,8 @@ EXPENSIVE = ("hook_result", "hook_attn_in", "hook_q_input", "hook_k_input", "hoo
 class StrictHooks(HookedRootModule):
     """TransformerLens' root module, with names checked where hooks and caches are asked for."""
 
+    config: Any
+
     def add_hook(self, name: str | Callable[[str], bool], *args: Any, **kwargs: Any) -> None:
         """Attach a hook until ``reset_hooks``; see TransformerLens.
 
@@ -88,9 +90,10 @@ class StrictHooks(HookedRootModule):
         Raises:
             HookError: A point that is named is not run, or none that a filter matches.
         """
-        points, n_layers = self._matching(names), len(self.blocks)  # type: ignore[arg-type]
+        n_layers = self.config.n_layers
         if stop is None or not -n_layers <= stop <= n_layers:  # the forward pass refuses the latter
             return names
+        points = self._matching(names)
         behind = [name for name in points if not self._runs(name, range(n_layers)[:stop])]
         if not behind:
             return names

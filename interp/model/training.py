@@ -87,7 +87,6 @@ def train(
         InputError: There are fewer rows than the steps need.
     """
     optimizers = make_optimizers(model, config)
-    parameters = [p for p in model.parameters() if p.requires_grad]
     losses: list[float] = []
     stream = iter(rows)
     model.train()
@@ -98,21 +97,27 @@ def train(
                 raise InputError(
                     f"the rows ended in step {step + 1} of {config.steps}; give more of them, or fewer steps"
                 )
-            loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")
-            loss.backward()
-            nn.utils.clip_grad_norm_(parameters, CLIP)
-            scale = learning_rate_scale(step, config)
-            for optimizer in optimizers:
-                for group in optimizer.param_groups:
-                    group["lr"] = group["peak_lr"] * scale
-                optimizer.step()
-            model.zero_grad()
-            losses.append(loss.item())
+            losses.append(_step(model, batch, optimizers, learning_rate_scale(step, config)))
             if progress is not None and (step + 1) % config.log_every == 0:
                 progress(step + 1, sum(losses[-config.log_every :]) / config.log_every)
     finally:
         model.eval()
     return losses
+
+
+def _step(
+    model: HookedTransformer, batch: list[list[int]], optimizers: list[torch.optim.Optimizer], scale: float
+) -> float:
+    """Step once on `batch`, at `scale` of the peak learning rates; returns the loss before."""
+    loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")
+    loss.backward()
+    nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], CLIP)
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["peak_lr"] * scale
+        optimizer.step()
+    model.zero_grad()
+    return loss.item()
 
 
 def learning_rate_scale(step: int, config: TrainingConfig) -> float:

@@ -209,12 +209,12 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
     @property
     def blocks(self) -> Blocks:
         """The blocks in order."""
-        return self._modules["blocks"]  # type: ignore[return-value]
+        return self._modules["blocks"]  # type: ignore[return-value]  # torch knows modules only
 
     @property
     def ln_final(self) -> LayerNorm:
         """The last LayerNorm."""
-        return self._modules["ln_final"]  # type: ignore[return-value]
+        return self._modules["ln_final"]  # type: ignore[return-value]  # torch knows modules only
 
     @property
     def cfg(self) -> TransformerLensConfig:

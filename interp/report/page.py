@@ -109,15 +109,12 @@ def _flatten_mappings(mappings: Sequence[Mapping[str, Any]], name: str) -> list[
 def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The few facts that belong at the top; the rest stands under `How it was made`."""
     counts = report.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
+    # Runs of several tasks keep such facts a level down.
+    first = {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
+    if {"model", "model_hash"} <= first.keys():
+        first["model"] += f" (hash {first['model_hash'][:12]})"
     facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
-    for label, key in (("Model", "model"), ("Seed", "seed"), ("Ablation", "ablation"), ("Device", "device")):
-        # Runs of several tasks keep such facts a level down.
-        found = [text for name, text in provenance if name.rsplit(".", 1)[-1] == key]
-        facts += [(label, text) for text in found[:1]]
-    hashes = [text for name, text in provenance if name.endswith("model_hash")]
-    return [
-        (label, f"{text} (hash {hashes[0][:12]})" if label == "Model" and hashes else text) for label, text in facts
-    ]
+    return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
 
 
 def _task_views(report: HeadsFrames) -> list[TaskView]:

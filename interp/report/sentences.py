@@ -169,11 +169,8 @@ def _units(task: pd.Series) -> str:
 
 def _published(task: pd.Series) -> str:
     """The accuracy that others report of a file: of its items alone, each as often as it stands there."""
-    return (
-        f" ({task['accuracy_items']:.3f} on the file's own items)"
-        if pd.notna(task["coverage"]) and task["coverage"]
-        else ""
-    )
+    of_a_file = pd.notna(task["coverage"]) and task["coverage"]
+    return f" ({task['accuracy_items']:.3f} on the file's own items)" if of_a_file else ""
 
 
 def _untested(task: pd.Series, heads: pd.DataFrame) -> str:

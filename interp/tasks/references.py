@@ -37,8 +37,7 @@ def unscored(name: str, metric: Metric, references: Sequence[Unit], units: Seque
 
 
 def _rows(unit: Unit, metric: Metric) -> set[tuple[int, ...]]:
-    ends = [(each.right, each.wrong) if metric == "sentence_log_probability" else ((),) for each in unit.examples]
-    return {each.prompt + end for each, some in zip(unit.examples, ends, strict=True) for end in some}
+    return {each.prompt + end for each in unit.examples for end in each.continuations(metric)}
 
 
 def halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:

@@ -185,6 +185,12 @@ def test_provenance_says_what_was_run():
     assert zero_heads((0, 0)).run(HandModel(bias=0.3), varied_task()).provenance["model_hash"] != said["model_hash"]
 
 
+def test_cells_have_labels_of_their_own():
+    """Two with the same would be averaged into one row of the summary."""
+    with pytest.raises(InputError, match=r"expected cells with different labels, got several of layer, head \(0, 1\)"):
+        zero_heads((0, 0), (0, 1), (0, 1)).run(HandModel(), varied_task())
+
+
 def test_rows_that_the_model_cannot_carry_are_refused():
     with pytest.raises(InputError, match="has 13 tokens, but the model's context is 12"):
         zero_heads((0, 0)).run(HandModel(), task_of([pair(prompts(5, 5))], []))
