@@ -1,60 +1,137 @@
-"""What is changed where? Heads of one layer, at some or all positions, and what replaces them."""
+"""What is changed where? A site, the heads or neurons of it, the positions, and what replaces them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 
 from interp.errors import InputError
 from interp.interventions.replacement import Replacement
-from interp.interventions.rows import Batch
+from interp.interventions.rows import Batch, Row
 from interp.model.sites import Site
-from interp.shapes import HeadVectors
+
+Positions = tuple[int, ...] | Mapping[int, tuple[int, ...]] | None
+UNWRITTEN = ("embed", "pos_embed", "scores")
+"""Sites that sweeps do not write: the first two are ``resid_pre`` of layer 0, and scores show only in the pattern."""
+
+READ_BY_LATER_POSITIONS = ("resid_pre", "k", "v", "k_input", "v_input")
+"""Sites of a layer whose value at a position is read by that layer's attention from later positions."""
 
 
 @dataclass(frozen=True)
 class Intervention:
-    """Replace the ``z`` of heads, the attention-weighted values before ``W_O``.
+    """Replace an activation, or a part of it.
 
     Attributes:
-        layer: The block.
-        heads: Heads of this block.
+        site: The point, with its layer.
         replacement: Where the new values come from.
-        positions: Token positions that are replaced, counted from 0; None for all.
+        heads: Heads, at a site that has them; None for all.
+        positions: Token positions that are replaced, counted from 0; None for all; or those of each example, by its
+            number. At ``pattern`` they are the positions that attend.
+        units: Neurons, at ``mlp_pre`` and ``mlp_post``; None for all.
+        keys: Positions that are attended to, at ``pattern``; None for all.
 
     Raises:
-        InputError: No heads, or a head or position that is negative or named twice.
+        InputError: A site that is not written, something chosen that the site does not have, or a number that is
+            negative or named twice.
     """
 
-    layer: int
-    heads: tuple[int, ...]
+    site: Site
     replacement: Replacement
-    positions: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    positions: Positions = None
+    units: tuple[int, ...] | None = None
+    keys: tuple[int, ...] | None = None
 
     def __post_init__(self):
-        for name, given in (("heads", self.heads), ("positions", self.positions)):
-            if given is not None and (not given or min(given) < 0 or len(set(given)) < len(given)):
-                raise InputError(f"{name}: expected different numbers from 0, at least one, got {given}")
+        if self.site.name in UNWRITTEN:
+            raise InputError(f"site {self.site.name!r}: sweeps do not write there; use resid_pre, or pattern")
+        for name, axis in (("heads", "head"), ("units", "d_mlp"), ("keys", "key_pos")):
+            chosen = getattr(self, name)
+            if chosen is not None and axis not in self.site.axes:
+                raise InputError(f"{name}: site {self.site.name!r} has none; leave them out")
+            _require_numbers(name, chosen)
+        fixed = self.positions if isinstance(self.positions, tuple | None) else None
+        _require_numbers("positions", fixed)
 
-    @property
-    def hook_name(self) -> str:
-        """TransformerLens' name of the point."""
-        return Site("z", self.layer).hook_name
+    def at(self, row: Row) -> tuple[int, ...]:
+        """The positions of `row` that are replaced.
 
-    def apply(self, z: HeadVectors, batch: Batch, draw: int) -> HeadVectors:
-        """A new ``z`` with the replacement in place; the given one stays as it is."""
-        positions = range(z.shape[1]) if self.positions is None else self.positions
-        pos = torch.tensor(list(positions), device=z.device)[:, None]
-        head = torch.tensor(self.heads, device=z.device)
-        changed = z.clone()
-        changed[:, pos, head] = self.replacement.values(self.layer, batch, draw).to(z).expand_as(z)[:, pos, head]
-        return changed
-
-    def reaches(self, metric_start: int, n_layers: int) -> bool:
-        """Whether a change here can reach logits from position `metric_start` on.
-
-        Attention is causal and reads what earlier layers wrote: the last layer's ``z`` moves the
-        logits of its own position only; an earlier layer's those of all later positions.
+        Raises:
+            InputError: The row does not have one of them.
         """
-        if self.positions is None or self.layer < n_layers - 1:
-            return True
-        return any(position >= metric_start for position in self.positions)
+        n = len(row.tokens)
+        if self.positions is None:
+            return tuple(range(n))
+        positions = self.positions if isinstance(self.positions, tuple) else self.positions[row.example]
+        if positions and not 0 <= min(positions) <= max(positions) < n:
+            raise InputError(
+                f"position {max(positions)}: {row.run.example.text!r} has {n} tokens (0 to {n - 1}); choose among these"
+            )
+        return positions
+
+    def where(self, batch: Batch) -> Bool[Tensor, "batch pos"]:
+        """Which positions of the batch are replaced."""
+        mask = torch.zeros(batch.tokens.shape, dtype=torch.bool)
+        for number, row in enumerate(batch.rows):
+            mask[number, list(self.at(row))] = True
+        return mask.to(batch.tokens.device)
+
+    def values(self, batch: Batch, draw: int) -> Float[Tensor, "..."]:
+        """The replacement's values, in a shape that broadcasts to the site's."""
+        return self.replacement.values(self.site, batch, draw % self.replacement.draws)
+
+    def reaches(self, row: Row, n_layers: int) -> bool:
+        """Whether a change here can reach the logits that decide.
+
+        Attention is causal and reads what earlier layers wrote: what the last layer computes after its keys and
+        values moves the logits of its own position only; what is earlier moves those of all later positions.
+        """
+        first = row.run.critical
+        last = len(row.tokens) - 1 - bool(row.continuation)
+        own_position_only = self.site.layer == n_layers - 1 and self.site.name not in READ_BY_LATER_POSITIONS
+        return any(first <= each <= last if own_position_only else each <= last for each in self.at(row))
+
+    def apply(self, old: Float[Tensor, "..."], batch: Batch, draw: int) -> Float[Tensor, "..."]:
+        """A new activation with the replacement in place; the given one stays as it is."""
+        values = self.values(batch, draw).to(old)
+        new = old + values if self.replacement.adds else values
+        return torch.where(self._mask(old, batch), new, old)
+
+    def _mask(self, old: Float[Tensor, "..."], batch: Batch) -> Bool[Tensor, "..."]:
+        """True where `old` is replaced, in a shape that broadcasts to it."""
+        axes = self.site.axes
+        mask = self.where(batch)
+        position = axes.index("query_pos" if "query_pos" in axes else "pos")
+        shape = [1] * len(axes)
+        shape[0], shape[position] = mask.shape
+        mask = mask.reshape(shape)
+        for axis, chosen in (("head", self.heads), ("d_mlp", self.units), ("key_pos", self.keys)):
+            if chosen is not None:
+                mask = mask & _one_hot(axes.index(axis), chosen, old)
+        return mask
+
+
+def changed_positions(interventions: Sequence[Intervention], row: Row) -> tuple[tuple[int, ...], ...]:
+    """For each of a cell's interventions, the positions of `row` where it can change anything.
+
+    Where all patch in the source's activations, that is where the source has read other tokens; after anything else,
+    a patch changes what the other intervention has changed.
+    """
+    start = row.first_difference if all(each.replacement.from_source for each in interventions) else 0
+    return tuple(tuple(position for position in each.at(row) if position >= start) for each in interventions)
+
+
+def _one_hot(axis: int, chosen: tuple[int, ...], like: Tensor) -> Tensor:
+    if max(chosen) >= like.shape[axis]:
+        raise InputError(f"{chosen}: the activation has {like.shape[axis]} (0 to {like.shape[axis] - 1}) there")
+    mask = torch.zeros(like.shape[axis], dtype=torch.bool, device=like.device)
+    mask[list(chosen)] = True
+    return mask.reshape([-1 if each == axis else 1 for each in range(like.ndim)])
+
+
+def _require_numbers(name: str, chosen: tuple[int, ...] | None) -> None:
+    if chosen is not None and (not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen)):
+        raise InputError(f"{name}: expected different numbers from 0, at least one, got {chosen}")

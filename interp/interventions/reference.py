@@ -1,9 +1,9 @@
 """What does the model do under an intervention? The plain way: one hooked forward per cell.
 
-1. Run every batch with a hook at each intervention's point.
+1. Run a batch with a hook at each intervention's point.
 2. The hook puts the replacement in place and notes that it fired and how far it moved the
-   activation, ``||z' - z||`` over positions and components.
-3. Score the logits; add up the rows of each example; average over the replacement's draws.
+   activation, ``||a' - a||`` over positions and components.
+3. Score the logits, row by row.
 
 Works on any model that follows TransformerLens' protocol. It is slow, and the measure of every
 faster way.
@@ -18,83 +18,96 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import row_scores
+from interp.interventions.measured import Measured, Outcome, as_numbers
+from interp.interventions.metrics import Answers, MetricName, score
 from interp.interventions.rows import Batch
-from interp.tasks.task import Metric
+from interp.shapes import Logits, Tokens
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was measured on each example.
+class RowScores:
+    """What was measured on each row of a batch; see ``Measured``."""
+
+    value: Float[np.ndarray, " row"]
+    margin: Float[np.ndarray, " row"]
+    squares: Float[np.ndarray, " row"]
+    fired: Int[np.ndarray, " row"]
+
+
+class PlainRun:
+    """A batch that a metric is measured on, with and without interventions.
 
     Attributes:
-        value: The metric, averaged over the draws.
-        correct: 1 where the metric is above 0; the share of draws where it is, with several.
-        fired: How often a hook acted on the example, over its rows, interventions and draws.
-        change_norm: ``||z' - z||`` over the example's rows, averaged over the draws.
+        base: Without.
     """
 
-    value: Float[np.ndarray, " example"]
-    correct: Float[np.ndarray, " example"]
-    fired: Int[np.ndarray, " example"]
-    change_norm: Float[np.ndarray, " example"]
+    def __init__(self, model: Any, batch: Batch, metric: MetricName):
+        """Run the batch without interventions.
+
+        Args:
+            model: Follows TransformerLens' protocol.
+            batch: Rows of equal length.
+            metric: What to measure.
+
+        Raises:
+            InputError: The metric is NaN or infinite on some row.
+        """
+        self._model, self._batch, self._metric = model, batch, metric
+        self._answers = Answers.of(metric, batch)
+        logits = self._logits(batch.tokens)
+        self._base_log_p = logits[:, -1].log_softmax(-1) if metric == "kl_divergence" else None
+        nothing = np.zeros(len(batch.rows))
+        self.base = self._scores(logits, nothing, nothing.astype(np.int64))
+
+    def scores(self, interventions: Sequence[Intervention], draw: int = 0) -> RowScores:
+        """Measure under `interventions`, with their `draw`-th values."""
+        fired, squares = np.zeros(len(self._batch.rows), dtype=np.int64), np.zeros(len(self._batch.rows))
+
+        def note(squared_norms: Tensor) -> None:
+            nonlocal fired, squares
+            fired, squares = fired + 1, squares + squared_norms.double().cpu().numpy()
+
+        hooks = [(each.site.hook_name, _hook(each, self._batch, draw, note)) for each in interventions]
+        return self._scores(self._logits(self._batch.tokens, hooks), squares, fired)
+
+    def source(self) -> RowScores:
+        """Measure where the rows' sources are run, with the rows' own answers."""
+        nothing = np.zeros(len(self._batch.rows))
+        return self._scores(self._logits(self._batch.source_tokens), nothing, nothing.astype(np.int64))
+
+    def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> Logits:
+        positions = self._answers.positions
+        with torch.inference_mode():
+            logits = self._model.run_with_hooks(tokens, fwd_hooks=list(hooks))[:, positions.start : positions.stop]
+            return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def _scores(self, logits: Tensor, squares: np.ndarray, fired: np.ndarray) -> RowScores:
+        found = score(self._metric, logits, self._answers, self._base_log_p)
+        return RowScores(as_numbers(found.value), found.margin.double().cpu().numpy(), squares, fired)
 
 
-def run_plainly(
-    model: Any, batches: Sequence[Batch], metric: Metric, interventions: Sequence[Intervention] = ()
-) -> Outcome:
-    """Measure `metric` on every example of `batches`, with `interventions` in place.
-
-    Args:
-        model: Follows TransformerLens' protocol (``run_with_hooks``).
-        batches: All rows of the task.
-        metric: What to measure.
-        interventions: Applied together; none for the base run.
+def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> Outcome:
+    """Measure `metric` on every example of `batches`, without interventions.
 
     Raises:
         InputError: The metric is NaN or infinite on some example.
     """
-    n_examples = 1 + max(example for batch in batches for example in batch.examples)
-    draws = max((each.replacement.draws for each in interventions), default=1)
-    value, squares = np.zeros((draws, n_examples)), np.zeros((draws, n_examples))
-    fired = np.zeros(n_examples, dtype=np.int64)
-
-    for draw in range(draws):
-
-        def note(batch: Batch, squared_norms: Tensor, draw: int = draw) -> None:
-            np.add.at(fired, batch.examples, 1)
-            np.add.at(squares[draw], batch.examples, squared_norms.cpu().double().numpy())
-
-        for batch in batches:
-            hooks = [(each.hook_name, _hook(each, batch, draw, note)) for each in interventions]
-            with torch.inference_mode():
-                logits = model.run_with_hooks(batch.tokens, fwd_hooks=hooks)
-                scores = row_scores(metric, logits, batch).cpu().double().numpy()
-            np.add.at(value[draw], batch.examples, scores * [row.sign for row in batch.rows])
-    _require_finite(value)
-    return Outcome(value.mean(axis=0), (value > 0).mean(axis=0), fired, np.sqrt(squares).mean(axis=0))
+    measured = Measured([row for batch in batches for row in batch.rows], [1])
+    done = 0
+    for batch in batches:
+        found, rows = PlainRun(model, batch, metric).base, slice(done, done + len(batch.rows))
+        measured.value[0, 0, rows], measured.margin[0, 0, rows] = found.value, found.margin
+        done = rows.stop
+    return measured.outcome(0, metric)
 
 
-def _require_finite(value: Float[np.ndarray, "draw example"]) -> None:
-    """NaN means "not measured" in the statistics; a measurement that failed must not pass for that."""
-    failed = int((~np.isfinite(value)).any(axis=0).sum())
-    if failed:
-        raise InputError(
-            f"the metric is NaN or infinite on {failed} of {value.shape[1]} examples: the weights, or a hook's "
-            "result, are no finite numbers, or overflow in the model's dtype; use float32"
-        )
-
-
-def _hook(
-    intervention: Intervention, batch: Batch, draw: int, note: Callable[[Batch, Tensor], None]
-) -> Callable[..., Tensor]:
-    def replace(z: Tensor, *, hook: Any) -> Tensor:
-        changed = intervention.apply(z, batch, draw)
+def _hook(intervention: Intervention, batch: Batch, draw: int, note: Callable[[Tensor], None]) -> Callable[..., Tensor]:
+    def replace(old: Tensor, *, hook: Any) -> Tensor:
+        new = intervention.apply(old, batch, draw)
         # In 16 bits the squares of small changes would vanish.
-        difference = (changed - z).to(torch.promote_types(z.dtype, torch.float32))
-        note(batch, difference.square().sum(dim=(1, 2, 3)))
-        return changed
+        difference = (new - old).to(torch.promote_types(old.dtype, torch.float32))
+        note(difference.square().flatten(1).sum(1))
+        return new
 
     return replace

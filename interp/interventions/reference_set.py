@@ -1,4 +1,4 @@
-"""What do the heads do on the reference set? Its rows, their activations, and averages of these.
+"""What do activations look like on the reference set? Its rows, their activations, and averages of these.
 
 A task's reference set is of a split that its units are not in; ``task.references[unit.fold]`` serves
 the unit. Its rows are made like the units' own (prompts, or sentences with both continuations), of
@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.interventions.activations import read
 from interp.interventions.rows import Batch, Row, batches, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task
@@ -45,42 +46,39 @@ def reference_rows(task: Task) -> list[Row]:
 
 
 def activations_of(
-    model: Any, rows: Sequence[Row], layers: Sequence[int]
-) -> Iterator[tuple[Batch, dict[int, Float[Tensor, "batch pos head d_head"]]]]:
-    """Run the rows once and give ``z`` of the layers, batch by batch."""
-    names = {layer: Site("z", layer).hook_name for layer in layers}
+    model: Any, rows: Sequence[Row], sites: Sequence[Site]
+) -> Iterator[tuple[Batch, dict[Site, Float[Tensor, "batch ..."]]]]:
+    """Run the rows once and give the activations at the sites, batch by batch."""
+    names = {site: site.hook_name for site in sites}
     for batch in batches(model, rows):
-        with torch.inference_mode():
-            _, cache = model.run_with_cache(batch.tokens, names_filter=list(names.values()))
-        yield batch, {layer: cache[name] for layer, name in names.items()}
+        cache = read(model, batch.tokens, names.values())
+        yield batch, {site: cache[name] for site, name in names.items()}
 
 
-def means(
-    model: Any, rows: Sequence[Row], layers: Sequence[int]
-) -> dict[tuple[int, int], Float[Tensor, "head d_head"]]:
-    """Mean ``z`` over all rows and positions, by fold and layer."""
-    sums: dict[tuple[int, int], Tensor] = {}
-    counts: dict[tuple[int, int], int] = {}
-    for batch, by_layer in activations_of(model, rows, layers):
+def means(model: Any, rows: Sequence[Row], sites: Sequence[Site]) -> dict[tuple[int, Site], Float[Tensor, "..."]]:
+    """Mean over all rows and positions, by fold and site."""
+    sums: dict[tuple[int, Site], Tensor] = {}
+    counts: dict[tuple[int, Site], int] = {}
+    for batch, by_site in activations_of(model, rows, sites):
         fold = torch.tensor([row.fold for row in batch.rows], device=batch.tokens.device)
-        for layer, z in by_layer.items():
+        for site, activation in by_site.items():
             for each in fold.unique().tolist():
-                key, part = (each, layer), _precise(z[fold == each])
+                key, part = (each, site), _precise(activation[fold == each])
                 sums[key] = sums.get(key, 0) + part.sum(dim=(0, 1))
                 counts[key] = counts.get(key, 0) + part.shape[0] * part.shape[1]
     return {key: total / counts[key] for key, total in sums.items()}
 
 
 def positional_means(
-    model: Any, rows: Sequence[Row], layers: Sequence[int]
-) -> dict[tuple[int, str, int, int], Float[Tensor, "pos head d_head"]]:
-    """Mean ``z`` at every position, by fold, layout, length and layer."""
-    sums: dict[tuple[int, str, int, int], Tensor] = {}
-    counts: dict[tuple[int, str, int, int], int] = {}
-    for batch, by_layer in activations_of(model, rows, layers):
-        for layer, z in by_layer.items():
-            for row, one in zip(batch.rows, _precise(z), strict=True):
-                key = (row.fold, row.layout, len(row.tokens), layer)
+    model: Any, rows: Sequence[Row], sites: Sequence[Site]
+) -> dict[tuple[int, str, int, Site], Float[Tensor, "..."]]:
+    """Mean at every position, by fold, layout, length and site."""
+    sums: dict[tuple[int, str, int, Site], Tensor] = {}
+    counts: dict[tuple[int, str, int, Site], int] = {}
+    for batch, by_site in activations_of(model, rows, sites):
+        for site, activation in by_site.items():
+            for row, one in zip(batch.rows, _precise(activation), strict=True):
+                key = (row.fold, row.layout, len(row.tokens), site)
                 sums[key] = sums.get(key, 0) + one
                 counts[key] = counts.get(key, 0) + 1
     return {key: total / counts[key] for key, total in sums.items()}
@@ -148,6 +146,6 @@ def draw_donors(
     return donors
 
 
-def _precise(z: Tensor) -> Tensor:
+def _precise(activation: Tensor) -> Tensor:
     """At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones."""
-    return z.to(torch.promote_types(z.dtype, torch.float32))
+    return activation.to(torch.promote_types(activation.dtype, torch.float32))

@@ -1,12 +1,14 @@
-"""What is put in a head's place? Nothing, an average, or what it does on another sentence.
+"""What is put in an activation's place? Nothing, an average, or what it is on another sentence.
 
-- **zero**: ``z`` becomes 0; biases stay.
+- **zero**: it becomes 0 (a head's ``z``: its biases stay).
 - **mean**: the mean over all non-padding positions (BOS is one) of a reference set.
 - **positional mean**: the same per layout and position; refused where positions do not mean the
   same thing.
-- **resample**: the ``z`` of another reference example of the same template and length, never of
+- **resample**: the activation of another reference example of the same template and length, never of
   the example itself. With K draws, K forward passes are made and their *effects* are averaged:
   averaging activations would be a positional mean.
+- **patch**: the activation of the unit's other example, which ``Row.source`` names.
+- **add**: something is added to it.
 
 The reference set is ``task.references[unit.fold]``: prompts *and* counterfactuals, so that a mean
 does not leak the answer, of a split that the unit is not in. It is run once for all layers.
@@ -16,7 +18,7 @@ wild" (mean ablation per template); Zhang & Nanda (2024), "Towards best practice
 patching" (how these differ).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -25,6 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
+from interp.interventions.activations import read
 from interp.interventions.reference_set import (
     activations_of,
     check_aligned,
@@ -33,7 +36,8 @@ from interp.interventions.reference_set import (
     positional_means,
     reference_rows,
 )
-from interp.interventions.rows import Batch, task_rows
+from interp.interventions.rows import Batch, Row, task_rows
+from interp.model.sites import Site
 from interp.tasks.task import Task
 
 Kind = Literal["zero", "mean", "positional_mean", "resample"]
@@ -45,8 +49,10 @@ class Replacement(Protocol):
     """Where new values come from.
 
     Attributes:
-        kind: As in ``Kind``.
+        kind: Its name.
         draws: How many different replacements there are to average the effects of.
+        from_source: Whether the values are those of ``Row.source``, and so the row's own up to where the tokens differ.
+        adds: Whether the values are added to what was there.
     """
 
     @property
@@ -55,8 +61,18 @@ class Replacement(Protocol):
     @property
     def draws(self) -> int: ...  # noqa: D102
 
-    def values(self, layer: int, batch: Batch, draw: int) -> Float[Tensor, "#batch #pos #head #d_head"]:
-        """New ``z`` of every head of `layer`, as far as it differs by row and position."""
+    @property
+    def from_source(self) -> bool: ...  # noqa: D102
+
+    @property
+    def adds(self) -> bool: ...  # noqa: D102
+
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
+        """New activations at `site`, in a shape that broadcasts to it."""
+        ...
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Equal for rows that get equal values where they have read equal tokens; None where nothing is known."""
         ...
 
 
@@ -66,10 +82,16 @@ class Zero:
 
     kind: str = "zero"
     draws: int = 1
+    from_source: bool = False
+    adds: bool = False
 
-    def values(self, layer: int, batch: Batch, draw: int) -> Float[Tensor, "1 1 1 1"]:
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """One 0 for all."""
-        return torch.zeros(1, 1, 1, 1, device=batch.tokens.device)
+        return torch.zeros([1] * len(site.axes), device=batch.tokens.device)
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """All rows are alike."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -77,16 +99,22 @@ class Mean:
     """The mean over a reference set.
 
     Attributes:
-        means: By fold and layer, ``[head d_head]``.
+        means: By fold and site, without the axes of batch and position.
     """
 
-    means: Mapping[tuple[int, int], Float[Tensor, "head d_head"]] = field(repr=False)
+    means: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     kind: str = "mean"
     draws: int = 1
+    from_source: bool = False
+    adds: bool = False
 
-    def values(self, layer: int, batch: Batch, draw: int) -> Float[Tensor, "batch 1 head d_head"]:
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's fold, the same at all positions."""
-        return torch.stack([self.means[row.fold, layer] for row in batch.rows])[:, None]
+        return torch.stack([self.means[row.fold, site] for row in batch.rows])[:, None]
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows of one fold are alike."""
+        return row.fold
 
 
 @dataclass(frozen=True)
@@ -94,41 +122,111 @@ class PositionalMean:
     """The mean over the reference examples of the same layout and length, position by position.
 
     Attributes:
-        means: By fold, layout, length and layer, ``[pos head d_head]``.
+        means: By fold, layout, length and site, without the batch's axis.
     """
 
-    means: Mapping[tuple[int, str, int, int], Float[Tensor, "pos head d_head"]] = field(repr=False)
+    means: Mapping[tuple[int, str, int, Site], Float[Tensor, "..."]] = field(repr=False)
     kind: str = "positional_mean"
     draws: int = 1
+    from_source: bool = False
+    adds: bool = False
 
-    def values(self, layer: int, batch: Batch, draw: int) -> Float[Tensor, "batch pos head d_head"]:
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
-        return torch.stack([self.means[row.fold, row.layout, len(row.tokens), layer] for row in batch.rows])
+        return torch.stack([self.means[row.fold, row.layout, len(row.tokens), site] for row in batch.rows])
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows of one layout are alike."""
+        return row.fold, row.layout, len(row.tokens)
 
 
 @dataclass(frozen=True)
 class Resample:
-    """What the heads do on other reference examples of the same template and length.
+    """What the activation is on other reference examples of the same template and length.
 
     Attributes:
-        activations: By reference row and layer, ``[pos head d_head]``.
+        activations: By reference row and site, without the batch's axis.
         donors: By example and length, one reference row per draw. The right and the wrong
             sentence of an example get the same donor where they are equally long.
     """
 
-    activations: Mapping[tuple[int, int], Float[Tensor, "pos head d_head"]] = field(repr=False)
+    activations: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
     draws: int
     kind: str = "resample"
+    from_source: bool = False
+    adds: bool = False
 
-    def values(self, layer: int, batch: Batch, draw: int) -> Float[Tensor, "batch pos head d_head"]:
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The `draw`-th donor's activations, row by row."""
-        donors = [self.donors[row.example, len(row.tokens)][draw] for row in batch.rows]
-        return torch.stack([self.activations[donor, layer] for donor in donors])
+        return torch.stack([self.activations[self.donor(row, draw), site] for row in batch.rows])
+
+    def donor(self, row: Row, draw: int) -> int:
+        """The reference row that stands in for `row`."""
+        return self.donors[row.example, len(row.tokens)][draw]
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows of one donor are alike."""
+        return self.donor(row, draw)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """The same activation in another run: that of ``Row.source``.
+
+    The last batch's activations are kept, so that one forward pass serves all cells.
+
+    Attributes:
+        model: Follows TransformerLens' protocol.
+        sites: What cells are going to ask for.
+    """
+
+    model: Any = field(repr=False)
+    sites: tuple[Site, ...] = field(repr=False)
+    kind: str = "patch"
+    draws: int = 1
+    from_source: bool = True
+    adds: bool = False
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
+        """What the source runs have at `site`."""
+        if self._kept.get("batch") is not batch:
+            names = (each.hook_name for each in self.sites)
+            self._kept.update(batch=batch, activations=read(self.model, batch.source_tokens, names))
+        activations: Mapping[str, Tensor] = self._kept["activations"]
+        return activations[site.hook_name]
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows whose sources have read equal tokens are alike, too; who shares prefixes compares these."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Add:
+    """Something is added.
+
+    Attributes:
+        added: What, from the site and the batch; in a shape that broadcasts to the site's.
+    """
+
+    added: Callable[[Site, Batch], Float[Tensor, "..."]] = field(repr=False)
+    kind: str = "add"
+    draws: int = 1
+    from_source: bool = False
+    adds: bool = True
+
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
+        """What is added."""
+        return self.added(site, batch)
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Nothing is known."""
+        return None
 
 
 def make_replacement(
-    kind: Kind, model: Any, task: Task, *, layers: Sequence[int], draws: int = DRAWS, seed: int = 0
+    kind: Kind, model: Any, task: Task, *, sites: Sequence[Site], draws: int = DRAWS, seed: int = 0
 ) -> Replacement:
     """Prepare a replacement for `task`'s units from its reference sets.
 
@@ -136,7 +234,7 @@ def make_replacement(
         kind: Which one; see the module's docstring.
         model: The model that is measured.
         task: Its units and references.
-        layers: The layers that are going to be replaced.
+        sites: What is going to be replaced.
         draws: How many resamples to average the effects of; the other kinds have one.
         seed: Of the resamples.
 
@@ -152,16 +250,26 @@ def make_replacement(
         return Zero()
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     if kind == "mean":
-        return Mean(means(model, references, layers))
+        _require_positions_alike(sites)
+        return Mean(means(model, references, sites))
     if kind == "positional_mean":
         check_aligned(rows, references)
-        return PositionalMean(positional_means(model, references, layers))
+        return PositionalMean(positional_means(model, references, sites))
     donors = draw_donors(rows, references, draws, seed)
     needed = {each for chosen in donors.values() for each in chosen}
     activations = {
-        (row.example, layer): z[index].clone()
-        for batch, by_layer in activations_of(model, [references[each] for each in sorted(needed)], layers)
-        for layer, z in by_layer.items()
+        (row.example, site): activation[index].clone()
+        for batch, by_site in activations_of(model, [references[each] for each in sorted(needed)], sites)
+        for site, activation in by_site.items()
         for index, row in enumerate(batch.rows)
     }
     return Resample(activations, donors, draws)
+
+
+def _require_positions_alike(sites: Sequence[Site]) -> None:
+    """Refuse a mean over positions where they are of different kinds."""
+    if any("query_pos" in site.axes for site in sites):
+        raise InputError(
+            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
+            "use positional_mean, resample or zero"
+        )

@@ -6,15 +6,17 @@ TransformerLens' protocol can run them, whether or not it takes an attention mas
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 import torch
 
 from interp.errors import InputError
 from interp.shapes import Tokens
-from interp.tasks.task import EncodedExample, Metric, Unit
+from interp.tasks.task import EncodedExample, Unit
 
 BATCH_SIZE = 256
+Direction = Literal["denoise", "noise"]
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,13 @@ class Row:
     """One row of a forward pass.
 
     Attributes:
-        encoded: The example that the row belongs to.
+        encoded: The example that the row belongs to: its answers are scored.
         example: Its number, counted over the examples of the units.
         fold: The reference set that serves it.
         continuation: What follows the prompt; empty where the prompt's last logits decide.
         sign: +1 or, for the wrong continuation, -1: how its score enters the example's metric.
+        corrupted: The example whose prompt is run in place of the row's own; None for its own.
+        source: The example whose activations are patched in; None where nothing is patched.
     """
 
     encoded: EncodedExample
@@ -34,21 +38,39 @@ class Row:
     fold: int
     continuation: tuple[int, ...] = ()
     sign: int = 1
+    corrupted: EncodedExample | None = None
+    source: EncodedExample | None = None
+
+    @property
+    def run(self) -> EncodedExample:
+        """The example whose prompt is run."""
+        return self.corrupted or self.encoded
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Token ids, BOS first."""
-        return self.encoded.prompt + self.continuation
+        """Token ids that are run, BOS first."""
+        return self.run.prompt + self.continuation
+
+    @property
+    def source_tokens(self) -> tuple[int, ...]:
+        """Token ids that activations are patched in from; the row's own where nothing is patched."""
+        return (self.source or self.run).prompt + self.continuation
+
+    @cached_property
+    def first_difference(self) -> int:
+        """The first position where the run and its source differ; the row's length where they do not."""
+        pairs = zip(self.tokens, self.source_tokens, strict=True)
+        return next((position for position, (run, source) in enumerate(pairs) if run != source), len(self.tokens))
 
     @property
     def template(self) -> str:
-        """The example's template."""
-        return self.encoded.example.template
+        """The template of what is run."""
+        return self.run.example.template
 
     @property
     def layout(self) -> str:
-        """The example's layout."""
-        return self.encoded.example.layout
+        """The layout of what is run."""
+        return self.run.example.layout
 
 
 @dataclass(frozen=True)
@@ -63,28 +85,72 @@ class Batch:
         """The example that each row belongs to."""
         return [row.example for row in self.rows]
 
+    @property
+    def length(self) -> int:
+        """Tokens of each row."""
+        return self.tokens.shape[1]
 
-def task_rows(metric: Metric, units: Iterable[Unit]) -> list[Row]:
+    @property
+    def source_tokens(self) -> Tokens:
+        """What activations are patched in from."""
+        return torch.tensor([row.source_tokens for row in self.rows], device=self.tokens.device)
+
+    def take(self, index: Sequence[int]) -> "Batch":
+        """Some of the rows."""
+        return Batch(tuple(self.rows[each] for each in index), self.tokens[list(index)])
+
+
+def task_rows(metric: str, units: Iterable[Unit], direction: Direction | None = None) -> list[Row]:
     """The rows that `metric` is measured on.
 
     One per example (its prompt) for a logit difference; two (prompt with right, with wrong) for a
     sentence's log-probability.
 
+    Args:
+        metric: What says which rows there are.
+        units: Whose examples are measured.
+        direction: For patching: ``denoise`` runs the other example of the unit and patches from this one,
+            ``noise`` runs this one and patches from the other; this one's answers are scored. None for neither.
+
     Raises:
-        InputError: A logit difference between answers of several tokens.
+        InputError: A logit difference between answers of several tokens; or patching between examples of
+            different lengths, or in a unit of one example.
     """
     rows: list[Row] = []
     pairs = ((unit, encoded) for unit in units for encoded in unit.examples)
     for number, (unit, encoded) in enumerate(pairs):
-        if metric == "logit_difference" and not len(encoded.right) == len(encoded.wrong) == 1:
-            raise InputError(
-                "a logit difference needs answers of one token, got "
-                f"{encoded.example.right!r} ({len(encoded.right)} tokens) and {encoded.example.wrong!r} "
-                f"({len(encoded.wrong)} tokens); measure the sentence log-probability, or leave the item out"
-            )
+        if metric in ("logit_difference", "probability"):
+            _require_single_tokens(metric, encoded)
+        pair = {} if direction is None else _run_and_source(unit, encoded, direction)
         ends = zip(encoded.continuations(metric), (+1, -1), strict=False)
-        rows += [Row(encoded, number, unit.fold, end, sign) for end, sign in ends]
+        rows += [Row(encoded, number, unit.fold, end, sign, **pair) for end, sign in ends]
     return rows
+
+
+def _require_single_tokens(metric: str, encoded: EncodedExample) -> None:
+    if not len(encoded.right) == len(encoded.wrong) == 1:
+        raise InputError(
+            f"a {metric.replace('_', ' ')} needs answers of one token, got "
+            f"{encoded.example.right!r} ({len(encoded.right)} tokens) and {encoded.example.wrong!r} "
+            f"({len(encoded.wrong)} tokens); measure the sentence log-probability, or leave the item out"
+        )
+
+
+def _run_and_source(unit: Unit, encoded: EncodedExample, direction: Direction) -> dict[str, EncodedExample | None]:
+    """Which example of the unit is run, and which is patched in from, where `encoded` is the clean one."""
+    if unit.counterfactual is None:
+        raise InputError(
+            f"patching needs a clean and a corrupted prompt, but {encoded.example.text!r} has no counterfactual; "
+            "leave the item out, or ablate instead"
+        )
+    other = unit.counterfactual if encoded is unit.item else unit.item
+    if len(other.prompt) != len(encoded.prompt):
+        raise InputError(
+            f"patching needs a clean and a corrupted prompt of equal length, got {encoded.example.prompt!r} "
+            f"({len(encoded.prompt)} tokens) and {other.example.prompt!r} ({len(other.prompt)} tokens): nothing says "
+            "which positions mean the same thing; leave the item out"
+        )
+    return {"corrupted": other, "source": encoded} if direction == "denoise" else {"corrupted": None, "source": other}
 
 
 def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[Batch]:
@@ -115,7 +181,7 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
 def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
     """Refuse ids, of prompts and of answers, that the model has no embedding or no logit for."""
     for row in rows:
-        ids = (*row.encoded.prompt, *row.encoded.right, *row.encoded.wrong)
+        ids = (*row.tokens, *row.source_tokens, *row.encoded.right, *row.encoded.wrong)
         if not 0 <= min(ids) <= max(ids) < d_vocab:
             bad = next(each for each in ids if not 0 <= each < d_vocab)
             raise InputError(

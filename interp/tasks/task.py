@@ -43,7 +43,7 @@ class EncodedExample:
         """Position whose logits decide: that of the prompt's last token."""
         return len(self.prompt) - 1
 
-    def continuations(self, metric: Metric) -> tuple[tuple[int, ...], ...]:
+    def continuations(self, metric: str) -> tuple[tuple[int, ...], ...]:
         """What follows the prompt in the rows that `metric` is measured on: right and wrong, or nothing."""
         return (self.right, self.wrong) if metric == "sentence_log_probability" else ((),)
 

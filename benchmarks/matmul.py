@@ -1,0 +1,59 @@
+"""How fast is this machine at the matrix products that a layer consists of? The ceiling for a sweep."""
+
+import statistics
+import time
+from dataclasses import dataclass
+
+import torch
+from transformers import GPT2Config
+
+PACKED_ROWS = (20, 320, 1280, 5120)
+"""Positions in one product: a single prompt's, a batch's, and those of many cells together."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of the layer, ``[rows, inner] @ [inner, columns]``, and how fast it went."""
+
+    name: str
+    rows: int
+    inner: int
+    columns: int
+    gflops: float
+
+
+def measure_products(config: GPT2Config, repeats: int = 5) -> list[Product]:
+    """Every product of a layer at every packed size, into memory that is there already."""
+    d_model, d_mlp = config.n_embd, config.n_inner or 4 * config.n_embd
+    shapes = {
+        "W_QKV": (d_model, 3 * d_model),
+        "W_O": (d_model, d_model),
+        "W_in": (d_model, d_mlp),
+        "W_out": (d_mlp, d_model),
+    }
+    return [
+        Product(name, rows, inner, columns, _gflops(rows, inner, columns, repeats))
+        for name, (inner, columns) in shapes.items()
+        for rows in PACKED_ROWS
+    ]
+
+
+def layer_gflops(products: list[Product]) -> dict[int, float]:
+    """For each number of rows, all products of a layer together: their operations over their time."""
+    speeds = {}
+    for rows in PACKED_ROWS:
+        sizes = [(p.inner * p.columns, p.gflops) for p in products if p.rows == rows]
+        speeds[rows] = sum(size for size, _ in sizes) / sum(size / gflops for size, gflops in sizes)
+    return speeds
+
+
+@torch.no_grad()
+def _gflops(rows: int, inner: int, columns: int, repeats: int) -> float:
+    left, right, out = torch.randn(rows, inner), torch.randn(inner, columns), torch.empty(rows, columns)
+    torch.mm(left, right, out=out)
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        torch.mm(left, right, out=out)
+        seconds.append(time.perf_counter() - start)
+    return 2e-9 * rows * inner * columns / statistics.median(seconds)

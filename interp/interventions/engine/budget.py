@@ -1,0 +1,96 @@
+"""How much is run at once? As much as a memory budget holds; the plan is a function of what was asked."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from interp.errors import InputError
+from interp.interventions.engine.chunk import STAGE_OF
+from interp.interventions.intervention import Intervention
+from interp.interventions.metrics import MetricName
+from interp.interventions.rows import Row
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+
+GIB = 2**30
+DEFAULT_BUDGET = {"cpu": GIB, "cuda": 4 * GIB}
+"""Bytes beside the model's weights, by device type."""
+
+EXTRA_OF_STAGE: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 2: ("resid_mid",), 3: ("resid_mid", "mlp_out")}
+
+
+def entry_sites(interventions: Iterable[Intervention]) -> set[Site]:
+    """What the base run has to keep for trajectories that begin at `interventions`."""
+    return {Site(name, each.site.layer) for each in interventions for name in EXTRA_OF_STAGE[STAGE_OF[each.site.name]]}
+
+
+class Sizes:
+    """Bytes that a sweep takes, row by row.
+
+    Attributes:
+        budget: Bytes that it may take.
+    """
+
+    def __init__(
+        self, model: HookedTransformer, metric: MetricName, interventions: Sequence[Intervention], budget: int | None
+    ):
+        self._model, self._metric = model, metric
+        weight = model.W_E
+        self._item = weight.element_size()
+        self.budget = DEFAULT_BUDGET[weight.device.type] if budget is None else budget
+        layers = [each.site.layer or 0 for each in interventions]
+        self._n_kept_layers = model.config.n_layers - min(layers, default=0)
+        self._extra = entry_sites(interventions)
+        self._source = {each.site for each in interventions if each.replacement.from_source}
+
+    def base(self, row: Row) -> int:
+        """What the base run keeps of a row, with the activations that are patched in."""
+        config, length = self._model.config, len(row.tokens)
+        inner = config.n_heads * config.d_head
+        per_token = self._n_kept_layers * (config.d_model + 3 * inner)
+        per_token += sum(inner if site.name == "z" else config.d_model for site in self._extra)
+        per_token += sum(self._width(site, length) for site in self._source)
+        return self._item * (length * per_token) + self._predictions(row)
+
+    def trajectory(self, row: Row, n_tokens: int) -> int:
+        """What one row under one cell takes while a layer computes `n_tokens` of its positions."""
+        config = self._model.config
+        inner = config.n_heads * config.d_head
+        per_token = max(2 * config.d_model + 2 * config.d_mlp, 3 * config.d_model + 6 * inner)
+        keys_and_values = 2 * inner * len(row.tokens)
+        return self._item * (n_tokens * per_token + keys_and_values) + self._predictions(row)
+
+    def rows_at_once(self, rows: Sequence[Row]) -> int:
+        """How many rows of equal length are run together: half of the budget is theirs at most.
+
+        Raises:
+            InputError: The budget does not hold one cell on one row.
+        """
+        base, cell = self.base(rows[0]), self.trajectory(rows[0], len(rows[0].tokens))
+        if base + cell > self.budget:
+            raise InputError(
+                f"memory budget: one cell on one row of {len(rows[0].tokens)} tokens takes {base + cell:,} bytes, "
+                f"got a budget of {self.budget:,}; give at least the former"
+            )
+        return max(1, min(self.budget // (2 * base), self.budget // (base + cell)))
+
+    def _predictions(self, row: Row) -> int:
+        """Logits over the whole vocabulary, where the metric reads them."""
+        if self._metric == "logit_difference":
+            return 0
+        return 3 * (1 + len(row.continuation)) * self._model.config.d_vocab * max(self._item, 4)
+
+    def _width(self, site: Site, length: int) -> int:
+        config = self._model.config
+        axes = {"head": config.n_heads, "d_head": config.d_head, "d_model": config.d_model, "d_mlp": config.d_mlp}
+        width = 1
+        for axis in site.axes:
+            width *= length if axis == "key_pos" else axes.get(axis, 1)
+        return width
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation failed, on whatever device."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    )

@@ -1,0 +1,147 @@
+"""Runs a chunk of cells through the model: each layer once, for all trajectories that have begun.
+
+1. Trajectories join where their first replacement is, with the base run's values, and are changed there.
+2. A layer computes only what is held: after its attention, all positions from the first change on.
+3. The last layer computes only the answers' positions.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.interventions.engine.attention import BlockAttention, HeadTokens, Projected, project
+from interp.interventions.engine.base import BaseRun
+from interp.interventions.engine.chunk import Chunk
+from interp.interventions.engine.edits import Editor
+from interp.interventions.engine.pack import BaseTokens, Pack, join, keep
+
+Stream = Float[Tensor, "token d_model"]
+BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(4)
+
+
+class Wavefront:
+    """The tokens of a chunk on their way through the model.
+
+    Attributes:
+        editor: What was changed, and how far.
+    """
+
+    def __init__(self, base: BaseRun, chunk: Chunk):
+        self._base, self._chunk, self._model = base, chunk, base.model
+        self._pack = Pack.empty(chunk.n, base.batch.length)
+        self.editor = Editor(chunk, self._pack, base.batch)
+
+    def run(self) -> Float[Tensor, "trajectory answer_pos d_model"]:
+        """The residual stream that leaves the last block at the answers' positions, of every trajectory."""
+        config, like = self._model.config, self._base.final
+        x = like.new_empty(0, config.d_model)
+        for layer in range(self._chunk.first_layer, config.n_layers):
+            x = self._layer(layer, x)
+        return self._final(x)
+
+    def _layer(self, layer: int, x: Stream) -> Stream:
+        narrow = self._answers_suffice(layer)
+        (x,) = self._join(layer, BEFORE_ATTENTION, [x], ["resid_pre"])
+        x = self.editor.apply("resid_pre", layer, x)
+        x, z = self._attend(layer, x, narrow)
+        x, z = self._join(layer, BEFORE_WRITING, [x, z], ["resid_pre", "z"])
+        z = self.editor.apply("z", layer, z)
+        (x,) = self._answers_only(narrow, x + self._write(layer, z))
+        (x,) = self._join(layer, BEFORE_MLP, [x], ["resid_mid"])
+        x = self.editor.apply("resid_mid", layer, x)
+        x, out = self._join(layer, AFTER_MLP, [x, self._mlp(layer, x)], ["resid_mid", "mlp_out"])
+        out = self.editor.apply("mlp_out", layer, out)
+        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, x + out))
+        return x
+
+    def _answers_suffice(self, layer: int) -> bool:
+        """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
+        later = [each for stage in range(1, 4) for each in self._chunk.wanted.get((layer, stage), ())]
+        changed_again = any((self._pack.place[each.trajectories] >= 0).any() for each in later)
+        last = layer == self._model.config.n_layers - 1
+        return last and not changed_again and not self.editor.has("pattern", layer)
+
+    def _join(self, layer: int, stage: int, tensors: list[Tensor], names: list[str]) -> list[Tensor]:
+        wanted = self._chunk.wanted.get((layer, stage))
+        return tensors if wanted is None else join(self._pack, wanted, tensors, [self._of(n, layer) for n in names])
+
+    def _of(self, name: str, layer: int) -> BaseTokens:
+        return lambda rows, positions: self._base.tokens_of(name, layer, rows, positions)
+
+    def _answers_only(self, narrow: bool, x: Stream) -> list[Tensor]:
+        return keep(self._pack, self._base.answers.positions, [x]) if narrow else [x]
+
+    def _attend(self, layer: int, x: Stream, narrow: bool) -> tuple[Stream, HeadTokens]:
+        attention = self._model.blocks[layer].attn
+        projected = project(attention, self._model.blocks[layer].ln1(x))
+        projected = self._replace_inputs(layer, x, projected)
+        for name, tensor in zip(("q", "k", "v"), projected, strict=True):
+            self.editor.apply(name, layer, tensor)
+        queries = self._base.answers.positions if narrow else range(self._base.batch.length)
+        run = BlockAttention(self._base, layer, self._pack, self.editor, self._chunk.owner)
+        return run.run(x, projected, queries)
+
+    def _replace_inputs(self, layer: int, x: Stream, projected: Projected) -> Projected:
+        """What single heads read in place of the stream."""
+        attention, norm = self._model.blocks[layer].attn, self._model.blocks[layer].ln1
+        weights = {
+            "q_input": (projected.q, attention.W_Q, attention.b_Q),
+            "k_input": (projected.k, attention.W_K, attention.b_K),
+            "v_input": (projected.v, attention.W_V, attention.b_V),
+        }
+        for name, (tensor, weight, bias) in weights.items():
+            for entries in self.editor.entries(name, layer, x):
+                for head, mine in entries.by_head(len(bias)):
+                    old = x[mine.tokens]
+                    new = mine.new(old).expand_as(old)
+                    self.editor.note(mine, old, new)
+                    tensor[mine.tokens, head] = norm(new) @ weight[head] + bias[head]
+        return projected
+
+    def _write(self, layer: int, z: HeadTokens) -> Stream:
+        """What the heads write together."""
+        attention = self._model.blocks[layer].attn
+        out = torch.addmm(attention.b_O, z.flatten(1), attention.W_O.flatten(0, 1))
+        for entries in self.editor.entries("result", layer, out):
+            for head, mine in entries.by_head(z.shape[1]):
+                old = z[mine.tokens, head] @ attention.W_O[head]
+                new = mine.new(old).expand_as(old)
+                self.editor.note(mine, old, new)
+                out.index_add_(0, mine.tokens, new - old)
+        return self.editor.apply("attn_out", layer, out)
+
+    def _mlp(self, layer: int, x: Stream) -> Stream:
+        mlp, norm = self._model.blocks[layer].mlp, self._model.blocks[layer].ln2
+        pre = torch.addmm(mlp.b_in, norm(self._mlp_input(layer, x)), mlp.W_in)
+        post = mlp.act(self.editor.apply("mlp_pre", layer, pre))
+        return torch.addmm(mlp.b_out, self.editor.apply("mlp_post", layer, post), mlp.W_out)
+
+    def _mlp_input(self, layer: int, x: Stream) -> Stream:
+        """The stream, or a copy with what the MLP reads in its place."""
+        return self.editor.apply("mlp_in", layer, x.clone()) if self.editor.has("mlp_in", layer) else x
+
+    def _final(self, x: Stream) -> Float[Tensor, "trajectory answer_pos d_model"]:
+        """The tokens at the answers' positions; where a trajectory holds none, the base run's."""
+        positions = self._base.answers.positions
+        final = self._base.final[torch.from_numpy(self._chunk.rows).to(x.device)]
+        trajectories = np.arange(self._chunk.n)[:, None] if self._chunk.owner is None else self._chunk.owner
+        place = self._pack.place[
+            trajectories[:, positions.start : positions.stop] if self._chunk.owner is not None else trajectories,
+            np.arange(positions.start, positions.stop),
+        ]
+        held = np.nonzero(place >= 0)
+        index = tuple(torch.from_numpy(each).to(x.device) for each in held)
+        final[index] = x[torch.from_numpy(place[held]).to(x.device)]
+        return final
+
+    def squares(self) -> Float[np.ndarray, " trajectory"]:
+        """``||a' - a||^2`` of every trajectory, with what its owners computed in its stead."""
+        squares = self.editor.squares.cpu().numpy()
+        if self._chunk.owner is None:
+            return squares.sum(axis=1)
+        return squares[self._chunk.owner, np.arange(squares.shape[1])].sum(axis=1)
+
+    def fired(self) -> Int[np.ndarray, " trajectory"]:
+        """How often an intervention acted on every trajectory."""
+        return self.editor.fired + self._chunk.idle

@@ -1,0 +1,135 @@
+"""The same numbers as one hooked forward per cell, several times faster: incremental exact execution.
+
+1. A base run keeps the residual stream, queries, keys and values of every layer.
+2. A cell starts at its first replacement; only positions that can differ from the base run are computed.
+3. Many cells are packed into one matrix; the layers go by once for all of them.
+4. The last layer computes the answers' positions, the unembedding the columns that the metric reads.
+
+How much is packed follows from the memory budget; where memory runs out all the same, it is halved.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from interp.errors import InputError
+from interp.interventions.engine.base import BaseRun
+from interp.interventions.engine.budget import Sizes, entry_sites, out_of_memory
+from interp.interventions.engine.bundles import Classifier, Interventions
+from interp.interventions.engine.chunk import Chunk, Strand
+from interp.interventions.engine.layers import Wavefront
+from interp.interventions.measured import as_numbers
+from interp.interventions.metrics import MetricName
+from interp.interventions.reference import RowScores
+from interp.interventions.rows import Batch
+from interp.model.transformer import HookedTransformer
+
+
+@dataclass(frozen=True)
+class StrandScores:
+    """What was measured of one cell with one draw, on the rows of a batch."""
+
+    cell: int
+    draw: int
+    scores: RowScores
+
+
+class Engine:
+    """Measures many cells on batches.
+
+    Attributes:
+        base: The last batch's scores without interventions.
+        halvings: How often memory ran out and less was run at once.
+    """
+
+    def __init__(self, model: HookedTransformer, metric: MetricName, cells: Sequence[Interventions], sizes: Sizes):
+        """Plan the sweep.
+
+        Args:
+            model: What is run.
+            metric: What is measured.
+            cells: The interventions of every cell.
+            sizes: What is run at once.
+        """
+        self._model, self._metric, self._sizes = model, metric, sizes
+        draws = [max((each.replacement.draws for each in cell), default=1) for cell in cells]
+        strands = [Strand(number, draw, cell) for number, cell in enumerate(cells) for draw in range(draws[number])]
+        self._strands = sorted(strands, key=lambda each: each.first_layer)
+        self._first_layer = min(each.first_layer for each in strands)
+        self._extra = entry_sites(each for cell in cells for each in cell)
+        self.halvings = 0
+
+    def base(self, batch: Batch) -> BaseRun:
+        """Run a batch without interventions, and keep what cells start from."""
+        with torch.inference_mode():
+            return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra)
+
+    def measure(self, base: BaseRun) -> Iterator[StrandScores]:
+        """Measure every cell, in the order of the layers that they begin in."""
+        classifier = Classifier(base.batch)
+        for strands in self._chunks(base.batch, classifier):
+            yield from self._run(strands, base, classifier)
+
+    def _chunks(self, batch: Batch, classifier: Classifier) -> Iterator[list[Strand]]:
+        row = batch.rows[0]
+        room = self._sizes.budget - len(batch.rows) * self._sizes.base(row)
+        chunk: list[Strand] = []
+        taken = 0
+        for strand in self._strands:
+            classes = classifier.classes(strand.interventions, strand.draw)
+            tokens = -(-classes.n_tokens // max(classes.n_rows, 1))
+            bytes_needed = classes.n_rows * self._sizes.trajectory(row, tokens)
+            if chunk and taken + bytes_needed > room:
+                yield chunk
+                chunk, taken = [], 0
+            chunk.append(strand)
+            taken += bytes_needed
+        if chunk:
+            yield chunk
+
+    def _run(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> Iterator[StrandScores]:
+        try:
+            with torch.inference_mode():
+                found = self._scores(Chunk(strands, classifier, base.batch.length, base.final.device), base)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            if len(strands) == 1:
+                raise InputError(
+                    f"out of memory with one cell on {len(base.batch.rows)} rows of {base.batch.length} tokens; "
+                    f"give a memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
+                ) from error
+            self.halvings += 1
+            half = len(strands) // 2
+            found = [*self._run(strands[:half], base, classifier), *self._run(strands[half:], base, classifier)]
+        yield from found
+
+    def _scores(self, chunk: Chunk, base: BaseRun) -> list[StrandScores]:
+        wavefront = Wavefront(base, chunk)
+        rows = torch.from_numpy(chunk.rows).to(base.final.device)
+        scores = base.readout.scores(wavefront.run(), base.answers.take(rows), rows)
+        value, margin = as_numbers(scores.value), scores.margin.double().cpu().numpy()
+        squares, fired = wavefront.squares(), wavefront.fired()
+        return [
+            self._of_strand(strand, base, chunk.rows[span], value[span], margin[span], squares[span], fired[span])
+            for strand, span in zip(chunk.strands, chunk.spans, strict=True)
+        ]
+
+    @staticmethod
+    def _of_strand(
+        strand: Strand,
+        base: BaseRun,
+        rows: Int[np.ndarray, " row"],
+        value: Float[np.ndarray, " row"],
+        margin: Float[np.ndarray, " row"],
+        squares: Float[np.ndarray, " row"],
+        fired: Int[np.ndarray, " row"],
+    ) -> StrandScores:
+        """The scores of a strand on all rows of the batch; where nothing is changed, the base run's."""
+        values, margins = as_numbers(base.scores.value).copy(), base.scores.margin.double().cpu().numpy().copy()
+        all_squares, all_fired = np.zeros(len(values)), np.full(len(values), len(strand.interventions))
+        values[rows], margins[rows], all_squares[rows], all_fired[rows] = value, margin, squares, fired
+        return StrandScores(strand.cell, strand.draw, RowScores(values, margins, all_squares, all_fired))
