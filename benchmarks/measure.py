@@ -20,13 +20,13 @@ from transformers import GPT2LMHeadModel
 
 import interp
 
-CHECKED = 6
+CHECKED = 4
 """Cells that are compared before anything is timed."""
 TIMED = 4
-"""Cells that a peer runs in a repeat, where no more than that share a forward pass; others each time."""
+"""Cells that a peer runs in a repeat, other ones each time; as many as share a forward pass, if those are more."""
 TOLERANCE = 0.01
 """Largest difference from the reference, as a share of the largest effect of a checked cell."""
-CELLS_A_TRACE = (1, 8, 32)
+CELLS_A_TRACE = (1, 4, 16)
 """What nnsight is offered, as far as the rows stay at most the last of them."""
 
 
@@ -90,10 +90,10 @@ def require_agreement(bench: Bench, inputs: Inputs, clean: CleanRun, cells: Sequ
     effect = (reference - unchanged).abs().max()
     for name, values in _others(bench, inputs, clean, cells):
         off = (values - reference).abs().max()
-        if not off <= TOLERANCE * effect:
+        if not off < TOLERANCE * effect:  # nor where the effect is 0 or NaN
             raise RuntimeError(
-                f"{name} and {bench.peers[0].name} differ by {off:.1e} where the largest effect is {effect:.1e}; expected "
-                f"at most {TOLERANCE:.0%} of it, since times of different computations do not compare; in {list(cells)}"
+                f"{name} and {bench.peers[0].name} differ by {off:.1e} where the largest effect is {effect:.1e}; "
+                f"expected less than {TOLERANCE:.0%} of it, or their times do not compare; cells: {list(cells)}"
             )
 
 

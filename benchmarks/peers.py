@@ -1,4 +1,4 @@
-"""The same cell in three other libraries, each in the form that its documentation recommends and under ``no_grad``.
+"""The same cell in three other libraries, each in its best form and under ``no_grad``.
 
 Every peer works on its own copy of one module, so all of them have the same weights, and changes the activation in
 place. The activations of the clean run are computed once for all of them; a cell costs a peer one forward pass.
@@ -8,6 +8,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -136,22 +137,20 @@ def installed_peers(module: GPT2LMHeadModel) -> list[Peer]:
 @torch.no_grad()
 def clean_run(module: GPT2LMHeadModel, tokens: Int[Tensor, "prompt pos"]) -> CleanRun:
     """The activations of `tokens`, unchanged."""
-    z, resid_pre = [], []
+    z: list[Tensor] = []
+    resid_pre: list[Tensor] = []
+    handles = []
     for block in module.transformer.h:
-        z.append(_kept(block.attn.c_proj))
-        resid_pre.append(_kept(block))
+        for site_module, kept in ((block.attn.c_proj, z), (block, resid_pre)):
+            handles.append(site_module.register_forward_pre_hook(partial(_keep, kept)))
     module(tokens, logits_to_keep=1)
-    for handle, _ in [*z, *resid_pre]:
+    for handle in handles:
         handle.remove()
-    heads = (module.config.n_head, -1)
-    return CleanRun(
-        torch.stack([kept[0].unflatten(-1, heads) for _, kept in z]), torch.stack([k[0] for _, k in resid_pre])
-    )
+    return CleanRun(torch.stack(z).unflatten(-1, (module.config.n_head, -1)), torch.stack(resid_pre))
 
 
-def _kept(module: torch.nn.Module) -> tuple[Any, list[Tensor]]:
-    kept: list[Tensor] = []
-    return module.register_forward_pre_hook(lambda module, arguments: kept.append(arguments[0].clone())), kept
+def _keep(kept: list[Tensor], module: Any, arguments: tuple[Tensor, ...]) -> None:
+    kept.append(arguments[0].clone())
 
 
 def site(model: Any, cell: Cell) -> Any:

@@ -24,7 +24,7 @@ INTRODUCTION = """# How fast are sweeps?
 Written by `python benchmarks/sweeps.py`, each section by its own mode. Milliseconds a cell: median (lowest to highest);
 interp's are those of a whole sweep, a peer's those of a few cells, each of which costs it the same.
 """
-WIDTH = 130
+WIDTH = 140
 """Of the terminal, at least, so that no number is broken."""
 Cells = list[list[str]]
 """A table's rows, the first of them its header."""
@@ -49,13 +49,13 @@ def sweep_table(rows: Sequence[Row]) -> Cells:
 
 def speed_table(rows: Sequence[Row], products: Sequence[Product]) -> Cells:
     """What the sweeps achieve, where their operations are counted, and the products of a layer by their rows."""
-    counted = {str(row.workload): row for row in rows if row.interp_flops is not None}
-    sweeps = [
-        [f"interp, {name}", f"{row.interp_flops / statistics.median(row.interp_ms) / 1e6:.0f}"]
-        for name, row in counted.items()
-    ]
-    layers = [[f"matrix products, {rows} rows", f"{speed:.0f}"] for rows, speed in layer_gflops(products).items()]
-    return [["", "GFLOP/s"], *sweeps, *layers]
+    sweeps = {
+        f"interp, {row.workload}": row.interp_flops / statistics.median(row.interp_ms) / 1e6
+        for row in rows
+        if row.interp_flops is not None
+    }
+    layers = {f"matrix products, {rows} rows": speed for rows, speed in layer_gflops(products).items()}
+    return [["", "GFLOP/s"], *([name, f"{speed:.0f}"] for name, speed in {**sweeps, **layers}.items())]
 
 
 def peer_table(peers: Sequence[Peer]) -> Cells:
