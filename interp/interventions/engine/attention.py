@@ -19,6 +19,7 @@ from torch import Tensor
 from interp.interventions.engine.base import BaseRun
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import Block, Pack
+from interp.interventions.engine.products import linear
 from interp.model.attention import Attention
 
 HeadTokens = Float[Tensor, "token head d_head"]
@@ -35,14 +36,8 @@ class Projected(NamedTuple):
 def project(attention: Attention, y: Float[Tensor, "token d_model"]) -> Projected:
     """Queries, keys and values of normalised tokens."""
     weights = ((attention.W_Q, attention.b_Q), (attention.W_K, attention.b_K), (attention.W_V, attention.b_V))
-    return Projected(
-        *(
-            torch.addmm(bias.flatten(), y, weight.permute(1, 0, 2).reshape(weight.shape[1], -1)).unflatten(
-                1, bias.shape
-            )
-            for weight, bias in weights
-        )
-    )
+    flat = ((weight.permute(1, 0, 2).reshape(weight.shape[1], -1), bias) for weight, bias in weights)
+    return Projected(*(linear(y, weight, bias.flatten()).unflatten(1, bias.shape) for weight, bias in flat))
 
 
 class BlockAttention:

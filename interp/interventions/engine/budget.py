@@ -16,6 +16,9 @@ GIB = 2**30
 DEFAULT_BUDGET = {"cpu": GIB, "cuda": 4 * GIB}
 """Bytes beside the model's weights, by device type."""
 
+TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17}
+"""What is packed at most, by device type: as much as makes matrix products efficient, and on a CPU stays in its caches."""
+
 EXTRA_OF_STAGE: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 2: ("resid_mid",), 3: ("resid_mid", "mlp_out")}
 
 
@@ -29,6 +32,7 @@ class Sizes:
 
     Attributes:
         budget: Bytes that it may take.
+        tokens_at_once: Tokens that are packed together, unless one cell has more.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Sizes:
         weight = model.W_E
         self._item = weight.element_size()
         self.budget = DEFAULT_BUDGET[weight.device.type] if budget is None else budget
+        self.tokens_at_once = TOKENS_AT_ONCE[weight.device.type]
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(interventions)

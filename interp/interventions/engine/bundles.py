@@ -50,15 +50,10 @@ class RowClasses:
         """How many rows are changed."""
         return sum(len(each.rows) for each in self.classes)
 
-    @property
-    def n_tokens(self) -> int:
-        """How many positions are computed, at most."""
-        return sum(len(each.rows) * (self._length(each)) for each in self.classes)
-
-    @staticmethod
-    def _length(each: RowClass) -> int:
-        last = max(max(positions, default=0) for positions in each.positions)
-        return last + 1 - each.own
+    def n_tokens(self, length: int) -> int:
+        """How many positions of rows of this length are computed, once all that can change are."""
+        starts = (max(each.own, min(min(one) for one in each.positions if one)) for each in self.classes)
+        return sum(len(each.rows) * (length - start) for each, start in zip(self.classes, starts, strict=True))
 
 
 class Classifier:

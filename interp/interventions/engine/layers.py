@@ -15,6 +15,7 @@ from interp.interventions.engine.base import BaseRun
 from interp.interventions.engine.chunk import Chunk
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import BaseTokens, Pack, join, keep
+from interp.interventions.engine.products import linear
 
 Stream = Float[Tensor, "token d_model"]
 BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(4)
@@ -102,7 +103,7 @@ class Wavefront:
     def _write(self, layer: int, z: HeadTokens) -> Stream:
         """What the heads write together."""
         attention = self._model.blocks[layer].attn
-        out = torch.addmm(attention.b_O, z.flatten(1), attention.W_O.flatten(0, 1))
+        out = linear(z.flatten(1), attention.W_O.flatten(0, 1), attention.b_O)
         for entries in self.editor.entries("result", layer, out):
             for head, mine in entries.by_head(z.shape[1]):
                 old = z[mine.tokens, head] @ attention.W_O[head]
@@ -113,9 +114,9 @@ class Wavefront:
 
     def _mlp(self, layer: int, x: Stream) -> Stream:
         mlp, norm = self._model.blocks[layer].mlp, self._model.blocks[layer].ln2
-        pre = torch.addmm(mlp.b_in, norm(self._mlp_input(layer, x)), mlp.W_in)
+        pre = linear(norm(self._mlp_input(layer, x)), mlp.W_in, mlp.b_in)
         post = mlp.act(self.editor.apply("mlp_pre", layer, pre))
-        return torch.addmm(mlp.b_out, self.editor.apply("mlp_post", layer, post), mlp.W_out)
+        return linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out)
 
     def _mlp_input(self, layer: int, x: Stream) -> Stream:
         """The stream, or a copy with what the MLP reads in its place."""

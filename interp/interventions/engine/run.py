@@ -77,16 +77,16 @@ class Engine:
         row = batch.rows[0]
         room = self._sizes.budget - len(batch.rows) * self._sizes.base(row)
         chunk: list[Strand] = []
-        taken = 0
+        taken, packed = 0, 0
         for strand in self._strands:
             classes = classifier.classes(strand.interventions, strand.draw)
-            tokens = -(-classes.n_tokens // max(classes.n_rows, 1))
-            bytes_needed = classes.n_rows * self._sizes.trajectory(row, tokens)
-            if chunk and taken + bytes_needed > room:
+            n_tokens = classes.n_tokens(batch.length)
+            bytes_needed = classes.n_rows * self._sizes.trajectory(row, -(-n_tokens // max(classes.n_rows, 1)))
+            if chunk and (taken + bytes_needed > room or packed + n_tokens > self._sizes.tokens_at_once):
                 yield chunk
-                chunk, taken = [], 0
+                chunk, taken, packed = [], 0, 0
             chunk.append(strand)
-            taken += bytes_needed
+            taken, packed = taken + bytes_needed, packed + n_tokens
         if chunk:
             yield chunk
 
