@@ -12,13 +12,13 @@ from torch import Tensor
 
 from interp.interventions.engine.attention import BlockAttention, HeadTokens, Projected, project
 from interp.interventions.engine.base import BaseRun
-from interp.interventions.engine.chunk import Chunk
+from interp.interventions.engine.chunk import STAGES, Chunk
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import BaseTokens, Pack, join, keep
 from interp.interventions.engine.products import linear
 
 Stream = Float[Tensor, "token d_model"]
-BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(4)
+BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(len(STAGES))
 
 
 class Wavefront:
@@ -58,10 +58,18 @@ class Wavefront:
 
     def _answers_suffice(self, layer: int) -> bool:
         """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
-        later = [each for stage in range(1, 4) for each in self._chunk.wanted.get((layer, stage), ())]
-        changed_again = any((self._pack.place[each.trajectories] >= 0).any() for each in later)
         last = layer == self._model.config.n_layers - 1
-        return last and not changed_again and not self.editor.has("pattern", layer)
+        return last and not self._changed_again(layer) and not self.editor.has("pattern", layer)
+
+    def _changed_again(self, layer: int) -> bool:
+        """Whether a trajectory that has begun is changed after the attention of this layer."""
+        begun = (self._pack.place >= 0).any(axis=1)
+        for stage in range(len(STAGES)):
+            for block in self._chunk.wanted.get((layer, stage), ()):
+                if stage > BEFORE_ATTENTION and begun[block.trajectories].any():
+                    return True
+                begun[block.trajectories] = True
+        return False
 
     def _join(self, layer: int, stage: int, tensors: list[Tensor], names: list[str]) -> list[Tensor]:
         wanted = self._chunk.wanted.get((layer, stage))
