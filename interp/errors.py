@@ -24,6 +24,10 @@ class InputError(InterpError, ValueError):
     """Text, tokens or positions that the model or the method cannot carry."""
 
 
+class AuditError(InterpError, RuntimeError):
+    """A fast computation that does not give the numbers of the plain one."""
+
+
 class TaskError(InterpError, ValueError):
     """A task, or a file of examples, that cannot be read or used."""
 

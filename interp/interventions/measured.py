@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from interp.errors import InputError
@@ -67,10 +67,10 @@ class Measured:
         fired = self._by_example(self.fired[cell, draws]).sum(axis=0)
         return Outcome(value.mean(axis=0), correct.mean(axis=0), fired.astype(np.int64), norm.mean(axis=0))
 
-    def _by_example(self, rows: Float[np.ndarray, "draw row"]) -> Float[np.ndarray, "draw example"]:
-        total = np.zeros((len(rows), self._n_examples))
-        np.add.at(total, (slice(None), self._example), rows)
-        return total
+    def _by_example(self, rows: Num[np.ndarray, "draw row"]) -> Float[np.ndarray, "draw example"]:
+        total = np.zeros((self._n_examples, len(rows)))
+        np.add.at(total, self._example, rows.T)
+        return total.T
 
 
 def as_numbers(values: Tensor) -> Float[np.ndarray, " row"]:

@@ -29,8 +29,8 @@ def model_provenance(model: Any) -> dict[str, Any]:
 
 
 def task_provenance(task: Task) -> dict[str, Any]:
-    """Name, data hash and metric of a task."""
-    return {"task": task.name, "data_hash": task.hash, "metric": task.metric}
+    """Name and data hash of a task."""
+    return {"task": task.name, "data_hash": task.hash}
 
 
 def _tokenizer_hash(tokenizer: Any) -> str | None:

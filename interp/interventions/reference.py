@@ -20,9 +20,9 @@ from torch import Tensor
 
 from interp.interventions.intervention import Intervention
 from interp.interventions.measured import Measured, Outcome, as_numbers
-from interp.interventions.metrics import Answers, MetricName, score
+from interp.interventions.metrics import AnswerLogits, Answers, MetricName, score
 from interp.interventions.rows import Batch
-from interp.shapes import Logits, Tokens
+from interp.shapes import Tokens
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PlainRun:
         nothing = np.zeros(len(self._batch.rows))
         return self._scores(self._logits(self._batch.source_tokens), nothing, nothing.astype(np.int64))
 
-    def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> Logits:
+    def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> AnswerLogits:
         positions = self._answers.positions
         with torch.inference_mode():
             logits = self._model.run_with_hooks(tokens, fwd_hooks=list(hooks))[:, positions.start : positions.stop]

@@ -1,17 +1,19 @@
 """What does each intervention do to a task? The one loop over cells in the whole package.
 
 1. Run the task once without interventions: the base run.
-2. Run it once per cell, a set of interventions with labels.
-3. One row per cell and example: ``effect = value - base``; a drop is negative.
+2. Measure it under every cell, a set of interventions with labels: on our own model by the incremental engine
+   (``engine/``), on any other by the plain way, one hooked forward per cell (``reference.py``).
+3. The engine is audited: a random sample of cells again by the plain way; a difference beyond the tolerance raises.
+4. One row per cell and example: ``effect = value - base``; a drop is negative.
 
-Every row says how often its hooks fired and how far they moved the activation. A cell that changed
-nothing warns, and so do different cells with bit-identical results: a silent no-op is the commonest
+Every row says how often its interventions acted and how far they moved the activation. A cell that changed
+nothing warns, and so do different heads with bit-identical results: a silent no-op is the commonest
 wrong result in this field.
 """
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +21,17 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.audit import audit
+from interp.interventions.engine.budget import Sizes
+from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
+from interp.interventions.measured import Measured, Outcome
+from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.provenance import model_provenance, task_provenance
-from interp.interventions.reference import Outcome, run_plainly
-from interp.interventions.rows import BATCH_SIZE, batches, task_rows
+from interp.interventions.reference import PlainRun, RowScores
+from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, task_rows
+from interp.interventions.status import Statuses, warn_of_no_ops
+from interp.model.transformer import HookedTransformer
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
 from interp.stats.units import UnitTable, estimates
@@ -36,13 +45,11 @@ class Cell:
     """Interventions that are made together.
 
     Attributes:
-        layer: Label of the cell.
-        head: Label of the cell.
+        labels: What the cell is called: ``layer``, ``head``, ``pos`` ...
         interventions: What is changed.
     """
 
-    layer: int
-    head: int
+    labels: Mapping[str, Hashable]
     interventions: tuple[Intervention, ...]
 
 
@@ -51,40 +58,45 @@ class SweepResult:
     """Effects of every cell on every example.
 
     Attributes:
-        frame: One row per cell and example: ``layer``, ``head``, ``unit`` and ``example`` (their
+        frame: One row per cell and example: the cell's labels, ``unit`` and ``example`` (their
             numbers in the task), ``cluster``, ``template``, ``base`` and ``value`` (the metric
             without and with the interventions), ``effect`` (value - base), ``base_correct`` and
             ``value_correct`` (0, 1, or a share of the draws), ``fired``, ``change_norm``, and
-            ``status``: ``changed``; ``identical input`` (the other example has the same
+            ``status``: ``changed``; ``identical input`` (the other run has the same
             activation there); ``unreachable`` (cannot reach the metric); ``no-op``.
+            Where activations are patched, ``source`` is the metric of the run that they come from.
         provenance: How the numbers were made.
+        labels: The columns that name a cell.
     """
 
     frame: pd.DataFrame
     provenance: Mapping[str, Any]
+    labels: tuple[str, ...] = ("layer", "head")
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.
 
-        Columns: ``layer``, ``head``, ``effect`` (mean over templates of their means), ``low``,
+        Columns: the cell's labels, ``effect`` (mean over templates of their means), ``low``,
         ``high`` (95 %, cluster bootstrap), ``p`` (two-sided, sign flips), ``q`` (family-wise over
         this sweep's cells, max-T; NaN below 20 clusters), ``base``, ``value``, ``accuracy_base``,
         ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``.
         """
-        effects = UnitTable.from_frame(self.frame, "effect")
-        (test,) = sign_flip_test([effects], seed=self.provenance["seed"])
-        estimated = self.estimates()
-        return estimated.assign(p=test.p, q=test.p_family)[["layer", "head", *_SUMMARY]]
+        (test,) = sign_flip_test([self.table("effect")], seed=self.provenance["seed"])
+        return self.estimates().assign(p=test.p, q=test.p_family)[[*self.labels, *_SUMMARY]]
 
     def estimates(self) -> pd.DataFrame:
         """``summary`` without its tests, for who tests more than this sweep together."""
-        effects = UnitTable.from_frame(self.frame, "effect")
+        effects = self.table("effect")
         interval = cluster_bootstrap(effects, seed=self.provenance["seed"])
         columns = {"effect": interval.estimate, "low": interval.low, "high": interval.high}
         for name, column in _MEANS.items():
-            columns[name] = estimates(UnitTable.from_frame(self.frame, column))
+            columns[name] = estimates(self.table(column))
         columns |= {"n_units": effects.n_units, "n_clusters": effects.n_clusters}
         return pd.DataFrame(columns, index=effects.cells).reset_index()
+
+    def table(self, column: str) -> UnitTable:
+        """A column of the frame by unit and cell."""
+        return UnitTable.from_frame(self.frame, column, by=self.labels)
 
 
 _MEANS = {
@@ -108,55 +120,207 @@ class Sweep:
         model: Any,
         task: Task,
         *,
+        metric: MetricName | None = None,
+        direction: Direction | None = None,
         seed: int = 0,
-        batch_size: int = BATCH_SIZE,
+        memory_budget: int | None = None,
+        plainly: bool = False,
         progress: Progress | None = None,
     ) -> SweepResult:
         """Measure every cell on every example of `task`.
 
+        Interrupted (Ctrl-C), it returns the examples that are complete and warns; ``provenance["complete"]`` is False.
+
         Args:
             model: Follows TransformerLens' protocol.
-            task: What is measured, and how.
-            seed: Of the summary's resampling; the replacements were drawn before.
-            batch_size: Rows of one forward pass.
+            task: What is measured.
+            metric: How; None for the task's own metric.
+            direction: Of patching, as in ``task_rows``; None where nothing is patched.
+            seed: Of the summary's resampling and the audit; the replacements were drawn before.
+            memory_budget: Bytes beside the model's weights; None for the device's default (``engine/budget.py``).
+            plainly: Whether to run one hooked forward per cell on our own model, too.
             progress: Called with (cells done, cells in all).
 
         Raises:
-            InputError: There is nothing to measure, two cells have the same labels, or the model cannot carry a row.
+            InputError: There is nothing to measure, two cells have the same labels, a metric that the task has no
+                answers for, a budget too small for one cell, or a model that cannot carry a row.
+            AuditError: The engine's numbers are not those of the plain way.
         """
+        self._check(task)
+        asked = task.metric if metric is None else metric
+        check_metric(asked)
+        run = _Run(model, task, self.cells, asked, direction, memory_budget, plainly)
+        complete = True
+        try:
+            run.measure(progress)
+        except KeyboardInterrupt:
+            if not run.any_complete:
+                raise
+            complete = False
+            warnings.warn("interrupted: the result holds the examples that were complete", RuntimeWarning, stacklevel=2)
+        frame = run.frame()
+        labels = tuple(self.cells[0].labels)
+        warn_of_no_ops(frame, labels)
+        how = run.provenance(seed) | {"seed": seed, "complete": complete}
+        return SweepResult(frame, {**model_provenance(model), **task_provenance(task), **how}, labels)
+
+    def _check(self, task: Task) -> None:
         if not self.cells or not task.units:
             raise InputError(
                 f"a sweep of {len(self.cells)} cells over {len(task.units)} units of task {task.name!r}: "
                 "expected at least one of each"
             )
-        twice = [label for label, count in Counter((each.layer, each.head) for each in self.cells).items() if count > 1]
+        names = tuple(self.cells[0].labels)
+        if any(tuple(each.labels) != names or not each.interventions for each in self.cells):
+            raise InputError(
+                f"a sweep: expected every cell to be labelled by {', '.join(names)}, and to change something"
+            )
+        twice = [label for label, n in Counter(tuple(each.labels.values()) for each in self.cells).items() if n > 1]
         if twice:
-            raise InputError(f"a sweep: expected cells with different labels, got several of layer, head {twice[0]}")
-        rows = batches(model, task_rows(task.metric, task.units), size=batch_size)
-        base = run_plainly(model, rows, task.metric)
-        labels = _labels(task)
-        parts = []
-        for done, cell in enumerate(self.cells, start=1):
-            outcome = run_plainly(model, rows, task.metric, cell.interventions)
-            status = _status(cell, outcome, task, model.cfg.n_layers)
-            parts.append(_cell_frame(cell, base, outcome, labels, status))
-            if progress is not None:
-                progress(done, len(self.cells))
-        frame = pd.concat(parts, ignore_index=True)
-        _warn_of_no_ops(frame)
-        return SweepResult(frame, self._provenance(model, task, seed, batch_size))
+            raise InputError(
+                f"a sweep: expected cells with different labels, got several of {', '.join(names)} {twice[0]}"
+            )
 
-    def _provenance(self, model: Any, task: Task, seed: int, batch_size: int) -> dict[str, Any]:
-        interventions = [each for cell in self.cells for each in cell.interventions]
-        return {
-            **model_provenance(model),
-            **task_provenance(task),
-            "site": "z",
-            "replacement": sorted({each.replacement.kind for each in interventions}),
-            "draws": max((each.replacement.draws for each in interventions), default=1),
-            "seed": seed,
-            "batch_size": batch_size,
+
+class _Run:
+    """One sweep on one model and task."""
+
+    def __init__(
+        self,
+        model: Any,
+        task: Task,
+        cells: Sequence[Cell],
+        metric: MetricName,
+        direction: Direction | None,
+        memory_budget: int | None,
+        plainly: bool,
+    ):
+        self._model, self._task, self._cells, self._asked = model, task, cells, metric
+        # Accuracy is whether the task's own metric is above 0.
+        self._metric: MetricName = task.metric if metric == "accuracy" else metric
+        interventions = [each for cell in cells for each in cell.interventions]
+        self._patched = direction is not None
+        self._engine: Engine | None = None
+        self._sizes: Sizes | None = None
+        if not plainly and _is_ours(model):
+            self._sizes = Sizes(model, self._metric, interventions, memory_budget)
+            self._engine = Engine(model, self._metric, [each.interventions for each in cells], self._sizes)
+        rows = task_rows(self._metric, task.units, direction)
+        self._batches = self._batched(rows)
+        self._rows = [row for batch in self._batches for row in batch.rows]
+        draws = [max(each.replacement.draws for each in cell.interventions) for cell in cells]
+        self._base, self._source = Measured(self._rows, [1]), Measured(self._rows, [1])
+        self._found = Measured(self._rows, draws)
+        self._n_steps = len(self._batches) * sum(draws)
+
+    def _batched(self, rows: Sequence[Row]) -> list[Batch]:
+        """Batches as large as the memory budget allows."""
+        whole = batches(self._model, rows, size=BATCH_SIZE)
+        if self._sizes is None:
+            return whole
+        parts = []
+        for batch in whole:
+            size = self._sizes.rows_at_once(batch.rows)
+            starts = range(0, len(batch.rows), size)
+            parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
+        return parts
+
+    def measure(self, progress: Progress | None) -> None:
+        """Measure every cell on every batch."""
+        done, start = 0, 0
+        for batch in self._batches:
+            rows = slice(start, start + len(batch.rows))
+            start = rows.stop
+            for cell, draw, scores in self._scores(batch, rows):
+                _put(self._found, cell, draw, rows, scores)
+                done += 1
+                if progress is not None and done * len(self._cells) % self._n_steps < len(self._cells):
+                    progress(done * len(self._cells) // self._n_steps, len(self._cells))
+
+    def _scores(self, batch: Batch, rows: slice) -> Iterator[tuple[int, int, RowScores]]:
+        if self._engine is not None:
+            base = self._engine.base(batch)
+            _put(self._base, 0, 0, rows, base.row_scores())
+            if self._patched:
+                _put(self._source, 0, 0, rows, self._engine.source(base))
+            yield from ((each.cell, each.draw, each.scores) for each in self._engine.measure(base))
+            return
+        plain = PlainRun(self._model, batch, self._metric)
+        _put(self._base, 0, 0, rows, plain.base)
+        if self._patched:
+            _put(self._source, 0, 0, rows, plain.source())
+        for number, cell in enumerate(self._cells):
+            for draw in range(self._found.draws[number]):
+                yield number, draw, plain.scores(cell.interventions, draw)
+
+    @property
+    def any_complete(self) -> bool:
+        """Whether some example is measured under every cell."""
+        return any(np.isfinite(self._found.outcome(len(self._cells) - 1, self._metric).value))
+
+    def frame(self) -> pd.DataFrame:
+        """One row per cell and example that is measured."""
+        base, source = self._base.outcome(0, self._asked), self._source.outcome(0, self._asked)
+        outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
+        measured = np.all([np.isfinite(each.value) for each in outcomes], axis=0)
+        statuses = Statuses(self._rows, self._model.cfg.n_layers)
+        columns = _labels(self._task)
+        n_examples = len(measured)
+        tall: dict[str, Any] = {
+            name: np.repeat(np.array([each.labels[name] for each in self._cells]), n_examples)
+            for name in self._cells[0].labels
         }
+        tall |= {name: np.tile(values, len(self._cells)) for name, values in columns.items()}
+        tall["base"] = np.tile(base.value, len(self._cells))
+        if self._patched:
+            tall["source"] = np.tile(source.value, len(self._cells))
+        tall["value"] = np.concatenate([each.value for each in outcomes])
+        tall["effect"] = tall["value"] - tall["base"]
+        tall["base_correct"] = np.tile(base.correct, len(self._cells))
+        tall |= {name: _joined(outcomes, attribute) for name, attribute in _OUTCOME.items()}
+        tall["status"] = np.concatenate(
+            [statuses.of(cell.interventions, each) for cell, each in zip(self._cells, outcomes, strict=True)]
+        )
+        frame = pd.DataFrame(tall)
+        return frame if measured.all() else frame[np.tile(measured, len(self._cells))].reset_index(drop=True)
+
+    def provenance(self, seed: int) -> dict[str, Any]:
+        """How the numbers were made, and how the plain way's differ."""
+        interventions = [each for cell in self._cells for each in cell.interventions]
+        how: dict[str, Any] = {
+            "metric": self._asked,
+            "site": " + ".join(sorted({each.site.name for each in interventions})),
+            "replacement": " + ".join(sorted({each.replacement.kind for each in interventions})),
+            "draws": int(max(self._found.draws)),
+            "engine": "plain" if self._engine is None else "incremental",
+        }
+        if self._engine is None or self._sizes is None:
+            return how | {"batch_size": BATCH_SIZE}
+        cells = [each.interventions for each in self._cells]
+        return how | {
+            "memory_budget": self._sizes.budget,
+            "tokens_at_once": self._sizes.tokens_at_once,
+            "batches": len(self._batches),
+            "halvings": self._engine.halvings,
+            "audit": audit(self._model, self._metric, self._batches, cells, self._found, seed),
+        }
+
+
+_OUTCOME = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
+
+
+def _is_ours(model: Any) -> bool:
+    """Whether the engine knows the model: ours, and with no hooks of others, which it would not run."""
+    return type(model) is HookedTransformer and not any(point.listened for point in model.hook_dict.values())
+
+
+def _put(into: Measured, cell: int, draw: int, rows: slice, scores: RowScores) -> None:
+    into.value[cell, draw, rows], into.margin[cell, draw, rows] = scores.value, scores.margin
+    into.squares[cell, draw, rows], into.fired[cell, draw, rows] = scores.squares, scores.fired
+
+
+def _joined(outcomes: Sequence[Outcome], attribute: str) -> np.ndarray:
+    return np.concatenate([getattr(each, attribute) for each in outcomes])
 
 
 def _labels(task: Task) -> dict[str, np.ndarray]:
@@ -168,57 +332,3 @@ def _labels(task: Task) -> dict[str, np.ndarray]:
         "cluster": np.array([unit.cluster for _, unit in owners], dtype=object),
         "template": np.array([each.example.template for each in task.examples], dtype=object),
     }
-
-
-def _cell_frame(
-    cell: Cell, base: Outcome, outcome: Outcome, labels: Mapping[str, np.ndarray], status: np.ndarray
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "layer": cell.layer,
-            "head": cell.head,
-            **labels,
-            "base": base.value,
-            "value": outcome.value,
-            "effect": outcome.value - base.value,
-            "base_correct": base.correct,
-            "value_correct": outcome.correct,
-            "fired": outcome.fired,
-            "change_norm": outcome.change_norm,
-            "status": status,
-        }
-    )
-
-
-def _status(cell: Cell, outcome: Outcome, task: Task, n_layers: int) -> np.ndarray:
-    """One status per example; see ``SweepResult``."""
-    from_another_run = any(each.replacement.kind == "resample" for each in cell.interventions)
-    reached = np.array(
-        [any(each.reaches(row.critical, n_layers) for each in cell.interventions) for row in task.examples]
-    )
-    unmoved = "identical input" if from_another_run else "no-op"
-    status = np.where(outcome.change_norm > 0, "changed", unmoved)
-    status = np.where(reached, status, "unreachable")
-    return np.where(outcome.fired == 0, "no-op", status).astype(object)
-
-
-def _warn_of_no_ops(frame: pd.DataFrame) -> None:
-    seen: dict[bytes, str] = {}
-    for (layer, head), cell in frame.groupby(["layer", "head"]):
-        name = f"{layer}.{head}"
-        if (cell["status"] == "no-op").all():
-            warnings.warn(
-                f"head {name}: the intervention changed nothing on any example (hooks fired "
-                f"{int(cell['fired'].sum())} times); a dead head, or a replacement equal to what it writes",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        elif (cell["status"] == "changed").any():
-            twin = seen.setdefault(cell["value"].to_numpy().tobytes(), name)
-            if twin != name:
-                warnings.warn(
-                    f"heads {twin} and {name} give bit-identical results although both changed; "
-                    "do their interventions reach the metric?",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )

@@ -17,6 +17,7 @@ from interp.interventions.reference_set import reference_hash
 from interp.interventions.replacement import DRAWS, Kind, make_replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.given_task import as_task
+from interp.model.sites import Site
 from interp.tasks.task import Task
 
 
@@ -56,9 +57,12 @@ def ablate(
         raise InputError(f"components: expected 'heads', got {components!r}")
     chosen = _check_heads(model, heads)
     given = as_task(task, model, n=n, seed=seed)
-    layers = sorted({layer for layer, _ in chosen})
-    replacement = make_replacement(kind, model, given, layers=layers, draws=draws, seed=seed)
-    cells = [Cell(layer, head, (Intervention(layer, (head,), replacement),)) for layer, head in chosen]
+    sites = {layer: Site("z", layer) for layer, _ in chosen}
+    replacement = make_replacement(kind, model, given, sites=list(sites.values()), draws=draws, seed=seed)
+    cells = [
+        Cell({"layer": layer, "head": head}, (Intervention(sites[layer], replacement, heads=(head,)),))
+        for layer, head in chosen
+    ]
     result = Sweep(cells).run(model, given, seed=seed, progress=progress)
     used = None if kind == "zero" else reference_hash(given)
     return SweepResult(result.frame, {**result.provenance, "replacement": kind, "reference_hash": used})

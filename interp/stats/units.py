@@ -46,14 +46,15 @@ class UnitTable:
             )
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame, column: str) -> "UnitTable":
+    def from_frame(cls, frame: pd.DataFrame, column: str, by: Sequence[str] = ("layer", "head")) -> "UnitTable":
         """Average `column` of a tidy frame over each unit's examples.
 
         Args:
-            frame: One row per cell (``layer`` and ``head``) and example, with ``unit``, ``cluster`` and ``template``.
+            frame: One row per cell and example, with ``unit``, ``cluster`` and ``template``.
             column: What to average; NaN is left out.
+            by: The columns that name a cell.
         """
-        wide = frame.groupby(["layer", "head", "unit"], sort=True)[column].mean().unstack(["layer", "head"])
+        wide = frame.groupby([*by, "unit"], sort=True)[column].mean().unstack(list(by))
         labels = frame.drop_duplicates("unit").set_index("unit").loc[wide.index]
         return cls(
             wide.to_numpy(dtype=float),

@@ -9,16 +9,17 @@ from interp.errors import InputError
 from interp.interventions.reference_set import reference_hash
 from interp.interventions.replacement import make_replacement
 from interp.interventions.rows import batches, task_rows
+from interp.model.sites import Site
 from interp.tasks.task import Unit
 
 
 def values(kind, task, *, model=None, **options):
     """The replacement of the first row, and of head 0: [pos, d_head]."""
     model = model or HandModel()
-    replacement = make_replacement(kind, model, task, layers=[0], **options)
+    replacement = make_replacement(kind, model, task, sites=[Site("z", 0)], **options)
     (batch,) = batches(model, task_rows(task.metric, task.units))
     shape = (len(batch.rows), batch.tokens.shape[1], 2, 8)
-    return [replacement.values(0, batch, draw).expand(shape)[:, :, 0] for draw in range(replacement.draws)]
+    return [replacement.values(Site("z", 0), batch, draw).expand(shape)[:, :, 0] for draw in range(replacement.draws)]
 
 
 # Head 0 in [BOS, noun, by, there], on the noun: it sees 0, 1/2, 1/3 and 9/12 of it.

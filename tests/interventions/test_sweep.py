@@ -8,17 +8,26 @@ from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pa
 
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import row_scores
+from interp.interventions.metrics import Answers, score
 from interp.interventions.replacement import Zero, make_replacement
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig
+from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Unit
 
+Z = Site("z", 0)
+
+
+def cell(layer, head, replacement, *, label=None, positions=None):
+    """One head, replaced."""
+    change = Intervention(Site("z", layer), replacement, heads=(head,), positions=positions)
+    return Cell({"layer": layer, "head": head if label is None else label}, (change,))
+
 
 def zero_heads(*cells):
-    return Sweep([Cell(layer, head, (Intervention(layer, (head,), Zero()),)) for layer, head in cells])
+    return Sweep([cell(layer, head, Zero()) for layer, head in cells])
 
 
 def test_zero_ablation_by_hand_leaves_the_bias():
@@ -44,10 +53,10 @@ def test_a_head_that_writes_elsewhere_has_no_effect():
 def test_resampled_effects_are_averaged_over_draws():
     task = task_of([Unit(encode([BOS, KEY, NEAR, THERE]), None, "c")], [pair([BOS, KEY, BY, THERE])])
     model = HandModel(bias=0.0)
-    replacement = make_replacement("resample", model, task, layers=[0], draws=8)
+    replacement = make_replacement("resample", model, task, sites=[Z], draws=8)
     (batch,) = batches(model, task_rows(task.metric, task.units))
-    plural = np.mean([float(replacement.values(0, batch, draw)[0, -1, 0, 2]) > 0 for draw in range(8)])
-    frame = Sweep([Cell(0, 0, (Intervention(0, (0,), replacement),))]).run(model, task).frame
+    plural = np.mean([float(replacement.values(Z, batch, draw)[0, -1, 0, 2]) > 0 for draw in range(8)])
+    frame = Sweep([cell(0, 0, replacement)]).run(model, task).frame
     # A plural donor turns .75 into -.75; the singular one changes nothing.
     assert 0 < plural < 1
     assert frame["effect"].item() == pytest.approx(-1.5 * plural)
@@ -82,18 +91,13 @@ def test_right_and_wrong_of_different_length_in_one_batch():
     (batch,) = batches(model, rows)
     assert {len(row.continuation) for row in batch.rows} == {1, 2}
     nats = model(batch.tokens).log_softmax(-1)
-    scores = row_scores("sentence_log_probability", model(batch.tokens), batch)
+    answers = Answers.of("sentence_log_probability", batch)
+    logits = model(batch.tokens)[:, answers.positions.start : answers.positions.stop]
+    scores = score("sentence_log_probability", logits, answers).value
     for index, row in enumerate(batch.rows):
         start = len(row.encoded.prompt) - 1
         expected = sum(nats[index, start + step, token] for step, token in enumerate(row.continuation))
         torch.testing.assert_close(scores[index], expected)
-
-
-def test_batch_size_does_not_matter():
-    task = varied_task()
-    one = zero_heads((0, 0)).run(HandModel(), task, batch_size=3).frame
-    other = zero_heads((0, 0)).run(HandModel(), task).frame
-    np.testing.assert_allclose(one["effect"], other["effect"], rtol=1e-6)
 
 
 def test_a_dead_head_warns():
@@ -109,7 +113,7 @@ def test_twins_with_bit_identical_results_warn():
     model = HandModel()
     with torch.no_grad():
         model.blocks[0].attn.W_O[:] = 0
-    with pytest.warns(RuntimeWarning, match=r"heads 0\.0 and 0\.1 give bit-identical results"):
+    with pytest.warns(RuntimeWarning, match=r"head 0\.0 and head 0\.1 give bit-identical results"):
         zero_heads((0, 0), (0, 1)).run(model, varied_task())
 
 
@@ -121,7 +125,7 @@ def test_healthy_sweeps_do_not_warn():
 
 def test_a_last_layer_position_that_the_metric_does_not_read_is_unreachable():
     task = task_of([pair([BOS, KEY, BY, THERE])], [])
-    at = {position: Cell(0, position, (Intervention(0, (0,), Zero(), (position,)),)) for position in (1, 3)}
+    at = {position: cell(0, 0, Zero(), label=position, positions=(position,)) for position in (1, 3)}
     frame = Sweep(list(at.values())).run(HandModel(), task).frame
     assert frame[frame["head"] == 1]["status"].tolist() == ["unreachable", "unreachable"]
     assert (frame[frame["head"] == 1]["effect"] == 0).all()
@@ -134,7 +138,7 @@ def test_a_last_layer_position_that_the_metric_does_not_read_is_unreachable():
 )
 def test_places_that_are_none_are_refused(bad):
     with pytest.raises(InputError, match=f"{next(iter(bad))}: expected different numbers from 0, at least one, got"):
-        Intervention(**{"layer": 0, "heads": (0,), "replacement": Zero(), **bad})
+        Intervention(**{"site": Z, "heads": (0,), "replacement": Zero(), **bad})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -142,7 +146,7 @@ def test_a_metric_that_is_no_number_is_refused(value):
     model = HandModel()
     with torch.no_grad():
         model.blocks[0].attn.b_O[IS] = value
-    with pytest.raises(InputError, match=r"NaN or infinite on 384 of 384 examples: .* use float32"):
+    with pytest.raises(InputError, match=r"NaN or infinite on 24 of 24 prompts or sentences: .* use float32"):
         zero_heads((0, 0)).run(model, varied_task(48))
 
 
@@ -164,14 +168,27 @@ def test_progress_counts_cells():
     assert seen == [(1, 2), (2, 2)]
 
 
-def test_an_interrupt_is_not_swallowed():
-    def stop(done, total):
-        raise KeyboardInterrupt
+def stop(done, total):
+    raise KeyboardInterrupt
 
+
+def test_an_interrupt_before_anything_is_complete_goes_on():
     model = HandModel()
     with pytest.raises(KeyboardInterrupt):
-        zero_heads((0, 0), (0, 1)).run(model, varied_task(), progress=stop)
+        zero_heads((0, 0), (0, 1)).run(model, task_of([pair([BOS, KEY, BY, THERE])], []), progress=stop)
     assert not model.blocks[0].attn.hook_z.fwd_hooks
+
+
+def test_an_interrupt_leaves_what_is_complete():
+    whole = zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task())
+    with pytest.warns(RuntimeWarning, match="interrupted: the result holds the examples that were complete"):
+        part = zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task(), progress=stop)
+    assert (whole.provenance["complete"], part.provenance["complete"]) == (True, False)
+    assert 0 < len(part.frame) < len(whole.frame)
+    keys = ["head", "example"]
+    both = part.frame.merge(whole.frame, on=keys, suffixes=("", "_whole"))
+    assert len(both) == len(part.frame)
+    np.testing.assert_array_equal(both["effect"], both["effect_whole"])
 
 
 def test_provenance_says_what_was_run():

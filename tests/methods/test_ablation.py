@@ -65,7 +65,7 @@ def test_unknown_kind_is_refused():
     from interp.interventions.replacement import make_replacement
 
     with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
-        make_replacement.__wrapped__("meen", HandModel(), varied_task(), layers=[0])
+        make_replacement.__wrapped__("meen", HandModel(), varied_task(), sites=[])
 
 
 def test_layouts_that_do_not_align_are_refused_before_anything_runs():

@@ -21,8 +21,9 @@ from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import Block, Pack
 from interp.interventions.engine.products import linear
 from interp.model.attention import Attention
+from interp.shapes import HeadVectors
 
-HeadTokens = Float[Tensor, "token head d_head"]
+HeadTokens = Float[Tensor, "_ head d_head"]
 
 
 class Projected(NamedTuple):
@@ -33,7 +34,7 @@ class Projected(NamedTuple):
     v: HeadTokens
 
 
-def project(attention: Attention, y: Float[Tensor, "token d_model"]) -> Projected:
+def project(attention: Attention, y: Float[Tensor, "_ d_model"]) -> Projected:
     """Queries, keys and values of normalised tokens."""
     weights = ((attention.W_Q, attention.b_Q), (attention.W_K, attention.b_K), (attention.W_V, attention.b_V))
     flat = ((weight.permute(1, 0, 2).reshape(weight.shape[1], -1), bias) for weight, bias in weights)
@@ -51,8 +52,8 @@ class BlockAttention:
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
 
     def run(
-        self, x: Float[Tensor, "token d_model"], projected: Projected, queries: range
-    ) -> tuple[Float[Tensor, "token d_model"], HeadTokens]:
+        self, x: Float[Tensor, "_ d_model"], projected: Projected, queries: range
+    ) -> tuple[Float[Tensor, "_ d_model"], HeadTokens]:
         """The residual stream before, and ``z`` of, all positions among `queries` that can change.
 
         The pack then holds these positions.
@@ -70,7 +71,7 @@ class BlockAttention:
             return x[:0], projected.q[:0]
         return torch.cat(streams), torch.cat(zs)
 
-    def _filled(self, name: str, held: Float[Tensor, "token ..."], wanted: Block, block: Block) -> Tensor:
+    def _filled(self, name: str, held: Float[Tensor, "_ ..."], wanted: Block, block: Block) -> Tensor:
         """``[trajectory pos ...]`` at the wanted positions: what is held, and else the base run's."""
         held = held.unflatten(0, (block.n, len(block.positions)))
         if wanted.positions == block.positions:
@@ -84,7 +85,7 @@ class BlockAttention:
             full[:, list(target)] = held[:, list(source)]
         return full
 
-    def _attend(self, wanted: Block, block: Block, span: slice, projected: Projected) -> HeadTokens:
+    def _attend(self, wanted: Block, block: Block, span: slice, projected: Projected) -> HeadVectors:
         q = self._filled("q", projected.q[span], wanted, block).transpose(1, 2)
         everywhere = replace(block, positions=tuple(range(wanted.positions[-1] + 1)))
         k, v = (

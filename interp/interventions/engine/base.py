@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable
 
+import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from interp.interventions.activations import read
 from interp.interventions.engine.readout import Readout
+from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import Answers, MetricName, Scores
+from interp.interventions.reference import RowScores
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -54,6 +58,25 @@ class BaseRun:
         """The activation at a site."""
         return self._kept[Site(name, layer).hook_name]
 
-    def tokens_of(self, name: str, layer: int, rows: Tensor, positions: Tensor) -> Float[Tensor, "token ..."]:
+    def tokens_of(self, name: str, layer: int, rows: Tensor, positions: Tensor) -> Float[Tensor, "_ ..."]:
         """The activation at a site, token by token."""
         return self.at(name, layer)[rows, positions]
+
+    def row_scores(self) -> RowScores:
+        """The scores without interventions."""
+        return _unchanged(self.scores)
+
+    def source_scores(self) -> RowScores:
+        """The scores where the rows' sources are run, with the rows' own answers."""
+        layer = self.model.config.n_layers - 1
+        name = Site("resid_post", layer).hook_name
+        stream = read(self.model, self.batch.source_tokens, [name])[name]
+        positions = self.answers.positions
+        rows = torch.arange(len(stream), device=stream.device)
+        return _unchanged(self.readout.scores(stream[:, positions.start : positions.stop], self.answers, rows))
+
+
+def _unchanged(scores: Scores) -> RowScores:
+    nothing = np.zeros(len(scores.value))
+    margin = scores.margin.double().cpu().numpy()
+    return RowScores(as_numbers(scores.value), margin, nothing, nothing.astype(np.int64))

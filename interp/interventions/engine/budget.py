@@ -17,7 +17,7 @@ DEFAULT_BUDGET = {"cpu": GIB, "cuda": 4 * GIB}
 """Bytes beside the model's weights, by device type."""
 
 TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17}
-"""What is packed at most, by device type: as much as makes matrix products efficient, and on a CPU stays in its caches."""
+"""What is packed at most, by device type: what makes products efficient, and on a CPU stays in its caches."""
 
 EXTRA_OF_STAGE: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 2: ("resid_mid",), 3: ("resid_mid", "mlp_out")}
 

@@ -30,7 +30,7 @@ class Entries:
     trajectories: Int[Tensor, " entry"]
     positions: Int[Tensor, " entry"]
     tokens: Int[Tensor, " entry"]
-    components: Int[Tensor, " entry"]
+    components: Int[Tensor, " _"]
     values: Float[Tensor, "entry ..."]
     adds: bool
 

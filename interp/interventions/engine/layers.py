@@ -17,7 +17,7 @@ from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import BaseTokens, Pack, join, keep
 from interp.interventions.engine.products import linear
 
-Stream = Float[Tensor, "token d_model"]
+Stream = Float[Tensor, "_ d_model"]
 BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(len(STAGES))
 
 
@@ -30,6 +30,7 @@ class Wavefront:
 
     def __init__(self, base: BaseRun, chunk: Chunk):
         self._base, self._chunk, self._model = base, chunk, base.model
+        self._blocks = list(base.model.blocks)
         self._pack = Pack.empty(chunk.n, base.batch.length)
         self.editor = Editor(chunk, self._pack, base.batch)
 
@@ -63,7 +64,7 @@ class Wavefront:
 
     def _changed_again(self, layer: int) -> bool:
         """Whether a trajectory that has begun is changed after the attention of this layer."""
-        begun = (self._pack.place >= 0).any(axis=1)
+        begun: np.ndarray = np.any(self._pack.place >= 0, axis=1)
         for stage in range(len(STAGES)):
             for block in self._chunk.wanted.get((layer, stage), ()):
                 if stage > BEFORE_ATTENTION and begun[block.trajectories].any():
@@ -82,8 +83,8 @@ class Wavefront:
         return keep(self._pack, self._base.answers.positions, [x]) if narrow else [x]
 
     def _attend(self, layer: int, x: Stream, narrow: bool) -> tuple[Stream, HeadTokens]:
-        attention = self._model.blocks[layer].attn
-        projected = project(attention, self._model.blocks[layer].ln1(x))
+        attention = self._blocks[layer].attn
+        projected = project(attention, self._blocks[layer].ln1(x))
         projected = self._replace_inputs(layer, x, projected)
         for name, tensor in zip(("q", "k", "v"), projected, strict=True):
             self.editor.apply(name, layer, tensor)
@@ -93,7 +94,7 @@ class Wavefront:
 
     def _replace_inputs(self, layer: int, x: Stream, projected: Projected) -> Projected:
         """What single heads read in place of the stream."""
-        attention, norm = self._model.blocks[layer].attn, self._model.blocks[layer].ln1
+        attention, norm = self._blocks[layer].attn, self._blocks[layer].ln1
         weights = {
             "q_input": (projected.q, attention.W_Q, attention.b_Q),
             "k_input": (projected.k, attention.W_K, attention.b_K),
@@ -110,7 +111,7 @@ class Wavefront:
 
     def _write(self, layer: int, z: HeadTokens) -> Stream:
         """What the heads write together."""
-        attention = self._model.blocks[layer].attn
+        attention = self._blocks[layer].attn
         out = linear(z.flatten(1), attention.W_O.flatten(0, 1), attention.b_O)
         for entries in self.editor.entries("result", layer, out):
             for head, mine in entries.by_head(z.shape[1]):
@@ -121,7 +122,7 @@ class Wavefront:
         return self.editor.apply("attn_out", layer, out)
 
     def _mlp(self, layer: int, x: Stream) -> Stream:
-        mlp, norm = self._model.blocks[layer].mlp, self._model.blocks[layer].ln2
+        mlp, norm = self._blocks[layer].mlp, self._blocks[layer].ln2
         pre = linear(norm(self._mlp_input(layer, x)), mlp.W_in, mlp.b_in)
         post = mlp.act(self.editor.apply("mlp_pre", layer, pre))
         return linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-BaseTokens = Callable[[Tensor, Tensor], Float[Tensor, "token ..."]]
+BaseTokens = Callable[[Tensor, Tensor], Float[Tensor, "_ ..."]]
 """Gives the base run's activations for rows and positions."""
 
 
@@ -44,7 +44,7 @@ class Block:
         """How many tokens they hold."""
         return self.n * len(self.positions)
 
-    def index(self) -> tuple[Int[Tensor, " token"], Int[Tensor, " token"]]:
+    def index(self) -> tuple[Int[Tensor, " _"], Int[Tensor, " _"]]:
         """Row and position of every token."""
         positions = torch.tensor(self.positions, dtype=torch.long, device=self.rows.device)
         return self.rows.repeat_interleave(len(positions)), positions.repeat(self.n)
@@ -86,12 +86,12 @@ class Pack:
         self.place.fill(-1)
         for block, span in self.spans():
             tokens = np.arange(span.start, span.stop).reshape(block.n, len(block.positions))
-            self.place[np.ix_(block.trajectories, block.positions)] = tokens
+            self.place[block.trajectories[:, None], np.array(block.positions, dtype=np.int64)] = tokens
 
 
 def join(
     pack: Pack, wanted: Sequence[Block], tensors: Sequence[Tensor], base: Sequence[BaseTokens]
-) -> list[Float[Tensor, "token ..."]]:
+) -> list[Float[Tensor, "_ ..."]]:
     """Hold what `wanted` holds, too: with the base run's values where nothing was held.
 
     Args:
@@ -135,7 +135,8 @@ def _merged(blocks: Sequence[Block]) -> list[Block]:
 def _extend(pack: Pack, wanted: Block, tensors: Sequence[Tensor], base: Sequence[BaseTokens]) -> list[Tensor]:
     """Let the blocks that `wanted`'s trajectories stand in hold its positions, too."""
     chosen = set(wanted.trajectories.tolist())
-    blocks, index = [], []
+    blocks: list[Block] = []
+    index: list[tuple[Block, slice, list[int] | None]] = []
     for block, span in pack.spans():
         missing = set(wanted.positions) - set(block.positions)
         touched = not chosen.isdisjoint(block.trajectories.tolist())
@@ -166,7 +167,7 @@ def _grown(old: Tensor, block: Block, places: list[int] | None, base: BaseTokens
     return new.flatten(0, 1)
 
 
-def keep(pack: Pack, positions: range, tensors: Sequence[Tensor]) -> list[Float[Tensor, "token ..."]]:
+def keep(pack: Pack, positions: range, tensors: Sequence[Tensor]) -> list[Float[Tensor, "_ ..."]]:
     """Hold only `positions`."""
     blocks, chosen = [], []
     for block, span in pack.spans():

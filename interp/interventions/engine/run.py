@@ -67,6 +67,11 @@ class Engine:
         with torch.inference_mode():
             return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra)
 
+    def source(self, base: BaseRun) -> RowScores:
+        """The scores where the sources of a batch are run."""
+        with torch.inference_mode():
+            return base.source_scores()
+
     def measure(self, base: BaseRun) -> Iterator[StrandScores]:
         """Measure every cell, in the order of the layers that they begin in."""
         classifier = Classifier(base.batch)

@@ -1,0 +1,89 @@
+"""Did an intervention do anything? A status for each example, and warnings for what did nothing."""
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool
+
+from interp.interventions.intervention import READ_BY_LATER_POSITIONS, Intervention, changed_positions
+from interp.interventions.measured import Outcome
+from interp.interventions.rows import Row
+
+
+class Statuses:
+    """Says of each example what a cell did to it; see ``SweepResult``."""
+
+    def __init__(self, rows: Sequence[Row], n_layers: int):
+        """Know the rows.
+
+        Args:
+            rows: Those of all examples.
+            n_layers: Of the model.
+        """
+        self._rows, self._n_layers = rows, n_layers
+        self._n_examples = 1 + max(row.example for row in rows)
+        self._known: dict[Hashable, Bool[np.ndarray, " example"]] = {}
+
+    def of(self, interventions: Sequence[Intervention], outcome: Outcome) -> np.ndarray:
+        """One status per example."""
+        reached = np.any([self._reached(each) for each in interventions], axis=0)
+        from_another_run = any(each.replacement.kind in ("resample", "patch") for each in interventions)
+        unmoved = "identical input" if from_another_run else "no-op"
+        moved = (outcome.change_norm > 0) & self._may_move(interventions)
+        status = np.where(moved, "changed", unmoved)
+        status = np.where(reached | ~moved, status, "unreachable")
+        return np.where(outcome.fired == 0, "no-op", status).astype(object)
+
+    def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
+        last = each.site.layer == self._n_layers - 1
+        key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, _key(each))
+        return self._by_example(key, lambda row: each.reaches(row, self._n_layers))
+
+    def _may_move(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
+        """Whether the other run has read other tokens, where all is patched from there."""
+        if not all(each.replacement.from_source for each in interventions):
+            return np.ones(self._n_examples, dtype=bool)
+        key = ("moves", *(_key(each) for each in interventions))
+        return self._by_example(key, lambda row: any(changed_positions(interventions, row)))
+
+    def _by_example(self, key: Hashable, holds: Callable[[Row], bool]) -> Bool[np.ndarray, " example"]:
+        if key not in self._known:
+            self._known[key] = np.zeros(self._n_examples, dtype=bool)
+            for row in self._rows:
+                self._known[key][row.example] |= holds(row)
+        return self._known[key]
+
+
+def _key(each: Intervention) -> Hashable:
+    return each.positions if isinstance(each.positions, tuple | None) else id(each.positions)
+
+
+def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str]) -> None:
+    """Warn of cells that changed nothing, and of different heads that claim changes and give the same bits."""
+    seen: dict[bytes, tuple[object, ...]] = {}
+    for label, cell in frame.groupby(list(labels), sort=False):
+        if (cell["status"] == "no-op").all():
+            warnings.warn(
+                f"{_name(labels, label)}: the intervention changed nothing on any example (it acted "
+                f"{int(cell['fired'].sum())} times); a dead component, or a replacement equal to what it writes",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        elif "head" in labels and (cell["status"] == "changed").any():
+            twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
+            if twin[list(labels).index("head")] != label[list(labels).index("head")]:
+                warnings.warn(
+                    f"{_name(labels, twin)} and {_name(labels, label)} give bit-identical results although both "
+                    "changed; do their interventions reach the metric?",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+
+
+def _name(labels: Sequence[str], label: tuple[object, ...]) -> str:
+    """What a cell is called: ``head 2.1``, or its labels one by one."""
+    if list(labels) == ["layer", "head"]:
+        return f"head {label[0]}.{label[1]}"
+    return ", ".join(f"{name} {value}" for name, value in zip(labels, label, strict=True))
