@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from interp.methods.ablation import ablate
     from interp.methods.attention import attend
     from interp.methods.dossier import heads
+    from interp.methods.patching import patch
     from interp.model.folding import center_writing_weights, fold_layer_norm
     from interp.model.loading import load_model, save_model
     from interp.model.transformer import HookedTransformer
@@ -34,6 +35,7 @@ _HOMES = {
     "list_tasks": "interp.tasks.catalogue",
     "load_model": "interp.model.loading",
     "load_task": "interp.tasks.catalogue",
+    "patch": "interp.methods.patching",
     "residual_stream": "interp.residual.stream",
     "save_model": "interp.model.loading",
 }
@@ -54,6 +56,7 @@ __all__ = [
     "list_tasks",
     "load_model",
     "load_task",
+    "patch",
     "residual_stream",
     "save_model",
 ]

@@ -68,6 +68,8 @@ class PlainRun:
             nonlocal fired, squares
             fired, squares = fired + 1, squares + squared_norms.double().cpu().numpy()
 
+        for each in interventions:
+            each.values(self._batch, draw)  # what has to run the model does so before hooks are on it
         hooks = [(each.site.hook_name, _hook(each, self._batch, draw, note)) for each in interventions]
         return self._scores(self._logits(self._batch.tokens, hooks), squares, fired)
 

@@ -11,6 +11,9 @@ from interp.interventions.intervention import READ_BY_LATER_POSITIONS, Intervent
 from interp.interventions.measured import Outcome
 from interp.interventions.rows import Row
 
+ABSENT = "absent"
+"""Of examples that do not have the positions that a cell is about: they are not measured."""
+
 
 class Statuses:
     """Says of each example what a cell did to it; see ``SweepResult``."""
@@ -34,7 +37,13 @@ class Statuses:
         moved = (outcome.change_norm > 0) & self._may_move(interventions)
         status = np.where(moved, "changed", unmoved)
         status = np.where(reached | ~moved, status, "unreachable")
-        return np.where(outcome.fired == 0, "no-op", status).astype(object)
+        status = np.where(outcome.fired == 0, "no-op", status)
+        return np.where(self._present(interventions), status, ABSENT).astype(object)
+
+    def _present(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
+        """Whether the example has a position that the cell is about."""
+        key = ("present", *(_key(each) for each in interventions))
+        return self._by_example(key, lambda row: any(each.at(row) for each in interventions))
 
     def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
         last = each.site.layer == self._n_layers - 1

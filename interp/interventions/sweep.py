@@ -30,7 +30,7 @@ from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.reference import PlainRun, RowScores
 from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, task_rows
-from interp.interventions.status import Statuses, warn_of_no_ops
+from interp.interventions.status import ABSENT, Statuses, warn_of_no_ops
 from interp.model.transformer import HookedTransformer
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
@@ -281,8 +281,9 @@ class _Run:
         tall["status"] = np.concatenate(
             [statuses.of(cell.interventions, each) for cell, each in zip(self._cells, outcomes, strict=True)]
         )
+        there = np.tile(measured, len(self._cells)) & (tall["status"] != ABSENT)
         frame = pd.DataFrame(tall)
-        return frame if measured.all() else frame[np.tile(measured, len(self._cells))].reset_index(drop=True)
+        return frame if there.all() else frame[there].reset_index(drop=True)
 
     def provenance(self, seed: int) -> dict[str, Any]:
         """How the numbers were made, and how the plain way's differ."""

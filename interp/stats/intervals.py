@@ -32,11 +32,19 @@ class Intervals:
     high: Float[np.ndarray, " cell"]
 
 
-def cluster_bootstrap(table: UnitTable, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> Intervals:
-    """Interval of every cell's stratified mean.
+def cluster_bootstrap(
+    table: UnitTable,
+    *,
+    per: UnitTable | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Intervals:
+    """Interval of every cell's stratified mean, or of a ratio of two.
 
     Args:
         table: One value per unit and cell.
+        per: What the means are divided by, of the same units and cells; None for the means themselves.
         confidence: Share of intervals that cover the truth.
         resamples: How often the clusters are drawn.
         seed: Of the draws.
@@ -48,8 +56,10 @@ def cluster_bootstrap(table: UnitTable, *, confidence: float = 0.95, resamples: 
     n_clusters, n_cells = sums.shape[1:]
     low, high = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
     measured = has_spread(counts)
+    estimate = estimates(table) if per is None else estimates(table) / estimates(per)
     if not measured.any():
-        return Intervals(estimates(table), low, high)
+        return Intervals(estimate, low, high)
+    divisors = None if per is None else cluster_sums(per)[0][..., measured]
     sums, counts = sums[..., measured], counts[..., measured]
 
     def means(drawn: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -57,7 +67,10 @@ def cluster_bootstrap(table: UnitTable, *, confidence: float = 0.95, resamples: 
         drawn = np.atleast_2d(drawn)
         weights = np.zeros((len(drawn), n_clusters))
         np.add.at(weights, (np.arange(len(drawn))[:, None], drawn), 1.0)
-        return stratum_means(weights @ sums, weights @ counts).T
+        drawn_means = stratum_means(weights @ sums, weights @ counts)
+        return (
+            drawn_means if divisors is None else drawn_means / stratum_means(weights @ divisors, weights @ counts)
+        ).T
 
     tail = stats.t.ppf((1 + confidence) / 2, n_clusters - 1) * np.sqrt(n_clusters / (n_clusters - 1))
     found = stats.bootstrap(
@@ -71,4 +84,4 @@ def cluster_bootstrap(table: UnitTable, *, confidence: float = 0.95, resamples: 
         rng=np.random.default_rng(seed),
     ).confidence_interval
     low[measured], high[measured] = found.low, found.high
-    return Intervals(estimates(table), low, high)
+    return Intervals(estimate, low, high)

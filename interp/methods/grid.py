@@ -1,0 +1,154 @@
+"""Which cells does a sweep have? One for every choice along the axes that it is resolved by.
+
+Axes that are not among these are changed together: without ``pos`` all positions, without ``head`` all heads.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Literal, get_args
+
+from interp.errors import InputError, suggest
+from interp.interventions.intervention import UNWRITTEN, Intervention, Positions
+from interp.interventions.replacement import Replacement
+from interp.interventions.sweep import Cell
+from interp.model.sites import SITES, Site
+from interp.tasks.task import EncodedExample, Task
+
+Axis = Literal["layer", "head", "pos", "key", "neuron"]
+SITE_AXIS = {"head": "head", "key": "key_pos", "neuron": "d_mlp"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a sweep is resolved by, at one site.
+
+    Attributes:
+        site: Its name.
+        by: The axes, in the order of the labels.
+        layers: Layers that are changed; None for all of the model's.
+        heads: Heads; None for all.
+
+    Raises:
+        InputError: No such site or axis, or one that the site does not have.
+    """
+
+    site: str
+    by: tuple[Axis, ...]
+    layers: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = field(default=None)
+
+    def __post_init__(self):
+        written = [name for name in SITES if name not in UNWRITTEN]
+        if self.site not in written:
+            raise InputError(f"no site that can be changed is called {self.site!r}; {suggest(self.site, written)}")
+        for axis in self.by:
+            if axis not in get_args(Axis):
+                raise InputError(f"by: no axis is called {axis!r}; {suggest(str(axis), get_args(Axis))}")
+            if SITE_AXIS.get(axis, axis) not in (*SITES[self.site][1], "layer", "pos"):
+                raise InputError(f"by: site {self.site!r} has no {axis}; leave it out, or choose another site")
+        if not self.by or len(set(self.by)) < len(self.by):
+            raise InputError(f"by: expected different axes, at least one, got {self.by}")
+
+    def sites(self, model: Any) -> list[Site]:
+        """The sites, layer by layer.
+
+        Raises:
+            InputError: A layer that the model does not have.
+        """
+        n = model.cfg.n_layers
+        layers = tuple(range(n)) if self.layers is None else self.layers
+        _require_known("layers", layers, n)
+        return [Site(self.site, layer) for layer in layers]
+
+    def cells(
+        self, model: Any, replacement: Replacement, positions: Sequence[tuple[Hashable, Positions]], n_keys: int = 0
+    ) -> list[Cell]:
+        """One cell for every choice.
+
+        Args:
+            model: Whose layers and heads these are.
+            replacement: What is put in place.
+            positions: Labels and positions, as ``label_positions`` gives them.
+            n_keys: How many positions there are to attend to, where the sweep is resolved by them.
+        """
+        axes: dict[str, list[tuple[Hashable, Any]]] = {
+            "layer": [(site.layer, site) for site in self.sites(model)],
+            "head": [(head, (head,)) for head in self._heads(model)],
+            "pos": list(positions),
+            "key": [(key, (key,)) for key in range(n_keys)],
+            "neuron": [(each, (each,)) for each in range(model.cfg.d_mlp)] if "neuron" in self.by else [],
+        }
+        cells = []
+        for choice in product(*(axes[axis] for axis in self.by)):
+            chosen = {axis: value for axis, (_, value) in zip(self.by, choice, strict=True)}
+            sites = [chosen["layer"]] if "layer" in chosen else self.sites(model)
+            rest = {
+                "heads": chosen.get("head", self.heads),
+                "positions": chosen.get("pos"),
+                "keys": chosen.get("key"),
+                "units": chosen.get("neuron"),
+            }
+            changes = tuple(Intervention(site, replacement, **rest) for site in sites)
+            cells.append(Cell({axis: label for axis, (label, _) in zip(self.by, choice, strict=True)}, changes))
+        return cells
+
+    def _heads(self, model: Any) -> tuple[int, ...]:
+        if "head" not in self.by:
+            return ()
+        heads = tuple(range(model.cfg.n_heads)) if self.heads is None else self.heads
+        _require_known("heads", heads, model.cfg.n_heads)
+        return heads
+
+
+def _require_known(name: str, chosen: Sequence[int], n: int) -> None:
+    if not chosen or not 0 <= min(chosen) <= max(chosen) < n:
+        raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {list(chosen)}; choose among these")
+
+
+def label_positions(task: Task, run: Callable[[int], EncodedExample]) -> list[tuple[Hashable, Positions]]:
+    """The positions of a task's prompts, under labels that mean the same in every prompt.
+
+    Where all prompts have the same length, the labels are the positions. Otherwise prompts are aligned by the
+    spans that the task gives: ``BOS``, ``related``, the distractors by their roles, ``query``, ``last`` and, all
+    together, the ``rest``; a position belongs to the last of these that covers it. A label that a prompt does
+    not have is not measured there.
+
+    Args:
+        task: What is measured.
+        run: The example whose prompt is run, for the number of an example.
+
+    Raises:
+        InputError: The prompts have different lengths, and not all of them have a relation.
+    """
+    examples = [run(number) for number in range(len(task.examples))]
+    lengths = {len(each.prompt) for each in examples}
+    if len(lengths) == 1:
+        return [(position, (position,)) for position in range(lengths.pop())]
+    without = sum(each.query is None for each in examples)
+    if without:
+        raise InputError(
+            f"pos: the prompts of {task.name!r} have {min(lengths)} to {max(lengths)} tokens, so that a position does "
+            f"not mean the same in all, and {without} of {len(examples)} have no tagged relation to align them by; "
+            "leave pos out, or choose prompts of one length"
+        )
+    spans = [_spans(each) for each in examples]
+    names = list(dict.fromkeys(name for each in spans for name in each))
+    names.sort(key=lambda name: ("BOS", "related").index(name) if name in ("BOS", "related") else 2)
+    return [(name, {number: each.get(name, ()) for number, each in enumerate(spans)}) for name in names]
+
+
+def _spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
+    """Which positions of the prompt are called what; each has one name."""
+    last = len(encoded.prompt) - 1
+    name_of = dict.fromkeys(range(last + 1), "rest")
+    query = () if encoded.query is None else (encoded.query,)
+    named = {"BOS": (0,), **encoded.distractors, "related": encoded.related, "query": query, "last": (last,)}
+    for name, positions in named.items():
+        name_of |= {position: name for position in positions if position <= last}
+    found: dict[str, tuple[int, ...]] = {}
+    for name in ("BOS", "related", *encoded.distractors, "rest", "query", "last"):
+        positions = tuple(position for position, its in name_of.items() if its == name)
+        if positions:
+            found[name] = positions
+    return found
