@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from interp.methods.attention import attend
     from interp.methods.dossier import heads
     from interp.methods.patching import patch
+    from interp.methods.path_patching import path_patch
     from interp.model.folding import center_writing_weights, fold_layer_norm
     from interp.model.loading import load_model, save_model
     from interp.model.transformer import HookedTransformer
@@ -36,6 +37,7 @@ _HOMES = {
     "load_model": "interp.model.loading",
     "load_task": "interp.tasks.catalogue",
     "patch": "interp.methods.patching",
+    "path_patch": "interp.methods.path_patching",
     "residual_stream": "interp.residual.stream",
     "save_model": "interp.model.loading",
 }
@@ -57,6 +59,7 @@ __all__ = [
     "load_model",
     "load_task",
     "patch",
+    "path_patch",
     "residual_stream",
     "save_model",
 ]

@@ -53,6 +53,7 @@ class Replacement(Protocol):
         draws: How many different replacements there are to average the effects of.
         from_source: Whether the values are those of ``Row.source``, and so the row's own up to where the tokens differ.
         adds: Whether the values are added to what was there.
+        keeps: Activations of a batch that it keeps while cells are run.
     """
 
     @property
@@ -66,6 +67,9 @@ class Replacement(Protocol):
 
     @property
     def adds(self) -> bool: ...  # noqa: D102
+
+    @property
+    def keeps(self) -> tuple[Site, ...]: ...  # noqa: D102
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """New activations at `site`, in a shape that broadcasts to it."""
@@ -84,6 +88,7 @@ class Zero:
     draws: int = 1
     from_source: bool = False
     adds: bool = False
+    keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """One 0 for all."""
@@ -107,6 +112,7 @@ class Mean:
     draws: int = 1
     from_source: bool = False
     adds: bool = False
+    keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's fold, the same at all positions."""
@@ -130,6 +136,7 @@ class PositionalMean:
     draws: int = 1
     from_source: bool = False
     adds: bool = False
+    keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
@@ -156,6 +163,7 @@ class Resample:
     kind: str = "resample"
     from_source: bool = False
     adds: bool = False
+    keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The `draw`-th donor's activations, row by row."""
@@ -187,6 +195,12 @@ class Patch:
     draws: int = 1
     from_source: bool = True
     adds: bool = False
+
+    @property
+    def keeps(self) -> tuple[Site, ...]:
+        """What is kept of a batch's sources."""
+        return self.sites
+
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
@@ -208,6 +222,8 @@ class Add:
 
     Attributes:
         added: What, from the site and the batch; in a shape that broadcasts to the site's.
+        from_source: Whether it is the difference to ``Row.source``, and so nothing up to where the tokens differ.
+        keeps: Activations that are kept of a run and of its source.
     """
 
     added: Callable[[Site, Batch], Float[Tensor, "..."]] = field(repr=False)
@@ -215,6 +231,7 @@ class Add:
     draws: int = 1
     from_source: bool = False
     adds: bool = True
+    keeps: tuple[Site, ...] = field(default=(), repr=False)
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """What is added."""

@@ -46,7 +46,8 @@ class Sizes:
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(interventions)
-        self._source = {each.site for each in interventions if each.replacement.from_source}
+
+        self._source = [site for keeps in {each.replacement.keeps for each in interventions} for site in keeps]
 
     def base(self, row: Row) -> int:
         """What the base run keeps of a row, with the activations that are patched in."""

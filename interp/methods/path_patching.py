@@ -1,0 +1,265 @@
+"""Which component tells which? Patch what one writes into what another reads, and nowhere else.
+
+1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers it passes through, and a last receiver
+   (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made from; ``mlp.2``; ``logits``).
+2. The sender's output changes by ``d``, from the run to its source; every receiver on the way is given
+   ``d`` on top of what it reads, all else as in the run, and its output's change is the next ``d``.
+3. The last receiver reads ``d`` on top of its input, and from there the model runs on.
+
+A direct path is one of two nodes. All paths from a sender together are its activation patch.
+
+Wang et al. (2023), "Interpretability in the wild"; Goldowsky-Dill et al. (2023), "Localizing model behavior with path
+patching".
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import InputError, suggest
+from interp.interventions.activations import read
+from interp.interventions.intervention import Intervention
+from interp.interventions.metrics import MetricName
+from interp.interventions.replacement import Add
+from interp.interventions.rows import Batch, Direction
+from interp.interventions.sweep import Cell, Progress, Sweep
+from interp.methods.given_task import as_task
+from interp.methods.patching import PatchResult
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+from interp.shapes import Residual
+from interp.tasks.task import Task
+
+NODE = re.compile(r"(?P<layer>\d+)\.(?P<head>\d+)(\.(?P<reads>[qkv]))?|mlp\.(?P<mlp>\d+)|(?P<end>embed|logits)")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A component as a sender or a receiver.
+
+    Attributes:
+        name: ``2.1``, ``2.1.q``, ``mlp.2``, ``embed`` or ``logits``.
+        layer: Its block; -1 for the embeddings, the number of layers for the logits.
+        head: The head; None for all else.
+        reads: ``q``, ``k`` or ``v`` of a head that receives; None else.
+    """
+
+    name: str
+    layer: int
+    head: int | None = None
+    reads: str | None = None
+
+    @classmethod
+    def parse(cls, name: str, model: Any) -> "Node":
+        """The node called `name`.
+
+        Raises:
+            InputError: The model has none of this name.
+        """
+        found = NODE.fullmatch(name)
+        n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
+        if found is None:
+            raise InputError(f"{name!r} is no node of a path; expected such as 2.1, 2.1.q, mlp.2, embed or logits")
+        if found["end"]:
+            return cls(name, -1 if name == "embed" else n_layers)
+        layer, head = int(found["mlp"] or found["layer"]), None if found["mlp"] else int(found["head"])
+        if layer >= n_layers or (head is not None and head >= n_heads):
+            raise InputError(
+                f"{name}: the model has layers 0 to {n_layers - 1} of heads 0 to {n_heads - 1}; choose among these"
+            )
+        return cls(name, layer, head, found["reads"])
+
+    @property
+    def writes_at(self) -> float:
+        """When it writes: the MLP of a layer after its heads."""
+        return self.layer + (0.5 if self.head is None else 0.0)
+
+    @property
+    def reads_at(self) -> float:
+        """When it reads, as a receiver: before the heads of a layer write, and before its MLP does."""
+        return self.layer + (0.25 if self.head is None else -0.25)
+
+    @property
+    def site(self) -> Site:
+        """What it reads, as a receiver."""
+        if self.head is not None:
+            return Site(f"{self.reads}_input", self.layer)
+        return Site("resid_post", self.layer - 1) if self.name == "logits" else Site("mlp_in", self.layer)
+
+
+Path = tuple[Node, ...]
+
+
+def path_patch(
+    model: HookedTransformer,
+    task: Task | str,
+    paths: Sequence[Sequence[str]],
+    *,
+    together: bool = False,
+    direction: Direction = "denoise",
+    metric: MetricName | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    memory_budget: int | None = None,
+    progress: Progress | None = None,
+) -> PatchResult:
+    """Patch along paths, one after the other or all at once.
+
+    Args:
+        model: One of ours.
+        task: A task, or the name of one.
+        paths: Lists of nodes; ``paths_to`` and ``paths_from`` give the direct ones.
+        together: Whether all paths are patched in one cell; otherwise each is a cell.
+        direction: ``denoise`` runs the corrupted prompt with the clean run's change along the path, ``noise`` the
+            clean prompt with the corrupted run's.
+        metric: What is measured; None for the task's own.
+        n: Units to draw where `task` is a name; None for the task's own default.
+        seed: Of the task's draw, the statistics and the audit.
+        memory_budget: Bytes beside the model's weights; None for the device's default.
+        progress: Called with (cells done, cells in all).
+
+    Returns:
+        One row per path (``sender``, ``via``, ``receiver``) and example, as ``patch`` gives them.
+
+    Raises:
+        InputError: A node that the model does not have, a path that no information can take, a unit without a
+            counterfactual of its length, or a budget too small for one cell.
+        AuditError: The engine's numbers are not those of the plain way.
+    """
+    if direction not in get_args(Direction):
+        raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
+    parsed = [parse_path(path, model) for path in paths]
+    if not parsed or len(set(parsed)) < len(parsed):
+        raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in paths]}")
+    runs = _Runs(model, parsed)
+    changes = [Intervention(path[-1].site, _along(path, runs), heads=_heads(path[-1])) for path in parsed]
+    if together:
+        names = {"sender": " + ".join(dict.fromkeys(path[0].name for path in parsed)), "via": "", "receiver": "all"}
+        cells = [Cell(names, tuple(changes))]
+    else:
+        cells = [Cell(_labels(path), (change,)) for path, change in zip(parsed, changes, strict=True)]
+    given = as_task(task, model, n=n, seed=seed)
+    result = Sweep(cells).run(
+        model, given, metric=metric, direction=direction, seed=seed, memory_budget=memory_budget, progress=progress
+    )
+    return PatchResult(result.frame, {**result.provenance, "direction": direction}, result.labels)
+
+
+def parse_path(path: Sequence[str], model: Any) -> Path:
+    """The nodes of a path.
+
+    Raises:
+        InputError: A node that the model does not have, or one that cannot hear the one before it.
+    """
+    if isinstance(path, str) or len(path) < 2:
+        raise InputError(f"a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got {path!r}")
+    nodes = tuple(Node.parse(name, model) for name in path)
+    if nodes[0].reads or nodes[0].name == "logits":
+        raise InputError(f"a path begins with what writes: a head such as 0.1 or mlp.0, got {path[0]!r}")
+    for before, node in pairwise(nodes):
+        if node.head is not None and node.reads is None:
+            raise InputError(f"{node.name}: say what of the head receives: {node.name}.q, {node.name}.k or .v")
+        if before.name == "logits" or node.name == "embed" or before.writes_at > node.reads_at:
+            raise InputError(f"no path leads from {before.name} to {node.name}: the one writes after the other reads")
+    return nodes
+
+
+def paths_to(model: Any, receiver: str) -> list[list[str]]:
+    """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads."""
+    senders = ["embed"]
+    senders += [f"{layer}.{head}" for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
+    senders += [f"mlp.{layer}" for layer in range(model.cfg.n_layers)]
+    reads_at = Node.parse(receiver, model).reads_at
+    return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
+
+
+def paths_from(model: Any, sender: str) -> list[list[str]]:
+    """The direct paths from `sender`, to everything that reads after it writes."""
+    heads = [f"{layer}.{head}" for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
+    receivers = [f"{head}.{reads}" for head in heads for reads in "qkv"]
+    receivers += [*(f"mlp.{layer}" for layer in range(model.cfg.n_layers)), "logits"]
+    return [[sender, name] for name in receivers if [sender, name] in paths_to(model, name)]
+
+
+def _labels(path: Path) -> dict[str, str]:
+    return {
+        "sender": path[0].name,
+        "via": " > ".join(node.name for node in path[1:-1]),
+        "receiver": path[-1].name,
+    }
+
+
+def _heads(node: Node) -> tuple[int, ...] | None:
+    return None if node.head is None else (node.head,)
+
+
+class _Runs:
+    """Activations of a batch and of its sources, as far as some paths need them; the last batch's are kept."""
+
+    def __init__(self, model: HookedTransformer, paths: Sequence[Path]):
+        self.model = model
+        self.sites = tuple({site for path in paths for node in path[:-1] for site in _needs(node)})
+        self._kept: tuple[Batch, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None
+
+    def of(self, batch: Batch) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+        """Of the run, and of its source."""
+        if self._kept is None or self._kept[0] is not batch:
+            names = [site.hook_name for site in self.sites]
+            self._kept = (batch, read(self.model, batch.tokens, names), read(self.model, batch.source_tokens, names))
+        return self._kept[1:]
+
+
+def _needs(node: Node) -> list[Site]:
+    """What has to be known of a node that sends or passes on."""
+    if node.name == "embed":
+        return [Site("resid_pre", 0)]
+    if node.head is None:
+        return [Site("resid_mid", node.layer), Site("mlp_out", node.layer)]
+    names = ("z",) if node.reads is None else ("resid_pre", "q", "k", "v", "z")
+    return [Site(name, node.layer) for name in names]
+
+
+def _along(path: Path, runs: _Runs) -> Add:
+    """What arrives at the end of a path, to be added to what is read there."""
+
+    def added(site: Site, batch: Batch) -> Float[Tensor, "..."]:
+        with torch.inference_mode():
+            change = _sent(path[0], runs, batch)
+            for node in path[1:-1]:
+                change = _passed_on(node, change, runs, batch)
+        return change if path[-1].head is None else change[:, :, None]
+
+    return Add(added, from_source=True, keeps=runs.sites)
+
+
+def _sent(sender: Node, runs: _Runs, batch: Batch) -> Residual:
+    """How much more the sender writes in the source."""
+    run, source = runs.of(batch)
+    name = _needs(sender)[-1].hook_name
+    if sender.head is None:
+        return source[name] - run[name]
+    w_o = list(runs.model.blocks)[sender.layer].attn.W_O[sender.head]
+    return (source[name][:, :, sender.head] - run[name][:, :, sender.head]) @ w_o
+
+
+def _passed_on(node: Node, change: Residual, runs: _Runs, batch: Batch) -> Residual:
+    """How a receiver's output changes when it reads `change` on top of its input."""
+    run, _ = runs.of(batch)
+    block = list(runs.model.blocks)[node.layer]
+    if node.head is None:
+        stream = run[Site("resid_mid", node.layer).hook_name]
+        return block.mlp(block.ln2(stream + change)) - run[Site("mlp_out", node.layer).hook_name]
+    attention, head = block.attn, node.head
+    parts = {name: run[Site(name, node.layer).hook_name][:, :, head] for name in ("q", "k", "v")}
+    y = block.ln1(run[Site("resid_pre", node.layer).hook_name] + change)
+    weights = {"q": (attention.W_Q, attention.b_Q), "k": (attention.W_K, attention.b_K)}
+    weight, bias = (weights | {"v": (attention.W_V, attention.b_V)})[node.reads or ""]
+    parts[node.reads or ""] = y @ weight[head] + bias[head]
+    z = torch.nn.functional.scaled_dot_product_attention(parts["q"], parts["k"], parts["v"], is_causal=True)
+    return (z - run[Site("z", node.layer).hook_name][:, :, head]) @ attention.W_O[head]
