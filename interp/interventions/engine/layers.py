@@ -15,7 +15,7 @@ from interp.interventions.engine.base import BaseRun
 from interp.interventions.engine.chunk import STAGES, Chunk
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import BaseTokens, Pack, join, keep
-from interp.interventions.engine.products import linear
+from interp.interventions.engine.products import activated, linear
 
 Stream = Float[Tensor, "_ d_model"]
 BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(len(STAGES))
@@ -122,9 +122,11 @@ class Wavefront:
         return self.editor.apply("attn_out", layer, out)
 
     def _mlp(self, layer: int, x: Stream) -> Stream:
-        mlp, norm = self._blocks[layer].mlp, self._blocks[layer].ln2
-        pre = linear(norm(self._mlp_input(layer, x)), mlp.W_in, mlp.b_in)
-        post = mlp.act(self.editor.apply("mlp_pre", layer, pre))
+        mlp, y = self._blocks[layer].mlp, self._blocks[layer].ln2(self._mlp_input(layer, x))
+        if self.editor.has("mlp_pre", layer):
+            post = mlp.act(self.editor.apply("mlp_pre", layer, linear(y, mlp.W_in, mlp.b_in)))
+        else:
+            post = activated(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
         return linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out)
 
     def _mlp_input(self, layer: int, x: Stream) -> Stream:

@@ -8,6 +8,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.model.config import Activation
+from interp.model.mlp import ACTIVATIONS
+
+POST_OPS: dict[Activation, tuple[str, str]] = {
+    "gelu_new": ("gelu", "tanh"),
+    "gelu": ("gelu", "none"),
+    "relu": ("relu", ""),
+}
+"""How oneDNN calls what it can do to a product before it is written to memory."""
+
 ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -15,7 +25,25 @@ def linear(
     x: Float[Tensor, "token inner"], weight: Float[Tensor, "inner outer"], bias: Float[Tensor, " outer"]
 ) -> Float[Tensor, "token outer"]:
     """``x weight + bias``."""
-    if ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32 and len(x):
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, "none", [], "")
-        return product
-    return torch.addmm(bias, x, weight)
+    return _onednn(x, weight, bias, "none", "") if _through_onednn(x) else torch.addmm(bias, x, weight)
+
+
+def activated(
+    x: Float[Tensor, "token inner"],
+    weight: Float[Tensor, "inner outer"],
+    bias: Float[Tensor, " outer"],
+    activation: Activation,
+) -> Float[Tensor, "token outer"]:
+    """``act(x weight + bias)``."""
+    if _through_onednn(x):
+        return _onednn(x, weight, bias, *POST_OPS[activation])
+    return ACTIVATIONS[activation](torch.addmm(bias, x, weight))
+
+
+def _through_onednn(x: Tensor) -> bool:
+    return ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32 and len(x) > 0
+
+
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor, post_op: str, algorithm: str) -> Tensor:
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, post_op, [], algorithm)
+    return product
