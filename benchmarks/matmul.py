@@ -1,15 +1,32 @@
-"""How fast is this machine at the matrix products that a layer consists of? The ceiling for a sweep."""
+"""How fast is this machine at the matrix products that a layer consists of? The ceiling for a sweep.
+
+As the engine makes them (``engine/products.py``), and as PyTorch does by itself.
+"""
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from transformers import GPT2Config
 
-PACKED_ROWS = (20, 320, 2560)
+from interp.interventions.engine.products import linear
+
+PACKED_ROWS = (20, 320, 2048)
 """Positions in one product: a single prompt's, a batch's, and those of many cells together."""
+
+
+Make = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def by_pytorch(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """PyTorch's own choice."""
+    return torch.addmm(bias, x, weight)
+
+
+MAKERS: dict[str, Make] = {"engine": linear, "PyTorch": by_pytorch}
 
 
 @dataclass(frozen=True)
@@ -23,8 +40,8 @@ class Product:
     gflops: float
 
 
-def measure_products(config: GPT2Config, repeats: int = 3) -> list[Product]:
-    """Every product of a layer at every packed size, into memory that is there already."""
+def measure_products(config: GPT2Config, make: Make, repeats: int = 3) -> list[Product]:
+    """Every product of a layer at every packed size."""
     d_model, d_mlp = config.n_embd, config.n_inner or 4 * config.n_embd
     shapes = {
         "W_QKV": (d_model, 3 * d_model),
@@ -33,7 +50,7 @@ def measure_products(config: GPT2Config, repeats: int = 3) -> list[Product]:
         "W_out": (d_mlp, d_model),
     }
     return [
-        Product(name, rows, inner, columns, _gflops(rows, inner, columns, repeats))
+        Product(name, rows, inner, columns, _gflops(make, rows, inner, columns, repeats))
         for name, (inner, columns) in shapes.items()
         for rows in PACKED_ROWS
     ]
@@ -48,13 +65,13 @@ def layer_gflops(products: Sequence[Product]) -> dict[int, float]:
     return speeds
 
 
-@torch.no_grad()
-def _gflops(rows: int, inner: int, columns: int, repeats: int) -> float:
-    left, right, out = torch.randn(rows, inner), torch.randn(inner, columns), torch.empty(rows, columns)
-    torch.mm(left, right, out=out)
+@torch.inference_mode()
+def _gflops(make: Make, rows: int, inner: int, columns: int, repeats: int) -> float:
+    x, weight, bias = torch.randn(rows, inner), torch.randn(inner, columns), torch.randn(columns)
+    make(x, weight, bias)
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
-        torch.mm(left, right, out=out)
+        make(x, weight, bias)
         seconds.append(time.perf_counter() - start)
     return 2e-9 * rows * inner * columns / statistics.median(seconds)

@@ -1,6 +1,6 @@
 """How fast are interp's sweeps, side by side with TransformerLens, transformers and nnsight?
 
-python benchmarks/sweeps.py [--quick] [--case heads] [--repeats 5] [--json FILE]
+python benchmarks/sweeps.py [--quick] [--case heads] [--repeats 3] [--without-onednn] [--json FILE]
 
 GPT-2 small's shape with random weights, fp32, in one process and on one thread; nothing is downloaded. ``pip install
 nnsight`` beforehand, or it is left out. Prints a table and replaces the mode's section of RESULTS.md.
@@ -13,13 +13,14 @@ from pathlib import Path
 
 import torch
 from cases import CASES, FULL, QUICK, Workload, random_gpt2
-from matmul import measure_products
+from matmul import MAKERS, measure_products
 from measure import Bench, Row, measure
 from peers import installed_peers
 from table import peer_table, show, speed_table, sweep_table, write_json, write_section
 from transformers.utils import logging
 
 import interp
+from interp.interventions.engine import products
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -28,6 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, print the tables and write them."""
     given = _parse(arguments)
     torch.set_num_threads(1)
+    if given.without_onednn:
+        products.ONEDNN = False
     logging.set_verbosity_error()
     module = random_gpt2()
     bench = Bench(module, installed_peers(module), interp.load_model(module))
@@ -35,9 +38,11 @@ def main(arguments: list[str] | None = None) -> None:
         print("nnsight is not installed and is left out", file=sys.stderr)
 
     chosen = [workload for workload in (QUICK if given.quick else FULL) if workload.case in given.case]
-    rows = _measure_all(bench, chosen, given.repeats or (2 if given.quick else 5))
-    tables = [sweep_table(rows), speed_table(rows, measure_products(module.config)), peer_table(bench.peers)]
+    rows = _measure_all(bench, chosen, given.repeats or (2 if given.quick else 3))
+    speeds = {maker: measure_products(module.config, make) for maker, make in MAKERS.items()}
+    tables = [sweep_table(rows), speed_table(rows, speeds), peer_table(bench.peers)]
     title = "Quick" if given.quick else "Full"
+    title += ", without oneDNN" if given.without_onednn else ""
     show(title, tables)
     if set(given.case) == set(CASES):
         write_section(RESULTS, title, tables)
@@ -49,8 +54,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sweeps only, under a minute")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
-    parser.add_argument("--repeats", type=int, metavar="N", help="measurements of each number (5; with --quick 2)")
+    parser.add_argument("--repeats", type=int, metavar="N", help="measurements of each number (3; with --quick 2)")
     parser.add_argument("--case", choices=CASES, nargs="+", default=CASES, help="only these; RESULTS.md stays as it is")
+    parser.add_argument("--without-onednn", action="store_true", help="interp's products by PyTorch's own choice, too")
     given = parser.parse_args(arguments)
     if given.repeats is not None and given.repeats < 1:
         parser.error(f"--repeats is {given.repeats}; expected at least 1")

@@ -5,7 +5,7 @@ import os
 import platform
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -47,14 +47,18 @@ def sweep_table(rows: Sequence[Row]) -> Cells:
     return [header, *([*_workload(row), *_times(row)] for row in rows)]
 
 
-def speed_table(rows: Sequence[Row], products: Sequence[Product]) -> Cells:
+def speed_table(rows: Sequence[Row], products: Mapping[str, Sequence[Product]]) -> Cells:
     """What the sweeps achieve, where their operations are counted, and the products of a layer by their rows."""
     sweeps = {
         f"interp, {row.workload}": row.interp_flops / statistics.median(row.interp_ms) / 1e6
         for row in rows
         if row.interp_flops is not None
     }
-    layers = {f"matrix products, {rows} rows": speed for rows, speed in layer_gflops(products).items()}
+    layers = {
+        f"matrix products of a layer, {rows} rows, by {maker}": speed
+        for maker, made in products.items()
+        for rows, speed in layer_gflops(made).items()
+    }
     return [["", "GFLOP/s"], *([name, f"{speed:.0f}"] for name, speed in {**sweeps, **layers}.items())]
 
 
