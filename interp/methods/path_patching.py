@@ -151,7 +151,7 @@ def path_patch(
     return PatchResult(result.frame, {**result.provenance, "direction": direction}, result.labels)
 
 
-def parse_path(path: Sequence[str], model: Any) -> Path:
+def parse_path(path: Sequence[str] | str, model: Any) -> Path:
     """The nodes of a path.
 
     Raises:
