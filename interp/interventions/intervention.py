@@ -64,13 +64,24 @@ class Intervention:
         """
         n = len(row.tokens)
         if self.positions is None:
+            self._require_correspondence(row, range(n))
             return tuple(range(n))
         positions = self.positions if isinstance(self.positions, tuple) else self.positions[row.example]
         if positions and not 0 <= min(positions) <= max(positions) < n:
             raise InputError(
                 f"position {max(positions)}: {row.run.example.text!r} has {n} tokens (0 to {n - 1}); choose among these"
             )
+        self._require_correspondence(row, positions)
         return positions
+
+    def _require_correspondence(self, row: Row, positions: Sequence[int]) -> None:
+        """Refuse to patch what nothing in the other prompt corresponds to."""
+        if self.replacement.from_source and any(row.source_positions[each] < 0 for each in positions):
+            raise InputError(
+                f"patching {row.run.example.prompt!r} ({len(row.run.prompt)} tokens) from a prompt of another length "
+                f"({len(row.source_tokens) - len(row.continuation)}): some positions correspond to none there; patch "
+                "by pos, which leaves these out, or leave such items out"
+            )
 
     def where(self, batch: Batch) -> Bool[Tensor, "batch pos"]:
         """Which positions of the batch are replaced."""

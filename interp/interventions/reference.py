@@ -79,9 +79,11 @@ class PlainRun:
         return self._scores(self._logits(self._batch.source_tokens), nothing, nothing.astype(np.int64))
 
     def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> AnswerLogits:
-        positions = self._answers.positions
+        # A source may be longer or shorter than the run; both end alike.
+        positions, longer = self._answers.positions, tokens.shape[1] - self._batch.length
         with torch.inference_mode():
-            logits = self._model.run_with_hooks(tokens, fwd_hooks=list(hooks))[:, positions.start : positions.stop]
+            logits = self._model.run_with_hooks(tokens, fwd_hooks=list(hooks))
+            logits = logits[:, positions.start + longer : positions.stop + longer]
             return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def _scores(self, logits: Tensor, squares: np.ndarray, fired: np.ndarray) -> RowScores:

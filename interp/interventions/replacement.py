@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read
+from interp.interventions.activations import read_source
 from interp.interventions.reference_set import (
     activations_of,
     check_aligned,
@@ -207,7 +207,7 @@ class Patch:
         """What the source runs have at `site`."""
         if self._kept.get("batch") is not batch:
             names = (each.hook_name for each in self.sites)
-            self._kept.update(batch=batch, activations=read(self.model, batch.source_tokens, names))
+            self._kept.update(batch=batch, activations=read_source(self.model, batch, names))
         activations: Mapping[str, Tensor] = self._kept["activations"]
         return activations[site.hook_name]
 

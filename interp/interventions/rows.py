@@ -13,6 +13,7 @@ import torch
 
 from interp.errors import InputError
 from interp.shapes import Tokens
+from interp.tasks.correspondence import corresponding
 from interp.tasks.task import EncodedExample, Unit
 
 BATCH_SIZE = 256
@@ -59,8 +60,16 @@ class Row:
     @cached_property
     def first_difference(self) -> int:
         """The first position where the run and its source differ; the row's length where they do not."""
-        pairs = zip(self.tokens, self.source_tokens, strict=True)
-        return next((position for position, (run, source) in enumerate(pairs) if run != source), len(self.tokens))
+        pairs = zip(self.tokens, self.source_tokens, strict=False)
+        shorter = min(len(self.tokens), len(self.source_tokens))
+        return next((position for position, (run, source) in enumerate(pairs) if run != source), shorter)
+
+    @cached_property
+    def source_positions(self) -> tuple[int, ...]:
+        """For every position that is run, the one of the source that means the same; -1 where none does."""
+        source = self.source or self.run
+        ends = range(len(source.prompt), len(source.prompt) + len(self.continuation))
+        return (*corresponding(self.run, source), *ends)
 
     @property
     def template(self) -> str:
@@ -113,8 +122,8 @@ def task_rows(metric: str, units: Iterable[Unit], direction: Direction | None = 
             ``noise`` runs this one and patches from the other; this one's answers are scored. None for neither.
 
     Raises:
-        InputError: A logit difference between answers of several tokens; or patching between examples of
-            different lengths, or in a unit of one example.
+        InputError: A logit difference between answers of several tokens; or patching in a unit of one example, or
+            between examples of different lengths that no relation aligns.
     """
     rows: list[Row] = []
     pairs = ((unit, encoded) for unit in units for encoded in unit.examples)
@@ -144,11 +153,11 @@ def _run_and_source(unit: Unit, encoded: EncodedExample, direction: Direction) -
             "leave the item out, or ablate instead"
         )
     other = unit.counterfactual if encoded is unit.item else unit.item
-    if len(other.prompt) != len(encoded.prompt):
+    if len(other.prompt) != len(encoded.prompt) and not (encoded.related and other.related):
         raise InputError(
-            f"patching needs a clean and a corrupted prompt of equal length, got {encoded.example.prompt!r} "
-            f"({len(encoded.prompt)} tokens) and {other.example.prompt!r} ({len(other.prompt)} tokens): nothing says "
-            "which positions mean the same thing; leave the item out"
+            f"patching needs to know which positions mean the same, but {encoded.example.prompt!r} has "
+            f"{len(encoded.prompt)} tokens, {other.example.prompt!r} {len(other.prompt)}, and no relation is tagged in "
+            "both to align them by; tag one, or leave the item out"
         )
     return {"corrupted": other, "source": encoded} if direction == "denoise" else {"corrupted": None, "source": other}
 
@@ -159,14 +168,14 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
     Raises:
         InputError: A row is longer than the model's context, or its tokens are not the model's.
     """
-    by_length: dict[int, list[Row]] = {}
+    by_length: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
-        by_length.setdefault(len(row.tokens), []).append(row)
+        by_length.setdefault((len(row.tokens), len(row.source_tokens)), []).append(row)
     _require_known(rows, model.cfg.d_vocab)
     device = next(model.parameters()).device
     found = []
-    for length in sorted(by_length):
-        same = by_length[length]
+    for lengths in sorted(by_length):
+        same, length = by_length[lengths], max(lengths)
         if length > model.cfg.n_ctx:
             raise InputError(
                 f"the example {same[0].encoded.example.text!r} has {length} tokens, but the model's context "

@@ -13,6 +13,7 @@ from interp.interventions.intervention import UNWRITTEN, Intervention, Positions
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site
+from interp.tasks.correspondence import corresponding
 from interp.tasks.task import EncodedExample, Task
 
 Axis = Literal["layer", "head", "pos", "key", "neuron"]
@@ -106,17 +107,20 @@ def _require_known(name: str, chosen: Sequence[int], n: int) -> None:
         raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {list(chosen)}; choose among these")
 
 
-def label_positions(task: Task, run: Callable[[int], EncodedExample]) -> list[tuple[Hashable, Positions]]:
+def label_positions(
+    task: Task, run: Callable[[int], EncodedExample], source: Callable[[int], EncodedExample] | None = None
+) -> list[tuple[Hashable, Positions]]:
     """The positions of a task's prompts, under labels that mean the same in every prompt.
 
     Where all prompts have the same length, the labels are the positions. Otherwise prompts are aligned by the
     spans that the task gives: ``BOS``, ``related``, the distractors by their roles, ``query``, ``last`` and, all
     together, the ``rest``; a position belongs to the last of these that covers it. A label that a prompt does
-    not have is not measured there.
+    not have is not measured there; nor is a position that corresponds to none of the source's.
 
     Args:
         task: What is measured.
         run: The example whose prompt is run, for the number of an example.
+        source: Likewise the one that is patched from, where something is.
 
     Raises:
         InputError: The prompts have different lengths, and not all of them have a relation.
@@ -132,14 +136,16 @@ def label_positions(task: Task, run: Callable[[int], EncodedExample]) -> list[tu
             f"not mean the same in all, and {without} of {len(examples)} have no tagged relation to align them by; "
             "leave pos out, or choose prompts of one length"
         )
-    spans = [_spans(each) for each in examples]
+    others = examples if source is None else [source(number) for number in range(len(examples))]
+    spans = [_spans(*both) for both in zip(examples, others, strict=True)]
     names = list(dict.fromkeys(name for each in spans for name in each))
     names.sort(key=lambda name: ("BOS", "related").index(name) if name in ("BOS", "related") else 2)
     return [(name, {number: each.get(name, ()) for number, each in enumerate(spans)}) for name in names]
 
 
-def _spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
-    """Which positions of the prompt are called what; each has one name."""
+def _spans(encoded: EncodedExample, source: EncodedExample) -> dict[str, tuple[int, ...]]:
+    """Which positions of the prompt are called what; each has one name, and corresponds to one of the source."""
+    known = {position for position, other in enumerate(corresponding(encoded, source)) if other >= 0}
     last = len(encoded.prompt) - 1
     name_of = dict.fromkeys(range(last + 1), "rest")
     query = () if encoded.query is None else (encoded.query,)
@@ -148,7 +154,7 @@ def _spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
         name_of |= {position: name for position in positions if position <= last}
     found: dict[str, tuple[int, ...]] = {}
     for name in ("BOS", "related", *encoded.distractors, "rest", "query", "last"):
-        positions = tuple(position for position, its in name_of.items() if its == name)
+        positions = tuple(position for position, its in name_of.items() if its == name and position in known)
         if positions:
             found[name] = positions
     return found

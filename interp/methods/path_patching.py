@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read
+from interp.interventions.activations import read, read_source
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Add
@@ -211,7 +211,7 @@ class _Runs:
         """Of the run, and of its source."""
         if self._kept is None or self._kept[0] is not batch:
             names = [site.hook_name for site in self.sites]
-            self._kept = (batch, read(self.model, batch.tokens, names), read(self.model, batch.source_tokens, names))
+            self._kept = (batch, read(self.model, batch.tokens, names), read_source(self.model, batch, names))
         return self._kept[1:]
 
 

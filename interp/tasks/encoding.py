@@ -48,6 +48,7 @@ def encode_task(
     references: Iterable[MinimalPair] | None = None,
     n_ctx: int | None = None,
     coverage: Mapping[str, float] | None = None,
+    unequal_lengths: bool = False,
 ) -> Task:
     """Encode minimal pairs as a task for one tokenizer.
 
@@ -64,6 +65,8 @@ def encode_task(
             in two halves (one of them empty if there is one unit).
         n_ctx: Longest row of tokens that the model takes, BOS included; None for no limit.
         coverage: Shares of the source in percent, handed on to the task.
+        unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens. Patching aligns
+            them by the relation's spans (``correspondence.py``), and leaves out what corresponds to nothing.
 
     Returns:
         The task; ``task.dropped`` counts what the tokenizer cannot carry.
@@ -75,7 +78,7 @@ def encode_task(
     require_fast(tokenizer)
     check_choice("metric", metric, get_args(Metric))
     check_choice("query", query, get_args(Query))
-    units, dropped = _encode_pairs(list(pairs), tokenizer, metric, n_ctx)
+    units, dropped = _encode_pairs(list(pairs), tokenizer, metric, n_ctx, unequal_lengths)
     if not units:
         raise TaskError(_none_left(name, "pairs", dropped))
     if (metric, query) == ("logit_difference", "predicting position"):
@@ -84,7 +87,7 @@ def encode_task(
     if references is None:
         units, reference_sets = halves(units)
     else:
-        reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx)
+        reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx, unequal_lengths)
         if not reference_units:
             raise TaskError(_none_left(name, "reference pairs", reference_dropped))
         reference_sets = (unscored(name, metric, reference_units, units),)
@@ -112,7 +115,11 @@ def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 
 
 def _encode_pairs(
-    pairs: Sequence[MinimalPair], tokenizer: PreTrainedTokenizerBase, metric: Metric, n_ctx: int | None
+    pairs: Sequence[MinimalPair],
+    tokenizer: PreTrainedTokenizerBase,
+    metric: Metric,
+    n_ctx: int | None,
+    unequal_lengths: bool,
 ) -> tuple[list[Unit], Counter[str]]:
     """The units that the tokenizer can carry, and how many pairs fail each requirement."""
     texts = [text for pair in pairs for example in pair.examples for text in _texts(example)]
@@ -126,7 +133,7 @@ def _encode_pairs(
                 _encode_example(example, row, metric, n_ctx)
                 for example, row in zip(pair.examples, tokenized, strict=True)
             ]
-            units.append(_unit(encoded, pair.cluster))
+            units.append(_unit(encoded, pair.cluster, unequal_lengths))
         except _NotCarriedError as requirement:
             dropped[str(requirement)] += 1
     return units, dropped
@@ -188,11 +195,12 @@ def _relation_positions(
         raise _NotCarriedError("related word not aligned") from error
 
 
-def _unit(encoded: Sequence[EncodedExample], cluster: str) -> Unit:
+def _unit(encoded: Sequence[EncodedExample], cluster: str, unequal_lengths: bool) -> Unit:
     if len(encoded) == 1:
         return Unit(encoded[0], None, cluster)
     item, counterfactual = encoded
-    _require(len(item.prompt) == len(counterfactual.prompt), "counterfactual of another length")
+    equal = len(item.prompt) == len(counterfactual.prompt)
+    _require(equal or unequal_lengths, "counterfactual of another length")
     return Unit(item, counterfactual, cluster)
 
 

@@ -54,7 +54,7 @@ class Unit:
 
     Attributes:
         item: The encoded item.
-        counterfactual: The encoded counterfactual, as long as the item, or None.
+        counterfactual: The encoded counterfactual, or None; as long as the item unless the task was asked for others.
         cluster: The lexical draw; see ``MinimalPair.cluster``.
         fold: Which of the task's reference sets serves this unit: the one that it is not in.
     """

@@ -71,9 +71,10 @@ class BaseRun:
         layer = self.model.config.n_layers - 1
         name = Site("resid_post", layer).hook_name
         stream = read(self.model, self.batch.source_tokens, [name])[name]
-        positions = self.answers.positions
-        rows = torch.arange(len(stream), device=stream.device)
-        return _unchanged(self.readout.scores(stream[:, positions.start : positions.stop], self.answers, rows))
+        # Both end alike, whatever their lengths.
+        positions, longer = self.answers.positions, stream.shape[1] - self.batch.length
+        at_end = stream[:, positions.start + longer : positions.stop + longer]
+        return _unchanged(self.readout.scores(at_end, self.answers, torch.arange(len(stream), device=stream.device)))
 
 
 def _unchanged(scores: Scores) -> RowScores:

@@ -92,7 +92,7 @@ class Classifier:
         for number in changed:
             row = self._batch.rows[number]
             alike = tuple(each.replacement.group(row, draw % each.replacement.draws) for each in interventions)
-            if None not in alike:
+            if None not in alike and len(row.tokens) == len(row.source_tokens):
                 groups.setdefault((alike, changes[number]), []).append(number)
         from_source = any(each.replacement.from_source for each in interventions)
         shared = False
