@@ -1,7 +1,8 @@
 """Which component tells which? Patch what one writes into what another reads, and nowhere else.
 
-1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers it passes through, and a last receiver
-   (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made from; ``mlp.2``; ``logits``).
+1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers that it
+   passes through, and a last receiver (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made
+   from; ``mlp.2``; ``logits``).
 2. The sender's output changes by ``d``, from the run to its source; every receiver on the way is given
    ``d`` on top of what it reads, all else as in the run, and its output's change is the next ``d``.
 3. The last receiver reads ``d`` on top of its input, and from there the model runs on.
