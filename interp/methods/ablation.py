@@ -1,7 +1,7 @@
-"""Does the model need this head? Ablate one head at a time and see what happens to a task.
+"""Does the model need this component? Ablate one at a time and see what happens to a task.
 
 1. Prepare the replacement (zero, mean, positional mean, resample) from the task's reference set.
-2. For every head, replace its ``z`` at all positions and measure the task again.
+2. For every head, set of heads, MLP or neuron, replace what it computes at all positions and measure the task again.
 3. The effect is the change of the metric, example by example, paired with the base run.
 
 Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; replacements as in
@@ -9,82 +9,97 @@ Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; repla
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
-from interp.errors import InputError
-from interp.interventions.intervention import Intervention
+from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.reference_set import reference_hash
 from interp.interventions.replacement import DRAWS, Kind, make_replacement
-from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
+from interp.interventions.sweep import Progress, Sweep, SweepResult
+from interp.methods.components import Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_task
-from interp.model.sites import Site
-from interp.tasks.task import Task
+from interp.tasks.task import EncodedExample, Task, Unit
 
 
 def ablate(
     model: Any,
     task: Task | str,
     *,
-    components: Literal["heads"] = "heads",
+    components: Components = "heads",
     kind: Kind = "mean",
-    heads: Sequence[tuple[int, int]] | None = None,
+    heads: Sequence[Head] | None = None,
+    sets: Sequence[Sequence[Head]] | None = None,
+    layers: Sequence[int] | None = None,
+    metric: MetricName | None = None,
     n: int | None = None,
     seed: int = 0,
     draws: int = DRAWS,
+    memory_budget: int | None = None,
     progress: Progress | None = None,
 ) -> SweepResult:
-    """Ablate attention heads one at a time, at all positions.
+    """Ablate components one at a time, or sets of heads together, at all positions.
 
     Args:
-        model: Follows TransformerLens' protocol.
+        model: Follows TransformerLens' protocol; our own runs several times faster.
         task: A task, or the name of one.
-        components: What is ablated one by one.
-        kind: What replaces a head's ``z``.
-        heads: ``(layer, head)`` pairs; None for all of the model's.
+        components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write, with their
+            bias) or ``neurons`` (after the activation).
+        kind: What takes their place: ``zero``, ``mean``, ``positional_mean`` or ``resample``.
+        heads: ``(layer, head)`` pairs, one by one; None for all of the model's.
+        sets: Sets of such pairs; those of a set are ablated together.
+        layers: Layers whose heads, MLPs or neurons are ablated; None for all. A sweep over neurons has one cell for
+            each, so give the layers where the model is large.
+        metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the task's draw, the resamples and the statistics.
         draws: How many resamples to average the effects of.
-        progress: Called with (heads done, heads in all).
+        memory_budget: Bytes beside the model's weights; None for the device's default.
+        progress: Called with (components done, components in all).
 
     Returns:
-        One row per head and example; ``summary()`` has one row per head.
+        One row per component and example, labelled ``layer`` and ``head``; ``heads`` (such as ``1.1+2.2``) for sets;
+        ``layer`` for MLPs; ``layer`` and ``neuron``. ``summary()`` has one row per component. Interrupted (Ctrl-C),
+        it holds the examples that are complete, and ``provenance["complete"]`` is False.
 
     Raises:
-        InputError: A head that the model does not have, a replacement that the task cannot
-            provide, or rows that the model cannot carry.
+        InputError: A component that the model does not have, a replacement that the task cannot
+            provide, rows that the model cannot carry, or a budget too small for one cell.
+        AuditError: The engine's numbers are not those of the plain way.
     """
-    if components != "heads":
-        raise InputError(f"components: expected 'heads', got {components!r}")
-    chosen = _check_heads(model, heads)
+    chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
     given = as_task(task, model, n=n, seed=seed)
-    sites = {layer: Site("z", layer) for layer, _ in chosen}
-    replacement = make_replacement(kind, model, given, sites=list(sites.values()), draws=draws, seed=seed)
-    cells = [
-        Cell({"layer": layer, "head": head}, (Intervention(sites[layer], replacement, heads=(head,)),))
-        for layer, head in chosen
-    ]
-    result = Sweep(cells).run(model, given, seed=seed, progress=progress)
-    used = None if kind == "zero" else reference_hash(given)
-    return SweepResult(result.frame, {**result.provenance, "replacement": kind, "reference_hash": used})
+    measured = as_measured(given, metric)
+    replacement = make_replacement(kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed)
+    cells = [each.cell(replacement) for each in chosen]
+    result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
+    used = None if kind == "zero" else reference_hash(measured)
+    how = {"components": components, "replacement": kind, "reference_hash": used}
+    return SweepResult(result.frame, {**result.provenance, **how}, result.labels)
 
 
-def _check_heads(model: Any, heads: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]]:
-    n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
-    if heads is None:
-        return [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
-    _require_pairs(heads)
-    heads = [(layer, head) for layer, head in heads]
-    for layer, head in heads:
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise InputError(
-                f"head {layer}.{head}: the model has {n_layers} layers (0 to {n_layers - 1}) of {n_heads} heads "
-                f"(0 to {n_heads - 1}); choose one of these"
-            )
-    if not heads or len(set(heads)) < len(heads):
-        raise InputError(f"heads: expected different (layer, head) pairs, at least one; got {list(heads)}")
-    return sorted(heads)
+def as_measured(task: Task, metric: MetricName | None) -> Task:
+    """`task` with the rows that `metric` runs, for whoever prepares replacements for it.
+
+    A sentence's log-probability runs the prompts with their continuations, all else the prompts alone, whose answers
+    then play no role and are cut to one token. Accuracy is that of the task's own metric.
+
+    Raises:
+        InputError: No such metric.
+    """
+    if metric is not None:
+        check_metric(metric)
+    if metric in (None, "accuracy", task.metric):
+        return task
+    if metric == "sentence_log_probability":
+        return replace(task, metric=metric)
+    references = tuple(tuple(_prompts_alone(unit) for unit in units) for units in task.references)
+    units = tuple(_prompts_alone(unit) for unit in task.units)
+    return replace(task, metric="logit_difference", units=units, references=references)
 
 
-def _require_pairs(heads: Any) -> None:
-    if not all(isinstance(each, tuple | list) and len(each) == 2 for each in heads):
-        raise InputError(f"heads: expected (layer, head) pairs, got {heads!r}; give a list such as [(2, 1)]")
+def _prompts_alone(unit: Unit) -> Unit:
+    def short(each: EncodedExample) -> EncodedExample:
+        return replace(each, right=each.right[:1], wrong=each.wrong[:1])
+
+    other = None if unit.counterfactual is None else short(unit.counterfactual)
+    return replace(unit, item=short(unit.item), counterfactual=other)

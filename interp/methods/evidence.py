@@ -11,6 +11,7 @@ from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.attention import MEASURES, AttentionResult, attend
+from interp.methods.conclusions import against_minimum
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates, standard_errors
 from interp.tasks.task import Task
@@ -44,10 +45,13 @@ class TaskEvidence:
             minimum_effect: As a share of the base run's mean metric.
         """
         base = self.description()
+        absent, error = against_minimum(
+            self.ablation.frame, "effect", CELL, share=minimum_effect, seed=self.ablation.provenance["seed"]
+        )
         done = self.ablation.estimates().drop(columns=["base", "value"])
         done = done.rename(
             columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
-        ).assign(**self._against_minimum(minimum_effect))
+        ).assign(effect_absent=absent, effect_se=error)
         seen = self.attention.estimates()
         seen = seen.rename(
             columns={
@@ -71,23 +75,6 @@ class TaskEvidence:
                 above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
             )
         )
-
-    def _against_minimum(self, minimum_effect: float) -> dict[str, np.ndarray]:
-        """Whether each head's effect is shown to be smaller than a share of the base run's metric, and how surely.
-
-        The base run's mean is an estimate from the same units: ``effect + share * base`` has to be clear of 0 above,
-        and ``effect - share * base`` below. The larger of their standard errors is ``effect_se``.
-        """
-        frame, seed = self.ablation.frame, self.ablation.provenance["seed"]
-        share = minimum_effect * frame["base"]
-        above, below = (
-            UnitTable.from_frame(frame.assign(rest=frame["effect"] + rest), "rest") for rest in (share, -share)
-        )
-        low, high = cluster_bootstrap(above, seed=seed).low, cluster_bootstrap(below, seed=seed).high
-        return {
-            "effect_absent": (low > 0) & (high < 0),
-            "effect_se": np.maximum(standard_errors(above), standard_errors(below)),
-        }
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""
@@ -154,9 +141,14 @@ def gather(
         draws: How many resamples to average the effects of.
         seed: Of the resamples and the statistics.
         progress: Called with (steps done, steps in all).
+
+    Raises:
+        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
     attention = attend(model, task, seed=seed)
     ablation = ablate(model, task, kind=kind, draws=draws, seed=seed, progress=progress)
+    if not ablation.provenance["complete"]:
+        raise KeyboardInterrupt
     excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
     return TaskEvidence(task, ablation, attention, UnitTable.from_frame(ablation.frame, "effect"), excess)
 

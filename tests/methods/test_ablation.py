@@ -1,10 +1,45 @@
+import dataclasses
+import warnings
+
 import numpy as np
 import pytest
-from hand_model import BOS, BY, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+import torch
+from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+from tiny_models import random_model
 
 from interp.errors import InputError
-from interp.methods.ablation import _require_pairs, ablate
+from interp.methods.ablation import ablate
+from interp.methods.components import check_heads
 from interp.tasks.task import Unit
+
+KINDS = ("zero", "mean", "positional_mean", "resample")
+METRICS = ("logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy")
+
+
+@pytest.fixture
+def model():
+    """Two layers of three heads and twenty neurons, on the words of the hand-made tasks."""
+    return random_model(d_vocab=8, n_ctx=12)
+
+
+def last_logits(model, task, hooks=()):
+    """Of every example's prompt, in 64 bits."""
+    prompts = [torch.tensor([each.prompt]) for each in task.examples]
+    return torch.stack([model.run_with_hooks(each, fwd_hooks=list(hooks))[0, -1].detach() for each in prompts])
+
+
+def differences(logits, task):
+    right, wrong = (torch.tensor([getattr(each, name)[0] for each in task.examples]) for name in ("right", "wrong"))
+    return (logits.gather(1, right[:, None]) - logits.gather(1, wrong[:, None])).squeeze(1)
+
+
+def zero_heads(*heads):
+    def hook(z, *, hook):
+        z = z.clone()
+        z[:, :, list(heads)] = 0
+        return z
+
+    return hook
 
 
 @pytest.mark.parametrize("kind", ["zero", "mean", "positional_mean"])
@@ -50,9 +85,44 @@ def test_heads_have_to_be_different_and_some(heads):
         ablate(HandModel(), varied_task(), heads=heads)
 
 
+@pytest.mark.parametrize("sets", [[], [[(0, 0)], [(0, 0)]], [[(0, 0), (0, 1)], [(0, 1), (0, 0)]]])
+def test_sets_have_to_be_different_and_some(sets):
+    with pytest.raises(InputError, match="sets: expected different sets of heads, at least one; got"):
+        ablate(HandModel(), varied_task(), sets=sets)
+
+
+def test_a_set_is_one_of_the_models_heads():
+    with pytest.raises(InputError, match=r"heads: expected different .* at least one; got \[\]"):
+        ablate(HandModel(), varied_task(), sets=[[]])
+    with pytest.raises(InputError, match=r"head 0\.2: the model has 1 layers"):
+        ablate(HandModel(), varied_task(), sets=[[(0, 0), (0, 2)]])
+
+
+@pytest.mark.parametrize("layers", [[], [2], [-1], [0, 0]])
+def test_unknown_layers_are_refused(model, layers):
+    with pytest.raises(InputError, match=r"layers: expected different layers, .* the model has 2 \(0 to 1\), got"):
+        ablate(model, varied_task(), components="mlps", layers=layers)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"heads": [(0, 0)], "sets": [[(0, 0)]]},
+        {"heads": [(0, 0)], "layers": [0]},
+        {"components": "mlps", "heads": [(0, 0)]},
+        {"components": "neurons", "sets": [[(0, 0)]]},
+    ],
+    ids=str,
+)
+def test_choices_that_do_not_go_together_are_refused(model, asked):
+    with pytest.raises(InputError, match="expected at most one of heads, sets and layers"):
+        ablate(model, varied_task(), **asked)
+
+
 def test_heads_are_pairs():
+    # Past the type checker of the tests, as a caller without one gets there.
     with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
-        _require_pairs((0, 1))
+        check_heads.__wrapped__(HandModel(), (0, 1))
 
 
 def test_a_named_task_needs_a_tokenizer():
@@ -74,3 +144,141 @@ def test_layouts_that_do_not_align_are_refused_before_anything_runs():
     with pytest.raises(InputError, match="positional mean"):
         ablate(HandModel(), task, kind="positional_mean", progress=lambda *step: seen.append(step))
     assert seen == []
+
+
+def test_heads_of_some_layers(model):
+    summary = ablate(model, varied_task(), layers=[1], kind="zero").summary()
+    assert list(zip(summary["layer"], summary["head"], strict=True)) == [(1, 0), (1, 1), (1, 2)]
+
+
+def test_a_set_of_heads_is_many_hooks_at_once(model):
+    task = varied_task()
+    chosen = [[(1, 2), (0, 0), (0, 2)], [(1, 1)]]
+    frame = ablate(model, task, kind="zero", sets=chosen).frame
+    hooks = [("blocks.0.attn.hook_z", zero_heads(0, 2)), ("blocks.1.attn.hook_z", zero_heads(2))]
+    by_hand = differences(last_logits(model, task, hooks), task)
+    found = frame[frame["heads"] == "0.0+0.2+1.2"].sort_values("example")["value"]
+    np.testing.assert_allclose(found, by_hand, rtol=1e-9)
+    assert set(frame["heads"]) == {"0.0+0.2+1.2", "1.1"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_of_one_head_is_that_head(model, kind):
+    task = varied_task()
+    alone = ablate(model, task, kind=kind, heads=[(0, 1)], seed=2)
+    as_set = ablate(model, task, kind=kind, sets=[[(0, 1)]], seed=2)
+    np.testing.assert_allclose(as_set.frame["effect"], alone.frame["effect"], rtol=1e-9)
+    assert as_set.summary()["effect"].item() == pytest.approx(alone.summary()["effect"].item())
+
+
+def test_a_set_takes_the_mean_of_each_of_its_heads(model):
+    task = varied_task()
+    references = [each.prompt for each in task.references[0][0].examples]
+    task = dataclasses.replace(task, references=(task.references[0][:1],))
+    caches = [model.run_with_cache(torch.tensor([each]))[1] for each in references]
+
+    def mean(layer, head):
+        name = f"blocks.{layer}.attn.hook_z"
+        new = torch.stack([cache[name][0, :, head] for cache in caches]).mean((0, 1)).detach()
+
+        def hook(z, *, hook):
+            z = z.clone()
+            z[:, :, head] = new
+            return z
+
+        return name, hook
+
+    frame = ablate(model, task, kind="mean", sets=[[(0, 1), (1, 0)]]).frame
+    by_hand = differences(last_logits(model, task, [mean(0, 1), mean(1, 0)]), task)
+    np.testing.assert_allclose(frame.sort_values("example")["value"], by_hand, rtol=1e-9)
+
+
+def test_a_zeroed_mlp_is_one_that_writes_nothing(model):
+    task = varied_task()
+    frame = ablate(model, task, components="mlps", kind="zero").frame
+    assert list(frame.columns[:2]) == ["layer", "unit"]
+    for layer in (0, 1):
+        without = random_model(d_vocab=8, n_ctx=12)
+        with torch.no_grad():
+            without.blocks[layer].mlp.W_out.zero_()
+            without.blocks[layer].mlp.b_out.zero_()
+        by_hand = differences(last_logits(without, task), task)
+        found = frame[frame["layer"] == layer].sort_values("example")
+        np.testing.assert_allclose(found["value"], by_hand, rtol=1e-9)
+        assert (found["effect"].abs() > 1e-6).mean() > 0.9
+
+
+def test_a_zeroed_neuron_is_one_without_output_weights(model):
+    task = varied_task()
+    result = ablate(model, task, components="neurons", kind="zero", layers=[1])
+    assert len(result.summary()) == 20
+    for neuron in (0, 13):
+        without = random_model(d_vocab=8, n_ctx=12)
+        with torch.no_grad():
+            without.blocks[1].mlp.W_out[neuron] = 0
+        by_hand = differences(last_logits(without, task), task)
+        found = result.frame.query("layer == 1 and neuron == @neuron").sort_values("example")
+        np.testing.assert_allclose(found["value"], by_hand, rtol=1e-9)
+        assert (found["effect"].abs() > 1e-6).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("components", ["mlps", "neurons"])
+def test_every_replacement_is_to_be_had_for_mlps_and_neurons(model, components, kind):
+    result = ablate(model, varied_task(4), components=components, kind=kind, layers=[0])
+    assert (result.frame["status"] == "changed").mean() > 0.5
+    assert (result.provenance["components"], result.provenance["replacement"]) == (components, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("own", ["logit_difference", "sentence_log_probability"])
+def test_every_metric_under_every_replacement(model, own, metric, kind):
+    """The reference examples are run as the measured ones are: resampling finds none of another length."""
+    task = varied_task(4, metric=own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = ablate(model, task, metric=metric, kind=kind, heads=[(0, 1)])
+    assert result.provenance["metric"] == metric
+    assert np.isfinite(result.frame["value"]).all()
+    assert (result.frame["change_norm"] > 0).any()
+
+
+def test_a_divergence_can_be_measured_where_answers_are_long(model):
+    long = dataclasses.replace(encode([BOS, KEY, NEAR, THERE]), right=(IS, BY), wrong=(ARE, BY, BY))
+    task = task_of([Unit(long, None, "c")], [Unit(long, None, "r"), pair([BOS, KEY, BY, THERE])])
+    task = dataclasses.replace(task, metric="sentence_log_probability")
+    frame = ablate(model, task, metric="kl_divergence", kind="mean", heads=[(0, 1)]).frame
+    assert frame["value"].item() > 0
+    with pytest.raises(InputError, match="a probability needs answers of one token"):
+        ablate(model, task, metric="probability", kind="mean")
+
+
+def test_metrics_by_hand(model):
+    task = varied_task()
+    base = last_logits(model, task).log_softmax(-1)
+    ablated = last_logits(model, task, [("blocks.0.attn.hook_z", zero_heads(1))]).log_softmax(-1)
+    right = torch.tensor([each.right[0] for each in task.examples])[:, None]
+    expected = {
+        "probability": ablated.exp().gather(1, right).squeeze(1),
+        "kl_divergence": (base.exp() * (base - ablated)).sum(1),
+        "accuracy": (differences(ablated, task) > 0).double(),
+        "sentence_log_probability": differences(ablated, task),
+    }
+    for metric, by_hand in expected.items():
+        frame = ablate(model, task, metric=metric, kind="zero", heads=[(0, 1)]).frame
+        np.testing.assert_allclose(frame.sort_values("example")["value"], by_hand, rtol=1e-7, atol=1e-12)
+
+
+def test_unknown_metrics_are_refused(model):
+    from interp.methods.ablation import as_measured
+
+    with pytest.raises(InputError, match="no metric is called 'probabilty'; did you mean 'probability'"):
+        as_measured.__wrapped__(varied_task(), "probabilty")
+
+
+def test_a_budget_is_handed_on(model):
+    with pytest.raises(InputError, match="memory budget: one cell on one row"):
+        ablate(model, varied_task(), kind="zero", memory_budget=10)
+    result = ablate(model, varied_task(), kind="zero", memory_budget=2**20)
+    assert result.provenance["memory_budget"] == 2**20

@@ -1,0 +1,131 @@
+"""What may be concluded from a sweep's effects by themselves? A state for each cell: drop, rise, none or undecided.
+
+1. The mean over balanced units, its interval, and sign flips corrected over all cells (max-T).
+2. It is compared with a minimum: a share of the base run's mean metric, which is an estimate from the same units.
+3. ``methods/verdict.py`` turns that into a state. Where the base run is not above chance, there is nothing to lose,
+   and all is undecided.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from interp.errors import InputError
+from interp.interventions.metrics import MetricName
+from interp.methods.verdict import Evidence, effect_state
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.permutation import sign_flip_test
+from interp.stats.units import UnitTable, estimates, standard_errors
+
+CHANCE: dict[str, float] = {"accuracy": 0.5}
+"""What guessing scores, where that is not 0."""
+
+
+def conclusions(
+    frame: pd.DataFrame,
+    column: str,
+    by: Sequence[str],
+    *,
+    metric: MetricName,
+    minimum_effect: float,
+    alpha: float,
+    seed: int,
+) -> pd.DataFrame:
+    """Estimate, test and judge the mean of a column, cell by cell; the cells are one family.
+
+    Args:
+        frame: As a sweep's, with ``base`` and `column`.
+        column: Effects; negative is a drop.
+        by: The columns that name a cell.
+        metric: What was measured; it says what chance is.
+        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        alpha: Chance of any false drop or rise.
+        seed: Of resamples and sign flips.
+
+    Returns:
+        One row per cell: its labels, `column` (the mean), ``low``, ``high`` (95 %, cluster bootstrap), ``p``, ``q``
+        (family-wise), ``base``, ``minimum`` (in the metric's units), ``state``, ``n_units``, ``n_clusters``.
+    """
+    values, base = (UnitTable.from_frame(frame, name, by=by) for name in (column, "base"))
+    interval, of_base = cluster_bootstrap(values, seed=seed), cluster_bootstrap(base, seed=seed)
+    (test,) = sign_flip_test([values], seed=seed)
+    absent, error = against_minimum(frame, column, by, share=minimum_effect, seed=seed)
+    found = pd.DataFrame(
+        {
+            column: interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "p": test.p,
+            "q": test.p_family,
+            "base": of_base.estimate,
+            "minimum": minimum_effect * np.abs(of_base.estimate),
+            "n_units": values.n_units,
+            "n_clusters": values.n_clusters,
+        },
+        index=values.cells,
+    ).reset_index()
+    evidence = [
+        Evidence(row[column], error[cell], bool(absent[cell]), row["q"], row["minimum"], row["n_clusters"])
+        for cell, row in enumerate(found.to_dict("records"))
+    ]
+    above = of_base.low > CHANCE.get(metric, 0.0)
+    states = [effect_state(each, alpha) if known else "undecided" for each, known in zip(evidence, above, strict=True)]
+    found.insert(found.columns.get_loc("n_units"), "state", states)
+    return found
+
+
+def against_minimum(
+    frame: pd.DataFrame, column: str, by: Sequence[str], *, share: float, seed: int
+) -> tuple[Bool[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
+    """Whether each cell's effect is shown to be smaller than a share of the base run's metric, and how surely.
+
+    The base run's mean is an estimate from the same units: ``effect + share * base`` has to be clear of 0 above,
+    and ``effect - share * base`` below. The larger of their standard errors is the second result.
+
+    Args:
+        frame: With ``base`` and `column`.
+        column: The effects.
+        by: The columns that name a cell.
+        share: Of the base run's mean metric.
+        seed: Of the resamples.
+    """
+    rest = share * frame["base"]
+    above, below = (
+        UnitTable.from_frame(frame.assign(rest=frame[column] + each), "rest", by=by) for each in (rest, -rest)
+    )
+    low, high = cluster_bootstrap(above, seed=seed).low, cluster_bootstrap(below, seed=seed).high
+    return (low > 0) & (high < 0), np.maximum(standard_errors(above), standard_errors(below))
+
+
+def check_judged(metric: MetricName, minimum_effect: float, alpha: float) -> None:
+    """Refuse what nothing can be judged by.
+
+    Raises:
+        InputError: A share outside 0 and 1, or a KL divergence, which is 0 for the base run.
+    """
+    check_share("minimum_effect", minimum_effect)
+    check_share("alpha", alpha)
+    if metric == "kl_divergence":
+        raise InputError(
+            "kl_divergence: effects are judged as shares of the base run's metric, and that is 0 here; choose another "
+            "metric, or read the divergences themselves with ablate(metric='kl_divergence')"
+        )
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        InputError: `value` is not between 0 and 1.
+    """
+    if not 0 < value < 1:
+        raise InputError(f"{name}: expected a share between 0 and 1, got {value}")
+
+
+def means_of(frame: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """The means of other columns over balanced units, one row per cell as in ``conclusions``."""
+    tables = {name: UnitTable.from_frame(frame, name, by=by) for name in columns}
+    cells = next(iter(tables.values())).cells
+    return pd.DataFrame({name: estimates(table) for name, table in tables.items()}, index=cells).reset_index()

@@ -1,0 +1,169 @@
+"""Which set of heads does a task rest on? Ablate one more head at each step, the one that costs most.
+
+1. The clusters are split in two at random. On the **choosing** half, every head that is left is ablated together with
+   those chosen before; the one that costs most is chosen, cost being the mean effect over balanced units.
+2. Its effect is measured anew on the **scored** half, with all chosen before it, and only that is reported: the
+   largest of many noisy means is too large, and would grow with the number of heads even if none did anything.
+3. The **gain** of a step is its effect minus that of the step before, example by example.
+
+Greedy choice finds one head of a redundant pair only if that head costs something by itself, however little;
+``methods/redundancy.py`` looks at all pairs. As in forward selection; Michel, Levy & Neubig (2019), "Are sixteen heads
+really better than one?", prune greedily by importance.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.errors import InputError
+from interp.interventions.metrics import MetricName
+from interp.interventions.replacement import DRAWS, Kind
+from interp.interventions.sweep import Progress, SweepResult
+from interp.methods.ablation import ablate
+from interp.methods.components import Head, check_heads, set_name
+from interp.methods.given_task import as_task
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.units import estimates
+from interp.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class GreedyResult(SweepResult):
+    """The curve of a growing set of heads, on the scored half.
+
+    ``frame`` has one row per step and example, labelled ``step`` (from 1), ``layer`` and ``head`` (the one that is
+    added), with ``gain`` (``effect`` minus the step before's). ``provenance["effects_where_chosen"]`` are the steps'
+    mean effects on the choosing half, which flatter.
+    """
+
+    @property
+    def chosen(self) -> list[Head]:
+        """The heads, in the order in which they were added."""
+        steps = self.frame.drop_duplicates("step").sort_values("step")
+        return [(int(layer), int(head)) for layer, head in zip(steps["layer"], steps["head"], strict=True)]
+
+    def summary(self) -> pd.DataFrame:
+        """One row per step: the columns of ``SweepResult.summary``, and ``gain``, ``gain_low``, ``gain_high``."""
+        gains = cluster_bootstrap(self.table("gain"), seed=self.provenance["seed"])
+        columns = {"gain": gains.estimate, "gain_low": gains.low, "gain_high": gains.high}
+        return super().summary().assign(**columns)
+
+
+def greedy(
+    model: Any,
+    task: Task | str,
+    *,
+    k: int = 5,
+    heads: Sequence[Head] | None = None,
+    kind: Kind = "mean",
+    metric: MetricName | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    draws: int = DRAWS,
+    memory_budget: int | None = None,
+    progress: Progress | None = None,
+) -> GreedyResult:
+    """Grow a set of ablated heads, and measure each step where it was not chosen.
+
+    Args:
+        model: Follows TransformerLens' protocol; our own runs several times faster.
+        task: A task, or the name of one.
+        k: Steps: how many heads the largest set has.
+        heads: ``(layer, head)`` pairs to choose among; None for all of the model's.
+        kind: What takes their place.
+        metric: What is measured; None for the task's own. A KL divergence is a cost where it rises.
+        n: Units to draw where `task` is a name; None for the task's own default.
+        seed: Of the task's draw, the split, the resamples and the statistics.
+        draws: How many resamples to average the effects of.
+        memory_budget: Bytes beside the model's weights; None for the device's default.
+        progress: Called with (steps done, steps in all).
+
+    Returns:
+        The steps that are complete: interrupted (Ctrl-C), those so far, with a warning, and
+        ``provenance["complete"]`` is False.
+
+    Raises:
+        InputError: As ``ablate``; more steps than heads, or a task of a single cluster.
+        AuditError: The engine's numbers are not those of the plain way.
+        KeyboardInterrupt: Interrupted before the first step was complete.
+    """
+    candidates = check_heads(model, heads)
+    if not 1 <= k <= len(candidates):
+        raise InputError(f"k: expected 1 to {len(candidates)} steps, as many as there are heads, got {k}")
+    given = as_task(task, model, n=n, seed=seed)
+    choosing, scored = halves(given, seed)
+    run = partial(ablate, model, kind=kind, metric=metric, seed=seed, draws=draws, memory_budget=memory_budget)
+    sign = -1.0 if metric == "kl_divergence" else 1.0
+    sets: list[list[Head]] = []
+    results: list[SweepResult] = []
+    flattering: list[float] = []
+    try:
+        while len(sets) < k:
+            before = sets[-1] if sets else []
+            tried = [[*before, head] for head in candidates if head not in before]
+            effects = _mean_effects(_whole(run(choosing, sets=tried)), tried)
+            best = int(np.argmin(sign * effects))
+            results.append(_whole(run(scored, sets=[tried[best]])))
+            sets.append(tried[best])
+            flattering.append(float(effects[best]))
+            if progress is not None:
+                progress(len(sets), k)
+    except KeyboardInterrupt:
+        if not sets:
+            raise
+        warnings.warn("interrupted: the result holds the steps that were complete", RuntimeWarning, stacklevel=2)
+    complete = len(sets) == k
+    split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": complete}
+    frames = [each.frame for each in results[: len(sets)]]
+    return GreedyResult(_curve(sets, frames), {**results[0].provenance, **split}, ("step", "layer", "head"))
+
+
+def halves(task: Task, seed: int) -> tuple[Task, Task]:
+    """Split a task's clusters at random; each half has the units of its own.
+
+    Raises:
+        InputError: There is one cluster only.
+    """
+    clusters = sorted({unit.cluster for unit in task.units})
+    if len(clusters) < 2:
+        raise InputError(
+            f"task {task.name!r} has {len(clusters)} clusters: a choice on one half and its score on the other need "
+            "at least 2, and 40 to decide anything; give more units"
+        )
+    drawn = np.random.default_rng(seed).permutation(clusters)[: len(clusters) // 2]
+    first = set(drawn.tolist())
+    parts = [tuple(unit for unit in task.units if (unit.cluster in first) == mine) for mine in (True, False)]
+    return dataclasses.replace(task, units=parts[0]), dataclasses.replace(task, units=parts[1])
+
+
+def _whole(result: SweepResult) -> SweepResult:
+    """A step of some of the examples is none."""
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    return result
+
+
+def _mean_effects(result: SweepResult, tried: Sequence[Sequence[Head]]) -> np.ndarray:
+    """The sets' mean effects, in their order."""
+    table = result.table("effect")
+    by_set = pd.Series(estimates(table), index=table.cells)
+    return by_set[[set_name(each) for each in tried]].to_numpy()
+
+
+def _curve(sets: Sequence[Sequence[Head]], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The steps' rows one below the other, with what each adds to the one before."""
+    rows, before = [], 0.0
+    for step, (heads, frame) in enumerate(zip(sets, frames, strict=True), start=1):
+        (layer, head), effect = heads[-1], frame["effect"].to_numpy()
+        labelled = frame.drop(columns="heads").assign(gain=effect - before)
+        for number, (name, value) in enumerate((("step", step), ("layer", layer), ("head", head))):
+            labelled.insert(number, name, value)
+        rows.append(labelled)
+        before = effect
+    return pd.concat(rows, ignore_index=True)

@@ -1,0 +1,182 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hand_model import ARE, BOS, BY, IS, KEY, KEYS, THERE, WORDS, HandModel, pair, task_of, varied_task
+from tiny_models import random_model
+
+from interp.errors import InputError
+from interp.methods.ablation import ablate
+from interp.methods.self_repair import self_repair
+from interp.model.config import TransformerConfig
+from interp.model.transformer import HookedTransformer
+from interp.residual.lens import direct_logit_attribution
+from interp.residual.stream import residual_stream
+from interp.tasks.task import Unit
+
+LARGE = 100.0
+"""Of the two dimensions that hold LayerNorm's scale still."""
+CONSTANT = len(WORDS)
+
+
+def repairing_model(share):
+    """Layer 0 writes which noun there was as an answer; layer 1 reads that at the last word and takes `share` back.
+
+    The residual stream is one-hot, beside two large constants; the answer's logit difference is ``1 - share``.
+    """
+    size = len(WORDS) + 2
+    config = TransformerConfig(
+        n_layers=2, n_heads=1, d_model=size, d_head=1, d_mlp=1, d_vocab=len(WORDS), n_ctx=12, tied=False
+    )
+    model = HookedTransformer(config).double()
+    scale = LARGE * np.sqrt(2 / size)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.fill_(1.0 if name.endswith(".w") else 0.0)
+        model.ln_final.w.fill_(scale)
+        model.embed.W_E[:, : len(WORDS)] = model.unembed.W_U[: len(WORDS)] = torch.eye(len(WORDS))
+        model.pos_embed.W_pos[:, CONSTANT:] = torch.tensor([LARGE, -LARGE])
+        nouns, words = [KEY, KEYS], [block.attn for block in model.blocks]
+        for attention, looked_at in zip(words, (nouns, [THERE]), strict=True):
+            attention.W_Q[0, CONSTANT, 0] = 1
+            attention.W_K[0, looked_at, 0] = 30 * scale
+        words[0].W_V[0, nouns, 0] = scale * torch.tensor([1.0, -1.0], dtype=torch.float64)
+        words[1].W_V[0, [IS, ARE], 0] = scale * torch.tensor([1.0, -1.0], dtype=torch.float64)
+        words[0].W_O[0, 0, [IS, ARE]] = torch.tensor([0.5, -0.5], dtype=torch.float64)
+        words[1].W_O[0, 0, [IS, ARE]] = -share * torch.tensor([0.5, -0.5], dtype=torch.float64)
+    return model
+
+
+@pytest.mark.parametrize("share", [0.4, 1.0, -0.5])
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+def test_a_later_head_that_compensates_is_found(share, kind):
+    result = self_repair(repairing_model(share), varied_task(), kind=kind, heads=[(0, 0)])
+    np.testing.assert_allclose(result.frame["base"], 1 - share, atol=1e-3)
+    np.testing.assert_allclose(result.frame["direct"], -1, atol=1e-3)
+    np.testing.assert_allclose(result.frame["total"], share - 1, atol=1e-3)
+    np.testing.assert_allclose(result.frame["repair"], share, atol=1e-3)
+    np.testing.assert_allclose(result.frame["repair_by_later"], share, atol=1e-3)
+    np.testing.assert_allclose(result.frame["repair_by_norm"], 0, atol=1e-3)
+    summary = result.summary()
+    assert summary["repaired"].item() == pytest.approx(share, abs=1e-3)
+    assert summary["q"].item() < 0.01
+    assert (summary["n_units"].item(), summary["n_clusters"].item()) == (96, 24)
+
+
+@pytest.mark.filterwarnings("ignore:.*changed nothing")
+def test_where_nothing_follows_nothing_is_repaired():
+    result = self_repair(repairing_model(0.0), varied_task(), kind="zero")
+    np.testing.assert_allclose(result.frame["repair_by_later"], 0, atol=1e-9)
+    np.testing.assert_allclose(result.frame["repair"], 0, atol=1e-3)
+    summary = result.summary().set_index("layer")
+    assert summary.loc[0, "repaired"] == pytest.approx(0, abs=1e-3)
+    assert np.isnan(summary.loc[1, "repaired"])  # it does nothing, so there is nothing to repair
+
+
+@pytest.fixture
+def model():
+    return random_model(d_vocab=8, n_ctx=12)
+
+
+def without_last_mlp(model):
+    with torch.no_grad():
+        model.blocks[-1].mlp.W_out.zero_()
+    return model
+
+
+@pytest.mark.parametrize("kind", ["zero", "mean", "positional_mean", "resample"])
+def test_after_the_last_head_only_the_last_norm_can_repair(model, kind):
+    """Resamples are the same in the direct and in the total effect, draw by draw."""
+    frame = self_repair(without_last_mlp(model), varied_task(8), kind=kind, seed=4).frame
+    last = frame["layer"] == 1
+    np.testing.assert_allclose(frame[last]["repair_by_later"], 0, atol=1e-9)
+    assert (frame[last]["repair_by_norm"].abs() > 1e-6).any()
+    assert (frame[~last]["repair_by_later"].abs() > 1e-3).any()
+
+
+def test_the_last_norm_repairs_what_its_scale_takes_back():
+    """One head is all there is: halving what it writes leaves LN as it was, and the frozen scale does not see that."""
+    model = without_last_mlp(random_model(d_vocab=8, n_ctx=12, n_layers=1, n_heads=2))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("b_O", "b_out", "b_U", "ln_final.b", "W_E", "W_pos")):
+                parameter.zero_()
+        attention = model.blocks[0].attn
+        for weight in (attention.W_V, attention.W_O, attention.W_Q, attention.W_K):
+            weight[1] = weight[0]
+        for bias in (attention.b_V, attention.b_Q, attention.b_K):
+            bias[1] = bias[0]
+        model.ln_final.eps = 1e-12
+    summary = self_repair(model, varied_task(), kind="zero", heads=[(0, 0)])
+    frame = summary.frame
+    np.testing.assert_allclose(frame["total"], 0, atol=1e-6)
+    np.testing.assert_allclose(frame["direct"], -frame["base"] / 2, rtol=1e-6)
+    np.testing.assert_allclose(frame["repair_by_norm"], frame["base"] / 2, rtol=1e-6)
+
+
+def test_direct_effects_are_those_of_direct_logit_attribution(model):
+    task = varied_task(4)
+    frame = self_repair(model, task, kind="zero").frame
+    for number, example in enumerate(task.examples):
+        stream = residual_stream(model, torch.tensor([example.prompt]))
+        parts = direct_logit_attribution(model, stream, example.right[0], example.wrong[0])
+        heads = parts[parts["kind"] == "head"].set_index(["layer", "head"])["attribution"]
+        found = frame[frame["example"] == number].set_index(["layer", "head"])["direct"]
+        np.testing.assert_allclose(found, -heads.loc[found.index], rtol=1e-6)
+
+
+def test_direct_and_norm_together_are_the_direct_path(model):
+    """The head's output is taken from the last stream with a hook; all else is run as it was."""
+    task = task_of([pair([BOS, KEY, BY, THERE]), pair([BOS, BY, KEY, THERE])], [])
+    frame = self_repair(model, task, kind="zero", heads=[(0, 1)]).frame.sort_values("example")
+    for row, example in zip(frame.itertuples(), task.examples, strict=True):
+        tokens = torch.tensor([example.prompt])
+        z = model.run_with_cache(tokens)[1]["blocks.0.attn.hook_z"][:, :, 1]
+
+        def without(x, *, hook, written=z @ model.blocks[0].attn.W_O[1]):
+            return x - written
+
+        logits = model.run_with_hooks(tokens, fwd_hooks=[("blocks.1.hook_resid_post", without)])[0, -1].detach()
+        by_hand = float(logits[example.right[0]] - logits[example.wrong[0]])
+        assert row.direct + row.repair_by_norm == pytest.approx(by_hand - row.base, rel=1e-6)
+
+
+def test_total_effects_are_those_of_ablation(model):
+    task = varied_task(8)
+    for kind in ("mean", "resample"):
+        found = self_repair(model, task, kind=kind, seed=2).frame
+        np.testing.assert_allclose(found["total"], ablate(model, task, kind=kind, seed=2).frame["effect"], rtol=1e-9)
+        np.testing.assert_allclose(found["repair"], found["total"] - found["direct"])
+        np.testing.assert_allclose(found["repair"], found["repair_by_norm"] + found["repair_by_later"], atol=1e-12)
+
+
+def test_models_of_others_are_refused():
+    with pytest.raises(InputError, match="self_repair: expected one of our models, got HandModel"):
+        self_repair.__wrapped__(HandModel(), varied_task())
+
+
+def test_answers_are_single_tokens(model):
+    unit = pair([BOS, KEY, BY, THERE])
+    long = Unit(dataclasses.replace(unit.item, right=(IS, BY)), None, "c")
+    task = dataclasses.replace(task_of([long], [unit]), metric="sentence_log_probability")
+    with pytest.raises(InputError, match="a logit difference needs answers of one token"):
+        self_repair(model, task)
+
+
+def test_a_minimum_is_a_share(model):
+    with pytest.raises(InputError, match=r"minimum_effect: expected a share between 0 and 1, got 1\.5"):
+        self_repair(model, varied_task(), minimum_effect=1.5)
+
+
+def test_interrupted_it_holds_what_is_complete(model):
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    task = varied_task(8)
+    with pytest.warns(RuntimeWarning, match="interrupted"):
+        part = self_repair(model, task, kind="zero", progress=stop)
+    assert not part.provenance["complete"]
+    assert 0 < part.frame["example"].nunique() < len(task.examples)
+    assert part.frame["repair"].notna().all()
