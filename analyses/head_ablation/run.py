@@ -13,20 +13,24 @@ from matplotlib.figure import Figure
 
 import interp
 from interp.methods.dossier import TASKS
+from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 
 KINDS = ("zero", "mean", "positional_mean", "resample")
 MINIMUM = 0.1
 """Share of the base run's logit difference that counts, as in ``interp.heads``."""
 
 
-def effects(model: interp.HookedTransformer, n: int, seed: int) -> pd.DataFrame:
-    """Every head's effect on every task under every kind of ablation, with its interval."""
+def compare(model: interp.HookedTransformer, n: int, seed: int) -> dict[str, ReplacementComparison]:
+    """Every head's effect on every task under every kind of ablation."""
+    return {name: compare_replacements(model, name, kinds=KINDS, n=n, seed=seed) for name in TASKS}
+
+
+def effects(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
+    """The effects of all tasks with their intervals, and as shares of the base run."""
     frames = []
-    for name in TASKS:
-        task = interp.load_task(name, n=n, seed=seed, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
-        for kind in KINDS:
-            summary = interp.ablate(model, task, kind=kind, seed=seed).summary()
-            frames.append(summary.assign(task=name, kind=kind, share=-summary["effect"] / summary["base"]))
+    for name, each in compared.items():
+        found, base = each.effects(), each.frame["base"].mean()
+        frames.append(found.assign(task=name, share=-found["effect"] / base))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -41,14 +45,19 @@ def heads_that_matter(table: pd.DataFrame) -> pd.DataFrame:
     return wide[beyond.any(axis=1)].round(2).assign(kinds=beyond.sum(axis=1))
 
 
-def top_heads(table: pd.DataFrame) -> pd.DataFrame:
-    """For each task and kind, the head whose ablation costs the largest share of the task."""
-    worst = table.loc[table.groupby(["task", "kind"])["share"].idxmax()].copy()
-    worst["head"] = worst["layer"].astype(str) + "." + worst["head"].astype(str)
-    worst["interval"] = [f"{row.effect:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in worst.itertuples()]
-    worst["accuracy"] = [f"{row.accuracy_base:.2f} -> {row.accuracy_intervened:.2f}" for row in worst.itertuples()]
-    columns = ["task", "kind", "head", "interval", "share", "accuracy"]
-    return worst[columns].sort_values(["task", "kind"]).round({"share": 2})
+def flips(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
+    """The heads about which two kinds reach different conclusions."""
+    found = pd.concat([each.flips().assign(task=name) for name, each in compared.items()], ignore_index=True)
+    found["head"] = found["layer"].astype(str) + "." + found["head"].astype(str)
+    return found[["task", "head", *KINDS]]
+
+
+def agreement(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
+    """How alike two kinds rank the heads: Kendall's tau, with its interval, by task."""
+    found = pd.concat([each.agreement().assign(task=name) for name, each in compared.items()], ignore_index=True)
+    found["kinds"] = found["first"] + ", " + found["second"]
+    found["tau"] = [f"{row.kendall:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in found.itertuples()]
+    return found.pivot(index="kinds", columns="task", values="tau")[list(TASKS)]
 
 
 def draw(table: pd.DataFrame) -> Figure:
@@ -72,14 +81,18 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)  # a model this small is fastest on one thread
     given.out.mkdir(parents=True, exist_ok=True)
-    table = effects(interp.load_model(), given.n, given.seed)
+    compared = compare(interp.load_model(), given.n, given.seed)
+    table = effects(compared)
     table.to_csv(given.out / "effects.csv", index=False)
     draw(table).savefig(given.out / "kinds.png", dpi=120)
-    print(top_heads(table).to_string(index=False))
     matter = heads_that_matter(table)
-    print(f"\nHeads that lose {MINIMUM:.0%} or more of a task under some kind, and under how many:")
+    print(f"Heads that lose {MINIMUM:.0%} or more of a task under some kind, and under how many:")
     print(matter.to_string())
     print(f"\n{(matter['kinds'] == len(KINDS)).sum()} of {len(matter)} matter under every kind.")
+    print("\nHeads about which the kinds reach different conclusions:")
+    print(flips(compared).to_string(index=False))
+    print("\nHow alike two kinds rank the twelve heads, Kendall's tau:")
+    print(agreement(compared).to_string())
 
 
 if __name__ == "__main__":
