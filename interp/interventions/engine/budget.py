@@ -67,7 +67,7 @@ class Sizes:
         return self._item * (n_tokens * per_token + keys_and_values) + self._predictions(row)
 
     def rows_at_once(self, rows: Sequence[Row]) -> int:
-        """How many rows of equal length are run together: half of the budget is theirs at most.
+        """How many rows of equal length are run together: what one cell on all of them packs, and half of the budget.
 
         Raises:
             InputError: The budget does not hold one cell on one row.
@@ -78,7 +78,8 @@ class Sizes:
                 f"memory budget: one cell on one row of {len(rows[0].tokens)} tokens takes {base + cell:,} bytes, "
                 f"got a budget of {self.budget:,}; give at least the former"
             )
-        return max(1, min(self.budget // (2 * base), self.budget // (base + cell)))
+        at_once = self.tokens_at_once // len(rows[0].tokens)
+        return max(1, min(at_once, self.budget // (2 * base), self.budget // (base + cell)))
 
     def _predictions(self, row: Row) -> int:
         """Logits over the whole vocabulary, where the metric reads them."""
