@@ -10,7 +10,6 @@ The gradients are handed back, never added to a parameter's ``grad``; nothing on
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,21 +31,12 @@ Activations = Mapping[str, Tensor]
 Hooks = list[tuple[str, Callable[..., Tensor]]]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a run gave.
+class DifferentiableRun:
+    """A batch whose metric is read, and differentiated, at some points.
 
     Attributes:
-        scores: What each row adds to its example's metric, before its sign.
-        activations: By the name of their point.
+        names: Of these points.
     """
-
-    scores: Float[Tensor, " batch"]
-    activations: Activations
-
-
-class DifferentiableRun:
-    """A batch whose metric is read, and differentiated, at some points."""
 
     def __init__(self, model: Any, batch: Batch, metric: MetricName, hook_names: Iterable[str]):
         """Prepare, and for a KL divergence run the batch once: that is what it compares with.
@@ -66,8 +56,8 @@ class DifferentiableRun:
                 "(logit_difference or sentence_log_probability), or measure the cells exactly"
             )
         self._model, self._batch, self._metric = model, batch, metric
-        self._names = tuple(dict.fromkeys(hook_names))
-        for name in self._names:
+        self.names = tuple(dict.fromkeys(hook_names))
+        for name in self.names:
             if name not in model.hook_dict:
                 raise InputError(f"the model has no point {name!r}; {suggest(name, model.hook_dict)}")
         self._answers = Answers.of(metric, batch)
@@ -76,18 +66,10 @@ class DifferentiableRun:
             with torch.no_grad():
                 self._base_log_p = self._logits(batch.tokens, [])[:, -1].log_softmax(-1)
 
-    def read(self, tokens: Tokens) -> Reading:
-        """Scores and activations on `tokens`, with the answers of the batch's rows and without gradients."""
-        kept: dict[str, Tensor] = {}
-
-        def keep(name: str, x: Tensor, *, hook: Any) -> Tensor:
-            kept[name] = x
-            return x
-
+    def scores(self, tokens: Tokens) -> Float[Tensor, " batch"]:
+        """What `tokens`, as long as the batch's, add to each example's metric, before its sign; without gradients."""
         with torch.no_grad():
-            scores = self._scores(tokens, [(name, partial(keep, name)) for name in self._names])
-        self._require_fired(kept)
-        return Reading(scores, kept)
+            return self._scores(tokens, [])
 
     def gradients(self, embedding: Residual | None = None) -> tuple[Activations, Activations]:
         """The activations of the batch's run, and the gradients of each row's score with respect to them.
@@ -96,8 +78,8 @@ class DifferentiableRun:
             embedding: Put in the place of what enters the first block; None for the tokens' own.
         """
         with torch.inference_mode(False), torch.enable_grad():
-            total, kept = self._graph(embedding)
-            found = torch.autograd.grad(total, list(kept.values()), allow_unused=True, materialize_grads=True)
+            scores, kept = self._graph(embedding)
+            found = torch.autograd.grad(scores.sum(), list(kept.values()), allow_unused=True, materialize_grads=True)
         return {name: x.detach() for name, x in kept.items()}, dict(zip(kept, found, strict=True))
 
     def graph_bytes(self) -> int:
@@ -115,8 +97,8 @@ class DifferentiableRun:
         beside = 4 * sum(x.numel() * x.element_size() for x in kept.values())
         return beside + sum(size for start, size in saved.items() if start not in weights)
 
-    def _graph(self, embedding: Residual | None) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """The metric's sum over the rows, and the activations that it can be differentiated by."""
+    def _graph(self, embedding: Residual | None) -> tuple[Float[Tensor, " batch"], dict[str, Tensor]]:
+        """Each row's score, and the activations that it can be differentiated by."""
         kept: dict[str, Tensor] = {}
 
         def keep(name: str, x: Tensor, *, hook: Any) -> Tensor:
@@ -124,9 +106,14 @@ class DifferentiableRun:
             return kept[name]
 
         hooks: Hooks = [] if embedding is None else [(EMBEDDED, partial(_put, embedding))]
-        total = self._scores(self._batch.tokens, hooks + [(name, partial(keep, name)) for name in self._names]).sum()
-        self._require_fired(kept)
-        return total, kept
+        scores = self._scores(self._batch.tokens, hooks + [(name, partial(keep, name)) for name in self.names])
+        silent = [name for name in self.names if name not in kept]
+        if silent:
+            raise InputError(
+                f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
+                "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
+            )
+        return scores, kept
 
     def _scores(self, tokens: Tokens, hooks: Hooks) -> Float[Tensor, " batch"]:
         return score(self._metric, self._logits(tokens, hooks), self._answers, self._base_log_p).value
@@ -140,14 +127,6 @@ class DifferentiableRun:
         else:
             logits = self._model.run_with_hooks(tokens, fwd_hooks=hooks)[:, at]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-    def _require_fired(self, kept: Activations) -> None:
-        silent = [name for name in self._names if name not in kept]
-        if silent:
-            raise InputError(
-                f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
-                "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
-            )
 
 
 def differentiable_runs(

@@ -5,6 +5,7 @@
    **Noising** runs the clean prompt with an activation of the corrupted run: what is needed for the answer.
 3. The effect is normalised so that 0 is the corrupted and 1 the clean run: a ratio of means over balanced units, with
    its bootstrap interval.
+4. A **screen** estimates all cells by gradients first, and measures the largest and a random audit (``screen.py``).
 
 Vig et al. (2020), "Investigating gender bias in language models using causal mediation analysis"; Meng et al. (2022),
 "Locating and editing factual associations in GPT"; Heimersheim & Nanda (2024), "How to use and interpret activation
@@ -25,15 +26,26 @@ from interp.interventions.replacement import Patch
 from interp.interventions.rows import Direction
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.given_task import as_task
+from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, label_positions
+from interp.methods.screen import SHARE, Screen, choose
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import EncodedExample, Task
 
+OTHER: dict[Direction, Direction] = {"denoise": "noise", "noise": "denoise"}
+
 
 @dataclass(frozen=True)
 class PatchResult(SweepResult):
-    """Effects of every patch on every example; ``base`` is the run that is patched, ``source`` the one patched from."""
+    """Effects of every patch on every example; ``base`` is the run that is patched, ``source`` the one patched from.
+
+    Attributes:
+        screen: What a screen estimated, chose and missed; None where every cell was measured. After one, the frame
+            has the measured cells only.
+    """
+
+    screen: Screen | None = None
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.
@@ -41,9 +53,12 @@ class PatchResult(SweepResult):
         The columns of ``SweepResult.summary``, and ``clean`` and ``corrupted`` (the metric's means there),
         ``normalised``, ``normalised_low``, ``normalised_high``: ``(value - corrupted) / (clean - corrupted)``, a ratio
         of means with its 95 % cluster bootstrap. They are NaN, with a warning, where the interval of
-        ``clean - corrupted`` contains 0: then there is nothing to recover.
+        ``clean - corrupted`` contains 0: then there is nothing to recover. After a screen ``q`` is NaN: the cells were
+        chosen on the same units, so the family is all cells, and most were not measured. Patch the chosen ones on
+        other units to test them.
         """
-        return super().summary().merge(self.normalised(), on=list(self.labels))
+        found = super().summary() if self.screen is None else super().summary().assign(q=np.nan)
+        return found.merge(self.normalised(), on=list(self.labels))
 
     def normalised(self) -> pd.DataFrame:
         """The normalised effects alone, by cell."""
@@ -86,6 +101,9 @@ def patch(
     seed: int = 0,
     memory_budget: int | None = None,
     progress: Progress | None = None,
+    screen: bool | Method = False,
+    top: int | float = SHARE,
+    audit: int | float = SHARE,
 ) -> PatchResult:
     """Patch activations between the two examples of every unit.
 
@@ -103,14 +121,19 @@ def patch(
         seed: Of the task's draw, the statistics and the audit.
         memory_budget: Bytes beside the model's weights; None for the device's default.
         progress: Called with (cells done, cells in all).
+        screen: Whether to measure only the `top` cells by a gradient estimate and an `audit` of the others. True
+            takes ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
+        top: How many cells a screen measures for being first: a whole number, or as a float the share of all cells.
+        audit: Likewise how many of the others it draws, to say what it missed.
 
     Returns:
         One row per cell and example; ``summary()`` has one row per cell. Prompts of one length are resolved by
-        position; others are aligned by the task's spans (``label_positions``).
+        position; others are aligned by the task's spans (``label_positions``). After a screen, ``result.screen`` has
+        every cell's estimate, what was chosen, and the estimated recall with its interval.
 
     Raises:
         InputError: An unknown site, axis, direction or metric; a unit without a counterfactual of its length; prompts
-            that nothing aligns; a budget too small for one cell.
+            that nothing aligns; a budget too small for one cell; a screen by a metric without a gradient.
         AuditError: The engine's numbers are not those of the plain way.
     """
     if direction not in get_args(Direction):
@@ -118,16 +141,25 @@ def patch(
     grid = Grid(site, tuple(by), None if layers is None else tuple(layers))
     given = as_task(task, model, n=n, seed=seed)
     cells = patch_cells(model, given, grid, direction)
-    result = Sweep(cells).run(
-        model, given, metric=metric, direction=direction, seed=seed, memory_budget=memory_budget, progress=progress
-    )
-    return PatchResult(result.frame, {**result.provenance, "direction": direction}, result.labels)
+    how: dict[str, Any] = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
+    choice = None
+    if screen:
+        method: Method = "attribution" if screen is True else screen
+        estimated = estimate_cells(model, given, grid, cells, method=method, **how)
+        choice = choose(estimated, top=top, audit=audit, seed=seed)
+        cells = [cells[number] for number in choice.measured]
+    result = Sweep(cells).run(model, given, seed=seed, progress=progress, **how)
+    provenance = {**result.provenance, "direction": direction}
+    if choice is None:
+        return PatchResult(result.frame, provenance, result.labels)
+    screened = choice.judge(result)
+    return PatchResult(result.frame, provenance | {"screen": screened.provenance()}, result.labels, screened)
 
 
 def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:
     """The cells of a patching sweep."""
-    runs = run_examples(task, direction)
-    positions = label_positions(task, lambda number: runs[number]) if "pos" in grid.by else []
+    runs, sources = run_examples(task, direction), run_examples(task, OTHER[direction])
+    positions = label_positions(task, runs.__getitem__, sources.__getitem__) if "pos" in grid.by else []
     n_keys = 0
     if "key" in grid.by:
         lengths = {len(each.prompt) for each in runs}

@@ -1,0 +1,210 @@
+"""Which cells are worth an exact run? A ranking by gradients, checked by a random sample of what it left out.
+
+1. Every cell is estimated (``gradient_estimates.py``) and ranked by the size of its mean over balanced units.
+2. The first ``top`` cells are measured exactly, and so is an ``audit``: a simple random sample of the others.
+3. **Recall**: of the k cells whose exact effects are truly the largest of all, the share that is among the k of the
+   top. Its estimate walks down the exact effects of the top, which count once, and of the audit, which stand for
+   (others / audit) cells each, until they stand for k. Where effects are equal, those of the top count first.
+4. Its interval is Clopper and Pearson's, for a sample without replacement (hypergeometric). Where the cut through
+   the true ranking leaves h cells of the top above it, k - h of the others are there too: every h is kept for which the
+   number of audited cells above the cut is not too few and not too many. No threshold is estimated, so the
+   interval covers at its level whatever the estimates are worth; an audit of all others gives the recall itself.
+
+Clopper & Pearson (1934); Buonaccorsi (1987), "A note on confidence intervals for proportions in finite populations".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from scipy import stats
+
+from interp.errors import InputError
+from interp.interventions.sweep import SweepResult
+from interp.methods.gradient_estimates import Estimates, Method
+from interp.stats.units import estimates
+
+TOP, AUDIT, UNMEASURED = "top", "audit", "not measured"
+SHARE = 0.1
+"""Share of the cells that is measured for being first, and for the audit: a fifth of a full sweep together.
+
+Of 2,880 cells the audit then tells recall to about a tenth; of a few hundred it tells little, and the screen saves
+little: measure them all.
+"""
+
+Top = Float[np.ndarray, " top"]
+Audit = Float[np.ndarray, " audit"]
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How much of what was sought is in the top.
+
+    Attributes:
+        sought: How many of the largest exact effects were sought.
+        estimate: The share of them that is in the top; NaN where cells were left out and none was audited.
+        low: Of its interval.
+        high: Of its interval.
+    """
+
+    sought: int
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a screen estimated, chose and found.
+
+    Attributes:
+        frame: One row per cell: its labels, ``estimate`` (by gradients) and ``effect`` (exact; NaN where it was not
+            measured), both means over balanced units, and ``chosen``: ``top``, ``audit`` or ``not measured``.
+        method: How the cells were estimated.
+        completeness: See ``Estimates``.
+    """
+
+    frame: pd.DataFrame
+    method: Method
+    completeness: Mapping[str, float]
+
+    def recall(self, sought: int | None = None, *, confidence: float = 0.95) -> Recall:
+        """Of the `sought` cells with the largest exact effects, the share that is in the top.
+
+        Args:
+            sought: At most as many as are in the top; None for as many.
+            confidence: How often the interval covers the truth.
+
+        Raises:
+            InputError: Fewer than one cell is sought, or more than the top has.
+        """
+        size = self.frame["effect"].abs()
+        top, audit = (size[self.frame["chosen"] == which].to_numpy() for which in (TOP, AUDIT))
+        return recall(top, audit, len(size) - len(top), sought=sought, confidence=confidence)
+
+    @property
+    def correlation(self) -> float:
+        """Pearson's, of estimates and exact effects over the audit; NaN where that has no spread."""
+        audit = self.frame[self.frame["chosen"] == AUDIT]
+        if min(audit["estimate"].nunique(), audit["effect"].nunique()) < 2:
+            return float("nan")
+        return float(np.corrcoef(audit["estimate"], audit["effect"])[0, 1])
+
+    def provenance(self) -> dict[str, Any]:
+        """The screen in a few plain values."""
+        found, chosen = self.recall(), self.frame["chosen"].value_counts()
+        return {
+            "method": self.method,
+            "cells": len(self.frame),
+            "top": int(chosen.get(TOP, 0)),
+            "audit": int(chosen.get(AUDIT, 0)),
+            "correlation": self.correlation,
+            "recall": found.estimate,
+            "recall_low": found.low,
+            "recall_high": found.high,
+            **({"completeness": dict(self.completeness)} if self.completeness else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which cells are to be measured.
+
+    Attributes:
+        estimated: What the choice is made from.
+        top: Numbers of the cells that are first by their estimates.
+        audit: Numbers of the cells that were drawn from the others.
+    """
+
+    estimated: Estimates
+    top: Int[np.ndarray, " top"]
+    audit: Int[np.ndarray, " audit"]
+
+    @property
+    def measured(self) -> list[int]:
+        """Both, in the cells' order."""
+        return sorted([*self.top.tolist(), *self.audit.tolist()])
+
+    def judge(self, exact: SweepResult) -> Screen:
+        """Compare the estimates with the exact effects of the chosen cells."""
+        table = exact.table("effect")
+        effects = pd.DataFrame({"effect": estimates(table)}, index=table.cells).reset_index()
+        labels = self.estimated.cells
+        frame = labels.assign(estimate=self.estimated.means()).merge(effects, how="left", on=list(labels))
+        frame["chosen"] = UNMEASURED
+        for name, numbers in ((TOP, self.top), (AUDIT, self.audit)):
+            frame.loc[numbers, "chosen"] = name
+        return Screen(frame, self.estimated.method, self.estimated.completeness)
+
+
+def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float = SHARE, seed: int = 0) -> Choice:
+    """Choose what is measured exactly.
+
+    Args:
+        estimated: Every cell.
+        top: How many cells: a whole number, or as a float the share of all cells, rounded up.
+        audit: Likewise how many of the others are drawn, or all of these where they are fewer.
+        seed: Of the draw.
+
+    Raises:
+        InputError: A number below 1, or a share that is none.
+    """
+    size = np.abs(estimated.means())
+    first = _number("top", top, len(size))
+    ranking = np.argsort(-size, kind="stable")
+    others = ranking[first:]
+    drawn = min(_number("audit", audit, len(size)), len(others))
+    sample = np.random.default_rng(seed).choice(others, size=drawn, replace=False)
+    return Choice(estimated, ranking[:first], sample)
+
+
+def _number(name: str, asked: int | float, n_cells: int) -> int:
+    share = isinstance(asked, float)
+    if isinstance(asked, bool) or not (0 < asked <= 1 if share else asked >= 1):
+        raise InputError(f"{name}: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got {asked}")
+    return ceil(asked * n_cells) if share else min(int(asked), n_cells)
+
+
+def recall(top: Top, audit: Audit, n_others: int, *, sought: int | None = None, confidence: float = 0.95) -> Recall:
+    """Estimate how many of the largest of all cells are in the top; see the module's docstring.
+
+    Args:
+        top: Sizes of the exact effects of all cells in the top.
+        audit: Of the cells that were drawn, without replacement, from the others.
+        n_others: How many others there are.
+        sought: How many of the largest are meant; None for as many as the top has.
+        confidence: How often the interval covers the truth.
+
+    Raises:
+        InputError: Fewer than one cell is sought, or more than the top has.
+    """
+    n = len(top) if sought is None else sought
+    if not 1 <= n <= len(top):
+        raise InputError(f"sought: expected 1 to {len(top)}, which is how many cells the top has, got {n}")
+    low, high = _kept(np.sort(top)[::-1], audit, n_others, n, (1 - confidence) / 2)
+    unknown = n_others > 0 and not len(audit)
+    return Recall(n, float("nan") if unknown else _found(top, audit, n_others, n) / n, low / n, high / n)
+
+
+def _found(top: Top, audit: Audit, n_others: int, n: int) -> int:
+    """How many cells of the top are among the largest `n`, where each audited cell stands for several."""
+    each_stands_for = n_others / len(audit) if len(audit) else 0.0
+    size, weight = np.concatenate([top, audit]), np.repeat([1.0, each_stands_for], [len(top), len(audit)])
+    order = np.argsort(-size, kind="stable")
+    last = int(np.argmax(np.cumsum(weight[order]) > n - 1e-6))
+    return int((order[: last + 1] < len(top)).sum())
+
+
+def _kept(falling: Top, audit: Audit, n_others: int, n: int, tail: float) -> tuple[int, int]:
+    """The fewest and the most of the largest `n` that may be in the top."""
+    hits = np.arange(max(0, n - n_others), n + 1)
+    bounds = np.concatenate([[np.inf], falling, [-np.inf]])
+    # With h cells of the top above it, the cut is between the h-th and the next.
+    fewest, most = ((audit[:, None] > bounds[hits + step]).sum(axis=0) for step in (0, 1))
+    above = stats.hypergeom(max(n_others, 1), n - hits, len(audit))  # SciPy knows no sample of nothing
+    kept = hits[(above.cdf(most) >= tail) & (above.sf(fewest - 1) >= tail)]
+    return int(kept.min()), int(kept.max())
