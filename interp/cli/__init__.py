@@ -1,7 +1,7 @@
 """The command ``interp``: subcommands and nothing else; each imports what it needs when it runs.
 
 Exit codes: 0 done, 2 bad input (one line on standard error that starts with ``error:``),
-130 interrupted.
+130 interrupted (a sweep's complete examples are kept).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interp.cli import ablate, heads, show, train
+from interp.cli import ablate, heads, patch, show, train
+from interp.cli.exits import BAD_INPUT, INTERRUPTED
 from interp.errors import InputError, InterpError
 
-BAD_INPUT, INTERRUPTED = 2, 130
 # Typer's own, or click's in older versions, where Typer has none.
 UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -70,7 +70,7 @@ def _failed(message: str) -> typer.Exit:
 
 app = typer.Typer(
     cls=Commands,
-    help="Which attention heads track what, with evidence from attention and ablation.",
+    help="Which attention heads track what, with evidence from attention, ablation and patching.",
     epilog="Example: interp heads --out report",
     no_args_is_help=True,
     add_completion=False,
@@ -84,7 +84,10 @@ app.add_typer(train_app, name="train")
 
 app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
 app.command("tasks", epilog="Example: interp tasks --json")(show.tasks)
-app.command("ablate", epilog="Example: interp ablate --layer 1 --head 3 --task agreement")(ablate.ablate)
+app.command("ablate", epilog="Example: interp ablate --task agreement --out ablation")(ablate.ablate)
+app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre --by layer,pos --out patching")(
+    patch.patch
+)
 model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
 train_app.command("default", epilog="Example: interp train default --out my-model --seed 1")(train.default)
 

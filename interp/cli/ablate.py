@@ -1,9 +1,7 @@
-"""``interp ablate``: what one head's ablation does to one task."""
+"""``interp ablate``: what the ablation of one head, or of every component, does to one task."""
 
-import math
 import time
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,72 +11,127 @@ from interp.cli.options import (
     DeviceOption,
     DtypeOption,
     JsonOption,
+    MemoryOption,
+    MetricOption,
     ModelOption,
     NOption,
+    OutOption,
     SeedOption,
+    TaskOption,
     ThreadsOption,
 )
+from interp.errors import InputError
+
+if TYPE_CHECKING:
+    from interp.report.sweeps.frames import SweepFrames
+
+Components = Literal["heads", "mlps", "neurons"]
 
 
 def ablate(
-    layer: Annotated[int, typer.Option(help="The head's layer, from 0.", metavar="N")],
-    head: Annotated[int, typer.Option(help="The head's number in its layer, from 0.", metavar="N")],
-    task: Annotated[str, typer.Option(help="A task of `interp tasks`.", metavar="NAME")],
+    task: TaskOption,
+    layer: Annotated[
+        int | None,
+        typer.Option(help="With --head its layer, from 0; else the only layer.", show_default=False, metavar="N"),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(help="One head: its number in its layer, from 0.", show_default="all, one by one", metavar="N"),
+    ] = None,
+    components: Annotated[
+        Components, typer.Option(help="What is ablated one by one: heads, mlps or neurons.", metavar="NAME")
+    ] = "heads",
+    kind: Annotated[
+        Ablation,
+        typer.Option("--kind", "--ablation", help=f"What takes their place: {ABLATIONS}.", metavar="KIND"),
+    ] = "mean",
+    metric: MetricOption = None,
     model: ModelOption = None,
     n: NOption = None,
     seed: SeedOption = 0,
-    ablation: Annotated[
-        Ablation, typer.Option(help=f"What replaces the head's output: {ABLATIONS}.", metavar="KIND")
-    ] = "mean",
+    memory: MemoryOption = None,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="CSV file for the effect on every example.", metavar="FILE.csv")
-    ] = None,
+    out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ablate one head and print the effect on a task, with its interval and the accuracy."""
+    """Ablate one head, or every head, MLP or neuron by itself, and show the effects on a task with their intervals."""
     started = time.perf_counter()
-    from interp.cli.terminal import print_json, progress_bar, records
-    from interp.report.sentences import UNITS
-    from interp.report.table import check_table, save_table
+    which = _chosen(layer, head, components)
+    from interp.cli.terminal import progress_bar, warnings_as_lines
+    from interp.report.folder import check_output
 
     if out is not None:
-        check_table(out)
+        check_output(out)
+    from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
-    from interp.methods.ablation import ablate as ablate_heads
-    from interp.stats.intervals import cluster_bootstrap
-    from interp.stats.units import UnitTable
+    from interp.cli.sweep_frames import frames_of
+    from interp.methods.ablation import ablate as ablate_components
     from interp.tasks.catalogue import load_task
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
-    with progress_bar("ablate") as progress:
-        result = ablate_heads(loaded, given, kind=ablation, heads=[(layer, head)], seed=seed, progress=progress)
-    saved = None if out is None else save_table(result.frame, out)
-    (row,) = records(result.summary())
-    # As `interp heads` judges it; where there is no interval, nobody knows.
-    base_low = cluster_bootstrap(UnitTable.from_frame(result.frame, "base"), seed=seed).low[0]
-    above_chance = None if math.isnan(base_low) else bool(base_low > 0)
+    options: dict[str, Any] = {**which, "kind": kind, "metric": metric, "seed": seed}
+    budget = None if memory is None else int(memory)
+    with warnings_as_lines():
+        with progress_bar("ablate") as progress:
+            result = ablate_components(loaded, given, **options, memory_budget=budget, progress=progress)
+        frames = frames_of(result, given, loaded.tokenizer)
+    folder = sweeps.save(frames, out)
+    asked = {"task": task, "components": components, "kind": kind, "metric": frames.metric}
+    if as_json and head is not None:
+        _print_head_json(frames, asked, sweeps.facts(frames, folder, started))
+    elif as_json:
+        sweeps.print_sweep_json(frames, asked, folder, started)
+    elif head is not None:
+        _print_head(frames, task)
+    else:
+        sweeps.print_sweep(frames)
     if as_json:
-        asked = {"task": task, "ablation": ablation, "metric": given.metric}
-        file = None if saved is None else str(saved)
-        seconds = round(time.perf_counter() - started, 3)
-        print_json({**asked, **row, "above_chance": above_chance, "file": file, "seconds": seconds})
-        return
+        sweeps.exit_if_partial(frames)
+    else:
+        sweeps.end(frames, folder, started)
+
+
+def _chosen(layer: int | None, head: int | None, components: Components) -> dict[str, Any]:
+    """Which components are meant, as ``interp.ablate`` takes them."""
+    if head is not None and components != "heads":
+        raise InputError(f"--head {head}: expected it with --components heads, got {components}; leave one of them out")
+    if head is not None and layer is None:
+        raise InputError(f"--head {head}: expected --layer with it, got none; say which layer's head is meant")
+    if layer is not None and head is None and components == "heads":
+        raise InputError(f"--layer {layer}: expected --head with it, got none; leave --layer out for all heads")
+    chosen: dict[str, Any] = {"components": components}
+    if head is not None:
+        return chosen | {"heads": [(layer, head)]}
+    return chosen if layer is None else chosen | {"layers": [layer]}
+
+
+def _print_head(frames: "SweepFrames", task: str) -> None:
+    """One head's effect, in words."""
+    from interp.cli.terminal import records
+    from interp.report.sentences import METRICS, UNITS
+    from interp.report.sweeps.sentences import partial
+
+    (row,) = records(frames.cells)
+    kind = frames.provenance["replacement"]
     interval = "no interval" if row["low"] is None else f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
-    unit = UNITS[given.metric]
+    sign = "" if frames.metric == "kl_divergence" else ", a cost where it is negative"
     typer.echo(
-        f"head {layer}.{head}, {task}, {ablation} ablation, {row['n_units']} units in {row['n_clusters']} clusters"
+        f"head {row['layer']}.{row['head']}, {task}, {kind} ablation, "
+        f"{row['n_units']} units in {row['n_clusters']} clusters"
     )
-    typer.echo(f"{given.metric.replace('_', ' ')}: {row['base']:.3g} -> {row['value']:.3g}")
-    typer.echo(f"effect: {row['effect']:.3g} {unit}, a cost where it is negative ({interval})")
-    typer.echo(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
-    if above_chance is False:
-        typer.echo(
-            "warning: the unablated model is not shown to be above chance on this task, so an effect says little",
-            err=True,
-        )
-    if saved is not None:
-        typer.echo(str(saved))
+    if partial(frames):
+        typer.echo(partial(frames))
+    typer.echo(f"{METRICS[frames.metric]}: {row['base']:.3g} -> {row['value']:.3g}")
+    typer.echo(f"effect: {row['effect']:.3g} {UNITS[frames.metric]}{sign} ({interval})")
+    if row["accuracy_base"] is not None:
+        typer.echo(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
+
+
+def _print_head_json(frames: "SweepFrames", asked: dict[str, Any], facts: dict[str, Any]) -> None:
+    from interp.cli.terminal import print_json, records
+
+    (row,) = records(frames.cells)
+    print_json({**asked, **row, **facts})

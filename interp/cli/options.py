@@ -1,11 +1,19 @@
 """The options that several commands share, each with its help."""
 
 import os
+import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 Ablation = Literal["mean", "zero", "positional_mean", "resample"]
+Metric = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
+_BYTES = {"": 1, "B": 1} | {
+    f"{prefix}{unit}": size**power
+    for power, prefix in enumerate("KMGT", start=1)
+    for unit, size in (("B", 1000), ("iB", 1024))
+}
 
 
 def no_more_than_cpus(threads: int) -> int:
@@ -14,6 +22,17 @@ def no_more_than_cpus(threads: int) -> int:
     if threads > cpus:
         raise typer.BadParameter(f"expected at most {cpus}, the CPUs of this machine, got {threads}")
     return threads
+
+
+def bytes_of(text: str | None) -> str | None:
+    """Refuse what names no amount of memory; the bytes, written out."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    units = {name.lower(): size for name, size in _BYTES.items()}
+    if found is None or found[2].lower() not in units:
+        raise typer.BadParameter(f"expected bytes, or a number with a unit such as 512MB or 2GB, got {text!r}")
+    return str(int(float(found[1]) * units[found[2].lower()]))
 
 
 ABLATIONS = "mean, zero, positional_mean or resample"
@@ -43,3 +62,32 @@ ThreadsOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+TaskOption = Annotated[str, typer.Option("--task", help="A task of `interp tasks`.", metavar="NAME")]
+MetricOption = Annotated[
+    Metric | None,
+    typer.Option(
+        "--metric",
+        help="What is measured: logit_difference, sentence_log_probability, probability, kl_divergence or accuracy.",
+        show_default="the task's own",
+        metavar="NAME",
+    ),
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        help="What may be used beside the model's weights, such as 512MB or 2GB, or in bytes.",
+        show_default="1GiB on a CPU, 4GiB on a GPU",
+        callback=bytes_of,
+        metavar="SIZE",
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="Folder for a page, tables and figures; an older report there is replaced.",
+        show_default=False,
+        metavar="DIR",
+    ),
+]

@@ -1,6 +1,7 @@
 """What a command shows while and after it works: progress on standard error, results on standard output."""
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,8 @@ import pandas as pd
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_MOST_WARNINGS = 5
 
 
 @contextmanager
@@ -35,6 +38,21 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if progress.live.is_started:
             progress.stop()
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Tell each different warning of the block in one line on standard error, when the block ends; many are counted."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            texts = list(dict.fromkeys(str(each.message) for each in caught if each.category is RuntimeWarning))
+            for text in texts[:_MOST_WARNINGS]:
+                typer.echo(f"warning: {' '.join(text.split())}", err=True)
+            if len(texts) > _MOST_WARNINGS:
+                typer.echo(f"warning: {len(texts) - _MOST_WARNINGS} more such as the last", err=True)
 
 
 def print_json(result: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from interp.errors import OutputError
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
-from interp.report.manifest import files_of_report, write_manifest
+from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
 from interp.report.page import render_page
 from interp.report.place import absolute, os_errors_of
@@ -47,11 +47,11 @@ def save_report(report: HeadsFrames, out: str | Path, *, command: str | None = N
     """
     folder = check_output(out)
     page = render_page(report, command=command)
-    with _in_place_of(folder) as draft:
+    with in_place_of(folder) as draft:
         _write_frames(report, draft)
         _write_figures(report, draft / "figures")
         (draft / "report.html").write_text(page, encoding="utf-8")
-        write_manifest(draft, report.provenance, command)
+        write_manifest(draft, report.provenance, command, kind=HEADS)
     return folder
 
 
@@ -133,7 +133,7 @@ def _check_ours(folder: Path) -> None:
 
 
 @contextmanager
-def _in_place_of(folder: Path) -> Iterator[Path]:
+def in_place_of(folder: Path) -> Iterator[Path]:
     """A draft folder that takes the place of `folder` when the block ends well, and is gone if not."""
     made = [parent for parent in folder.parents if not parent.exists()]
     draft, aside = None, None

@@ -1,4 +1,4 @@
-"""How does one number per head become a table that a browser colours? Layers down, heads across."""
+"""How do numbers become a table that a browser colours? Rows of cells, with what hovering over each says."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,12 @@ from interp.report.colours import Palette, paint, reach
 from interp.report.frames import layer_by_head
 from interp.report.verdicts import VERDICTS
 
+UNTESTABLE = ("", "not testable")
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One head: its value as text, its verdict's symbol, its colours and what hovering over it says."""
+    """One value as text, a symbol for what is said of it, its colours and what hovering over it says."""
 
     text: str
     symbol: str
@@ -26,19 +28,23 @@ class Cell:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A table of heads: the numbers of the heads, and one row of cells per layer."""
+    """A table of coloured cells.
 
-    heads: tuple[int, ...]
-    rows: tuple[tuple[int, tuple[Cell, ...]], ...]
+    Attributes:
+        corner: What the rows are.
+        columns: The columns' headings.
+        rows: Each row's heading and cells.
+        hatched: Symbol and meaning of what is hatched, as far as it occurs.
+    """
 
-    @property
-    def complete(self) -> bool:
-        """Whether every head has a value."""
-        return all(cell.measured for _, cells in self.rows for cell in cells)
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    hatched: tuple[tuple[str, str], ...]
 
 
 def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> Heatmap:
-    """Colour one task's values of `frame`.
+    """Colour one task's values of `frame`, layers down and heads across.
 
     Args:
         frame: One row per layer, head and task, with the column ``verdict``.
@@ -50,7 +56,7 @@ def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> He
     bound = reach(table)
     rows = tuple(
         (
-            int(layer),
+            str(layer),
             tuple(
                 _cell(f"Head {layer}.{head}", table.loc[layer, head], verdicts.loc[layer, head], palette, bound)
                 for head in table.columns
@@ -58,7 +64,8 @@ def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> He
         )
         for layer in table.index
     )
-    return Heatmap(tuple(int(head) for head in table.columns), rows)
+    hatched = (UNTESTABLE,) if table.isna().to_numpy().any() else ()
+    return Heatmap("Layer", tuple(f"head {head}" for head in table.columns), rows, hatched)
 
 
 def _cell(name: str, value: float, verdict: object, palette: Palette, bound: float) -> Cell:
@@ -66,5 +73,10 @@ def _cell(name: str, value: float, verdict: object, palette: Palette, bound: flo
     symbol, ending = (known.symbol, f" ({known.name})") if known else ("", "")
     if pd.isna(value):
         return Cell("—", symbol, "", f"{name}: not testable{ending}")
-    text = f"{round(float(value), 2) + 0.0:.2f}"
+    text = two_decimals(value)
     return Cell(text, symbol, paint(value, palette, bound=bound).style, f"{name}: {text}{ending}")
+
+
+def two_decimals(value: float) -> str:
+    """A number as cells show it, without a minus before 0.00."""
+    return f"{round(float(value), 2) + 0.0:.2f}"

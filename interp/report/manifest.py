@@ -8,7 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FORMAT = "interp heads report"
+HEADS = "interp heads report"
+SWEEP = "interp sweep report"
+FORMATS = (HEADS, SWEEP)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
@@ -19,21 +21,21 @@ def files_of_report(folder: Path) -> set[str]:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, json.JSONDecodeError):
         return set()
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") not in FORMATS:
         return set()
     files = manifest.get("files")
     return {MANIFEST, *files} if isinstance(files, dict) else set()
 
 
-def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None) -> None:
-    """Write the manifest of everything that lies in `folder`."""
+def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None, *, kind: str) -> None:
+    """Write the manifest of everything that lies in `folder`; `kind` is one of ``FORMATS``."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     manifest = {
-        "format": FORMAT,
+        "format": kind,
         "version": FORMAT_VERSION,
         "interp": version("interp"),
         "command": command,
-        "provenance": _plain(provenance),
+        "provenance": plain(provenance),
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
@@ -44,12 +46,12 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value as JSON knows it: a missing number is null, anything unknown its text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

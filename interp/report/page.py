@@ -3,18 +3,15 @@
 1. Every figure is a table with colours or a sentence with shaded words, so that it suits a light
    and a dark page, a telephone, a printer and a screen reader.
 2. What was asked and the verdicts at a glance come first; what few will read is folded away.
-3. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text.
-4. The page forbids itself the network by a content security policy.
+3. ``document.py`` makes it a document that asks for nothing.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from interp.report.attended import AttendingHead, attending_heads
+from interp.report.document import flatten, model_with_hash, render
 from interp.report.frames import FURTHER_HEAD_COLUMNS, HEAD_COLUMNS, TASK_COLUMNS, HeadsFrames, check_frames
 from interp.report.heatmap import Heatmap, heatmap
 from interp.report.names import with_shown_names
@@ -56,19 +53,13 @@ def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
         InputError: If the frames are not a dossier's; see ``frames.check_frames``.
     """
     check_frames(report)
-    environment = Environment(
-        loader=PackageLoader("interp.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     provenance = flatten(report.provenance)
     report = with_shown_names(report)
     named = report.frame.assign(name=[f"{row.layer}.{row.head}" for row in report.frame.itertuples()])
     rest = (each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _ELSEWHERE)
     columns = ("name", *_FIRST, *rest)
-    return environment.get_template("page.html").render(
+    return render(
+        "page.html",
         asked=_asked(report, provenance),
         command=command,
         tasks=_task_views(report),
@@ -81,38 +72,12 @@ def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
     )
 
 
-def flatten(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Nested values as (dotted name, text) pairs, in their order.
-
-    Of a list of mappings, what is the same in all is said once; the rest is named by each one's
-    ``task``, or by its number from 0.
-    """
-    if isinstance(value, Mapping):
-        return [pair for key, each in value.items() for pair in flatten(each, f"{name}.{key}" if name else str(key))]
-    if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
-        return _flatten_mappings(value, name)
-    if isinstance(value, list | tuple):
-        return [(name, ", ".join(str(each) for each in value))]
-    return [(name, str(value))]
-
-
-def _flatten_mappings(mappings: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, str]]:
-    each_flat = [dict(flatten(each)) for each in mappings]
-    shared = [pair for pair in each_flat[0].items() if all(flat.get(pair[0]) == pair[1] for flat in each_flat)]
-    pairs = [(f"{name}.{key}", text) for key, text in shared]
-    for number, flat in enumerate(each_flat):
-        owner = f"{name}.{flat.get('task', number)}"
-        pairs += [(f"{owner}.{key}", text) for key, text in flat.items() if (key, text) not in shared]
-    return pairs
-
-
 def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The few facts that belong at the top; the rest stands under `How it was made`."""
     counts = report.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
     # Runs of several tasks keep such facts a level down.
     first = {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
-    if {"model", "model_hash"} <= first.keys():
-        first["model"] += f" (hash {first['model_hash'][:12]})"
+    first |= model_with_hash(first)
     facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
     return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
 

@@ -10,19 +10,17 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
 from numpy.typing import ArrayLike
 
 from interp.report.colours import SEQUENTIAL, reach
+from interp.report.drawing import draw_table, hatching
 from interp.report.frames import HeadsFrames, layer_by_head
 from interp.report.names import with_shown_names
 from interp.report.sentences import METRICS, UNITS
 from interp.report.verdicts import VERDICTS
 
-_MOST_ANNOTATED = 200
 _LONGEST_TITLE = 48
 
 
@@ -113,41 +111,12 @@ def _title(ax: Axes, task: str, shown: str) -> None:
 
 def _attention(ax: Axes, table: pd.DataFrame, *, annotate: bool = True, cbar: bool = True) -> None:
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
-    _heatmap(ax, table, cmap=palette, vmin=0.0, vmax=1.0, annotate=annotate, cbar=cbar)
+    draw_table(ax, table, cmap=palette, vmin=0.0, vmax=1.0, annotate=annotate, cbar=cbar)
 
 
 def _effects(ax: Axes, table: pd.DataFrame, *, bound: float, annotate: bool = True, cbar: bool = True) -> None:
     palette = sns.color_palette("RdBu", as_cmap=True)
-    _heatmap(ax, table, cmap=palette, vmin=-bound, vmax=bound, annotate=annotate, cbar=cbar)
-
-
-def _heatmap(
-    ax: Axes, table: pd.DataFrame, *, cmap: Colormap, vmin: float, vmax: float, annotate: bool, cbar: bool
-) -> None:
-    values = table.astype(float)
-    sns.heatmap(
-        values,
-        ax=ax,
-        cmap=cmap,
-        vmin=vmin,
-        vmax=vmax,
-        # Adding 0 takes the sign from -0.00.
-        annot=values.round(2) + 0.0 if annotate and values.size <= _MOST_ANNOTATED else None,
-        fmt=".2f",
-        annot_kws={"fontsize": 8, "va": "bottom"},
-        linewidths=0.5,
-        linecolor="white",
-        square=not annotate,
-        cbar=cbar,
-        xticklabels=False,
-        yticklabels=False,
-    )
-    # Seaborn would draw the whole figure for every panel, to see whether its labels overlap.
-    ax.set_xticks(np.arange(values.shape[1]) + 0.5, labels=[str(head) for head in values.columns])
-    ax.set_yticks(np.arange(values.shape[0]) + 0.5, labels=[str(layer) for layer in values.index])
-    for row, column in np.argwhere(values.isna().to_numpy()):
-        ax.add_patch(Rectangle((column, row), 1, 1, facecolor="0.92", edgecolor="0.6", hatch="////", linewidth=0))
-    ax.tick_params(length=0)
+    draw_table(ax, table, cmap=palette, vmin=-bound, vmax=bound, annotate=annotate, cbar=cbar)
 
 
 def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float = 0.72) -> None:
@@ -180,7 +149,7 @@ def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
     labels = [name for name in VERDICTS if name in present]
     handles: list[Artist] = [_marker(name) for name in labels]
     if missing:
-        handles.append(Patch(facecolor="0.92", edgecolor="0.6", hatch="////", linewidth=0))
+        handles.append(hatching())
         labels.append("not testable")
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)

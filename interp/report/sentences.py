@@ -18,8 +18,20 @@ from interp.report.names import with_shown_names
 
 FINDINGS = ("attends and causal", "causal only", "attends only", "opposes")
 ATTENDING = ("attends and causal", "attends only")
-METRICS = {"logit_difference": "logit difference", "sentence_log_probability": "log-probability difference"}
-UNITS = {"logit_difference": "logits", "sentence_log_probability": "nats"}
+METRICS = {
+    "logit_difference": "logit difference",
+    "sentence_log_probability": "log-probability difference",
+    "probability": "probability of the right answer",
+    "kl_divergence": "KL divergence from the unchanged run",
+    "accuracy": "accuracy",
+}
+UNITS = {
+    "logit_difference": "logits",
+    "sentence_log_probability": "nats",
+    "probability": "of probability",
+    "kl_divergence": "nats",
+    "accuracy": "of accuracy",
+}
 _MOST_LISTED = 8
 _MOST_UNITS = 1_000_000
 
@@ -133,13 +145,14 @@ def _effect_clause(row: pd.Series) -> str:
     unit = UNITS.get(row["metric"], row["metric"])
     low, effect, high = row["effect_low"], row["effect"], row["effect_high"]
     if effect < 0:
-        amount = f"ablating it costs {_estimate(-effect, -high, -low, unit)}"
+        amount = f"ablating it costs {estimate(-effect, -high, -low, unit)}"
     else:
-        amount = f"ablating it gains {_estimate(effect, low, high, unit)}"
-    return f"{amount}{_accuracy_clause(row['accuracy_base'], row['accuracy_ablated'])}"
+        amount = f"ablating it gains {estimate(effect, low, high, unit)}"
+    return f"{amount}{accuracy_clause(row['accuracy_base'], row['accuracy_ablated'])}"
 
 
-def _accuracy_clause(base: float, ablated: float) -> str:
+def accuracy_clause(base: float, ablated: float) -> str:
+    """What happens to the accuracy, as the end of a sentence; empty where it is not known."""
     if pd.isna(base) or pd.isna(ablated):
         return ""
     before, after = f"{base:.2f}", f"{ablated:.2f}"
@@ -151,11 +164,11 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
     counts = heads["verdict"].value_counts()
     found = [f"{counts[verdict]} “{verdict}”" for verdict in FINDINGS if verdict in counts]
     return (
-        f"{_units(task)} in {_count(task['n_clusters'], 'cluster')}, {_count(task['n_examples'], 'example')}; "
+        f"{_units(task)} in {count(task['n_clusters'], 'cluster')}, {count(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
-        f"{_estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
+        f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
         f"an effect counts from {heads['minimum_effect'].iloc[0]:.2f} {unit} on. "
-        f"Of {_count(len(heads), 'head')}: {', '.join(found) if found else 'none with a finding'}."
+        f"Of {count(len(heads), 'head')}: {', '.join(found) if found else 'none with a finding'}."
     )
 
 
@@ -163,8 +176,8 @@ def _units(task: pd.Series) -> str:
     """How many units there are, and how many of them have a counterfactual."""
     n_units, n_balanced = task["n_units"], task["n_examples"] - task["n_units"]
     if n_balanced == n_units:
-        return _count(n_units, "balanced unit")
-    return f"{_count(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
+        return count(n_units, "balanced unit")
+    return f"{count(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
 
 
 def _published(task: pd.Series) -> str:
@@ -190,7 +203,7 @@ def _untested(task: pd.Series, heads: pd.DataFrame) -> str:
 
 
 def _share(n: int, n_all: int) -> str:
-    return f"all {_count(n_all, 'example')}" if n == n_all else f"{n} of {_count(n_all, 'example')}"
+    return f"all {count(n_all, 'example')}" if n == n_all else f"{n} of {count(n_all, 'example')}"
 
 
 def _strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
@@ -231,14 +244,14 @@ def _listing(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _count(n: int, noun: str) -> str:
+def count(n: int, noun: str) -> str:
+    """How many there are of a noun that takes an s."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _estimate(value: float, low: float, high: float, unit: str) -> str:
+def estimate(value: float, low: float, high: float, unit: str) -> str:
     """An estimate with its interval: two decimals below 1, one above, the same for all three."""
     digits = 2 if abs(value) < 1 else 1
     text, *ends = (f"{round(each, digits) + 0.0:.{digits}f}" for each in (value, low, high))
-    if pd.isna(low) or pd.isna(high):
-        return f"{text} {unit} (no interval)"
-    return f"{text} {unit} [{', '.join(ends)}]"
+    interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
+    return " ".join(filter(None, (text, unit, interval)))

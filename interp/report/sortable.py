@@ -7,6 +7,16 @@ import pandas as pd
 
 _CAPTIONS = {
     "name": "head",
+    "pos": "position",
+    "key": "attention to",
+    "normalised": "share of clean",
+    "normalised_low": "share, low",
+    "normalised_high": "share, high",
+    "low": "effect, low",
+    "high": "effect, high",
+    "value": "metric, changed",
+    "accuracy_intervened": "accuracy, changed",
+    "change_norm": "size of the change",
     "attention_q": "attention q",
     "baseline": "which baseline",
     "attention_baseline": "best baseline",

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from fake_evidence import REPORT, SUMMARY, effects
+from fake_evidence import REPORT
+from fake_sweeps import a_task, ablation, patching
 from typer.testing import CliRunner
 
 from interp.cli import app
@@ -20,7 +21,7 @@ def calls(monkeypatch):
 
     def load_task(name, **options):
         noted.setdefault("tasks", []).append((name, options))
-        return SimpleNamespace(name=name, metric="logit_difference")
+        return a_task(name)
 
     def heads(_model, tasks, *, progress, **options):
         noted["heads"] = ([task.name for task in tasks], options)
@@ -31,12 +32,22 @@ def calls(monkeypatch):
     def ablate(_model, task, *, progress, **options):
         noted["ablate"] = (task.name, options)
         progress(1, 1)
-        return SimpleNamespace(frame=effects(), summary=lambda: SUMMARY)
+        heads = options.get("heads") or [(layer, head) for layer in range(2) for head in range(2)]
+        layers, numbers = (sorted(set(each)) for each in zip(*heads, strict=True))
+        metric = options["metric"] or "logit_difference"
+        return ablation({"layer": layers, "head": numbers}, metric=metric, replacement=options["kind"])
+
+    def patch(_model, task, *, progress, **options):
+        noted["patch"] = (task.name, options)
+        progress(1, 1)
+        values = {"layer": range(2), "head": range(2), "pos": ("BOS", "related", "last")}
+        return patching({axis: values[axis] for axis in options["by"]}, direction=options["direction"])
 
     monkeypatch.setattr("interp.model.loading.load_model", load_model)
     monkeypatch.setattr("interp.tasks.catalogue.load_task", load_task)
     monkeypatch.setattr("interp.methods.dossier.heads", heads)
     monkeypatch.setattr("interp.methods.ablation.ablate", ablate)
+    monkeypatch.setattr("interp.methods.patching.patch", patch)
     return noted
 
 

@@ -1,4 +1,4 @@
-"""What the faked methods answer: one task with two heads, and one head's effects."""
+"""What the faked methods answer: one task with two heads."""
 
 from types import SimpleNamespace
 
@@ -71,29 +71,3 @@ REPORT = SimpleNamespace(
     ),
     provenance={"model": "tiny", "seed": 0},
 )
-SUMMARY = pd.DataFrame(
-    {
-        "layer": [0],
-        "head": [1],
-        "effect": [-1.5],
-        "low": [-1.75],
-        "high": [-1.25],
-        "p": [0.001],
-        "q": [0.001],
-        "base": [4.0],
-        "value": [2.5],
-        "accuracy_base": [1.0],
-        "accuracy_intervened": [0.75],
-        "n_units": [50],
-        "n_clusters": [25],
-    }
-)
-
-
-def effects(base: float = 4.0) -> pd.DataFrame:
-    """The effects of one head on 30 units, each a cluster of its own."""
-    number = np.arange(30)
-    frame = pd.DataFrame(
-        {"unit": number, "example": number, "cluster": number.astype(str), "base": base + number / 100}
-    )
-    return frame.assign(layer=0, head=1, template="plain", effect=-1.0)

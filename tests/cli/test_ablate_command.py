@@ -1,53 +1,149 @@
-"""`interp ablate`: one head's effect, in words, JSON and CSV. The work itself is faked."""
+"""`interp ablate`: one head's effect, or every component's, in words, JSON and a folder. The work is faked."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from fake_evidence import SUMMARY, effects
+from fake_sweeps import ablation
+
+ONE = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
+ALL = ("ablate", "--task", "agreement")
 
 
-def test_ablate_prints_the_effect_its_interval_and_the_accuracy(calls, run):
-    result = run("ablate", "--layer", 0, "--head", 1, "--task", "agreement", "--ablation", "resample", "--n", 9)
+@pytest.fixture
+def answer(monkeypatch):
+    """Makes the ablation answer this."""
+
+    def set_up(result):
+        monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: result)
+
+    return set_up
+
+
+def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
+    result = run(*ONE, "--kind", "resample", "--n", 9)
     assert result.exit_code == 0, result.output
-    assert "effect: -1.5 logits, a cost where it is negative (95 % interval -1.75 to -1.25)" in result.stdout
-    assert "accuracy: 1.000 -> 0.750" in result.stdout
-    assert calls["ablate"] == ("agreement", {"kind": "resample", "heads": [(0, 1)], "seed": 0})
+    lines = result.stdout.splitlines()
+    assert lines[0] == "head 0.1, agreement, resample ablation, 30 units in 30 clusters"
+    assert lines[1] == "logit difference: 4.14 -> 2.66"
+    assert lines[2].startswith("effect: -1.49 logits, a cost where it is negative (95 % interval -1.")
+    assert lines[3] == "accuracy: 1.000 -> 0.750"
+    called = {"components": "heads", "heads": [(0, 1)], "kind": "resample", "metric": None, "seed": 0}
+    assert calls["ablate"] == ("agreement", {**called, "memory_budget": None})
     assert calls["tasks"][0][1]["n"] == 9
 
 
-def test_ablate_json_and_csv(run, tmp_path):
-    file = tmp_path / "effects.csv"
-    result = run("ablate", "--layer", 0, "--head", 1, "--task", "agreement", "--out", file, "--json")
+def test_one_head_in_json_and_as_a_folder(run, tmp_path):
+    result = run(*ONE, "--out", tmp_path / "r", "--json")
     printed = json.loads(result.stdout)
-    assert (printed["effect"], printed["low"], printed["high"]) == (-1.5, -1.75, -1.25)
-    assert printed["file"] == str(file)
-    assert (printed["ablation"], printed["above_chance"]) == ("mean", True)
-    assert list(pd.read_csv(file)["effect"]) == [-1.0] * 30
+    assert printed["effect"] == pytest.approx(-1.5, abs=0.1)
+    assert (printed["kind"], printed["metric"], printed["above_chance"]) == ("mean", "logit_difference", True)
+    assert (printed["folder"], printed["complete"]) == (str(tmp_path / "r"), True)
+    assert len(pd.read_parquet(tmp_path / "r" / "examples.parquet")) == 30
+
+
+def test_all_heads_print_the_strongest_and_leave_a_page(calls, run, tmp_path):
+    result = run(*ALL, "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert calls["ablate"][1]["components"] == "heads"
+    assert "heads" not in calls["ablate"][1]
+    assert "agreement: mean ablation of each head by itself" in result.stdout
+    first = next(line for line in result.stdout.splitlines() if line.startswith("head "))
+    assert first.split()[:3] == ["head", "0.0", "-1.49"]
+    assert "- Ablating head 0.0 costs 1.5 logits" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith(str(tmp_path / "r" / "report.html"))
+    assert "answers of several tokens: 3" in (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+
+
+def test_all_heads_in_json(run):
+    printed = json.loads(run(*ALL, "--json").stdout)
+    assert (printed["task"], printed["components"], printed["kind"]) == ("agreement", "heads", "mean")
+    assert (printed["cells"], printed["beyond_correction"], printed["folder"]) == (4, 1, None)
+    assert [printed["strongest"][0][name] for name in ("layer", "head", "status")] == [0, 0, "changed"]
+    assert printed["runs"][0]["run"] == "unablated"
+    assert printed["audit"]["cells"] == 2
+    assert printed["screen"] is None
+    assert printed["seconds"] > 0
+
+
+def test_every_option_is_handed_on(calls, run):
+    assert run(*ALL, "--metric", "kl_divergence", "--memory", "512MB", "--ablation", "zero").exit_code == 0
+    options = calls["ablate"][1]
+    assert (options["metric"], options["kind"], options["memory_budget"]) == ("kl_divergence", "zero", 512_000_000)
+
+
+@pytest.mark.parametrize("components", ["mlps", "neurons"])
+def test_a_layer_alone_is_meant_for_its_mlp_or_neurons(calls, run, components):
+    assert run(*ALL, "--components", components, "--layer", 1).exit_code == 0
+    options = calls["ablate"][1]
+    assert (options["components"], options["layers"]) == (components, [1])
+
+
+@pytest.mark.parametrize(("text", "size"), [("2GB", 2e9), ("2 gib", 2**31), ("1.5MiB", 1.5 * 2**20), ("4096", 4096)])
+def test_memory_has_units(calls, run, text, size):
+    assert run(*ALL, "--memory", text).exit_code == 0
+    assert calls["ablate"][1]["memory_budget"] == size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--layer 2", "--layer 2: expected --head with it, got none; leave --layer out for all heads"),
+        ("--head 2", "--head 2: expected --layer with it, got none; say which layer's head is meant"),
+        ("--layer 1 --head 2 --components mlps", "--head 2: expected it with --components heads, got mlps"),
+    ],
+)
+def test_half_a_head_is_refused_before_anything_is_loaded(calls, run, arguments, said):
+    result = run(*ALL, *arguments.split())
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {said}")
+    assert calls == {}
 
 
 @pytest.mark.parametrize(("base", "above"), [(-0.14, False), (4.0, True)])
-def test_ablate_warns_where_the_model_is_not_above_chance(run, monkeypatch, base, above):
-    result = SimpleNamespace(frame=effects(base), summary=lambda: SUMMARY)
-    monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: result)
-    command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
-    assert ("warning: the unablated model is not shown to be above chance" in run(*command).stderr) == (not above)
+@pytest.mark.parametrize("command", [ONE, ALL])
+def test_ablate_warns_where_the_model_is_not_above_chance(run, answer, base, above, command):
+    answer(ablation({"layer": [0], "head": [1]}, base))
+    warned = run(*command).stderr
+    assert ("warning: The unablated model is not shown to be above chance" in warned) == (not above)
     assert json.loads(run(*command, "--json").stdout)["above_chance"] == above
 
 
-def test_an_interval_that_is_not_known_is_null_and_said(run, monkeypatch):
-    unknown = SimpleNamespace(frame=effects(), summary=lambda: SUMMARY.assign(low=np.nan, high=np.nan))
-    monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: unknown)
-    command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
-    assert json.loads(run(*command, "--json").stdout)["low"] is None
-    assert "effect: -1.5 logits, a cost where it is negative (no interval)" in run(*command).stdout
+def test_an_interval_that_is_not_known_is_null_and_said(run, answer):
+    result = ablation({"layer": [0], "head": [1]})
+    frame = result.frame.assign(template=[str(n) for n in range(30)])
+    answer(type(result)(frame, result.provenance, result.labels))
+    printed = json.loads(run(*ONE, "--json").stdout)
+    assert (printed["low"], printed["above_chance"]) == (None, None)
+    assert "effect: -1.49 logits, a cost where it is negative (no interval)" in run(*ONE).stdout
+    assert "warning" not in run(*ONE).stderr
+    assert "Nothing is decided" not in run(*ONE).stdout
 
 
-def test_whether_the_model_is_above_chance_may_be_unknown(monkeypatch, run):
-    single = SimpleNamespace(frame=effects().assign(template=[str(n) for n in range(30)]), summary=lambda: SUMMARY)
-    monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: single)
-    command = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
-    assert json.loads(run(*command, "--json").stdout)["above_chance"] is None
-    assert "warning" not in run(*command).stderr
+def test_other_metrics_have_their_own_words(run, answer):
+    answer(ablation({"layer": [0], "head": [1]}, metric="kl_divergence"))
+    assert ", a cost" not in run(*ONE).stdout
+    unknown = ablation({"layer": [0], "head": [1]}, metric="probability")
+    frame = unknown.frame.assign(base_correct=np.nan, value_correct=np.nan)
+    answer(type(unknown)(frame, unknown.provenance, unknown.labels))
+    printed = run(*ONE).stdout
+    assert "probability of the right answer: 4.14 -> 2.66" in printed
+    assert "accuracy" not in printed
+
+
+@pytest.mark.parametrize("command", [ONE, ALL])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_interrupted_sweep_is_kept_and_ends_with_130(run, answer, tmp_path, command, as_json):
+    axes = {"layer": [0], "head": [1]} if command is ONE else {"layer": [0, 1], "head": [0, 1]}
+    result = ablation(axes, complete=False)
+    answer(type(result)(result.frame[result.frame["example"] < 24], result.provenance, result.labels))
+    ended = run(*command, "--out", tmp_path / "r", *(["--json"] if as_json else []))
+    assert ended.exit_code == 130, ended.output
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "It holds 24 of the 30 examples that were asked for" in page
+    if as_json:
+        printed = json.loads(ended.stdout)
+        assert (printed["complete"], printed["examples"]) == (False, 24)
+    else:
+        assert "Partial: the sweep was interrupted. It holds 24 of the 30 examples" in ended.stdout

@@ -26,15 +26,18 @@ def test_bad_input_is_one_line_and_exit_code_2_and_nothing_is_written(fail_with,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_output_folder_is_checked_before_anything_is_loaded(calls, run, tmp_path):
+@pytest.mark.parametrize("command", ["heads", "ablate --task agreement", "patch --task agreement"])
+def test_the_output_folder_is_checked_before_anything_is_loaded(calls, run, tmp_path, command):
     (tmp_path / "thesis.tex").write_text("")
-    result = run("heads", "--out", tmp_path)
+    result = run(*command.split(), "--out", tmp_path)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: output folder")
     assert calls == {}
 
 
-@pytest.mark.parametrize("command", ["heads --out {out}", "ablate --layer 0 --head 1 --task agreement"])
+@pytest.mark.parametrize(
+    "command", ["heads --out {out}", "ablate --layer 0 --head 1 --task agreement", "patch --task agreement"]
+)
 def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypatch, tmp_path, command):
     loaded = SimpleNamespace(tokenizer=None, cfg=SimpleNamespace(n_ctx=64))
     monkeypatch.setattr("interp.model.loading.load_model", lambda *_arguments, **_options: loaded)
@@ -54,8 +57,12 @@ def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypa
         ("heads", "Missing option '--out'"),
         ("nonsense", "No such command 'nonsense'"),
         ("--nonsense", "No such option: --nonsense"),
-        ("ablate --layer 0 --task agreement", "Missing option '--head'"),
-        ("ablate --layer 0 --head 1 --task agreement --kind mean", "No such option: --kind"),
+        ("ablate --layer 0 --head 1", "Missing option '--task'"),
+        ("ablate --task agreement --kind magic", "'magic' is not one of 'mean'"),
+        ("ablate --task agreement --components words", "'words' is not one of 'heads'"),
+        ("ablate --task agreement --metric magic", "'magic' is not one of 'logit_difference'"),
+        ("ablate --task agreement --memory 2potatoes", "such as 512MB or 2GB, got '2potatoes'"),
+        ("patch", "Missing option '--task'"),
         ("model inf", "No such command 'inf'"),
         ("train default --out m --steps 0", "'--steps'"),
         ("train default --out m --seed -1", "'--seed'"),

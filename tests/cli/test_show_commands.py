@@ -53,7 +53,7 @@ def test_no_command_at_all_shows_the_help(run, arguments):
     assert "error:" not in result.output
 
 
-@pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "model info", "train default"])
+@pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "patch", "model info", "train default"])
 def test_every_command_has_help_with_an_example(run, command):
     result = run(*command.split(), "--help")
     assert result.exit_code == 0

@@ -1,12 +1,13 @@
 """Synthetic dossiers: frames as the report takes them, with invented numbers and hostile text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
 VERDICTS = ("attends and causal", "attends only", "causal only", "opposes", "none", "undecided")
@@ -152,3 +153,35 @@ def _attention_maps(rng: np.random.Generator, tasks: tuple[str, ...]) -> pd.Data
 def make_report() -> Callable[..., SyntheticReport]:
     """The seeded maker of synthetic dossiers."""
     return synthetic_report
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def open_file(browser):
+    """Opens pages and, in the end, asserts that they asked for no other file and logged no error."""
+    contexts, opened, requested, complaints = [], [], [], []
+
+    def open_it(file, width: int = 1280, scheme: str = "light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: requested.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.goto(file.as_uri())
+        opened.append(file.as_uri())
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert {url for url in requested if not url.startswith("data:")} == set(opened)
+    assert complaints == []

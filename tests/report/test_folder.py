@@ -10,7 +10,7 @@ from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
 from interp.report.folder import check_new_folder, check_output, save_report
 from interp.report.frames import HEAD_COLUMNS
-from interp.report.manifest import FORMAT
+from interp.report.manifest import HEADS
 
 
 def everything_in(folder: Path) -> set[str]:
@@ -47,7 +47,7 @@ def test_frames_come_back_as_they_went(saved, make_report):
 def test_manifest_names_every_file_with_its_hash(saved, make_report):
     manifest = json.loads((saved / "manifest.json").read_text(encoding="utf-8"))
     files = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
-    assert manifest["format"] == FORMAT
+    assert manifest["format"] == HEADS
     assert manifest["command"] == "interp heads"
     assert set(manifest["files"]) == set(files) - {"manifest.json"}
     for name, digest in manifest["files"].items():
@@ -97,7 +97,7 @@ def test_a_failure_leaves_everything_as_it_was(make_report, tmp_path, monkeypatc
         save_report(report, out, command="older")
     before = {name: (tmp_path / name).stat().st_mtime_ns for name in everything_in(tmp_path)}
 
-    def fail(*_args: object) -> None:
+    def fail(*_args: object, **_options: object) -> None:
         raise error
 
     monkeypatch.setattr(folder_module, "write_manifest", fail)

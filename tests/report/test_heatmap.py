@@ -11,10 +11,10 @@ def cells(shown):
 def test_every_head_is_in_its_place(make_report):
     frame = make_report().frame
     shown = heatmap(frame, "coreference", "effect", "effect")
-    assert shown.heads == (0, 1, 2, 3)
+    assert shown.columns == ("head 0", "head 1", "head 2", "head 3")
     for layer, row in shown.rows:
-        for head, cell in zip(shown.heads, row, strict=True):
-            here = (frame["task"] == "coreference") & (frame["layer"] == layer) & (frame["head"] == head)
+        for head, cell in enumerate(row):
+            here = (frame["task"] == "coreference") & (frame["layer"] == int(layer)) & (frame["head"] == head)
             expected = frame[here].iloc[0]
             assert float(cell.text) == round(expected["effect"], 2)
             assert cell.title == f"Head {layer}.{head}: {cell.text} ({expected['verdict']})"
@@ -22,7 +22,7 @@ def test_every_head_is_in_its_place(make_report):
 
 def test_missing_is_no_colour_and_no_number(make_report):
     shown = heatmap(make_report().frame.assign(effect=np.nan), "agreement", "effect", "effect")
-    assert not shown.complete
+    assert shown.hatched == (("", "not testable"),)
     assert {(cell.text, cell.style, cell.measured) for cell in cells(shown)} == {("—", "", False)}
 
 

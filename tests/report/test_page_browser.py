@@ -1,21 +1,11 @@
 """The page as a browser shows it: Debian's chromium, driven by playwright, without a network."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from browser_scripts import BEYOND, CONTRASTS
 
 from interp.report.page import render_page
 
 WIDTHS = (360, 390, 1280)
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -27,26 +17,8 @@ def page_file(make_report, tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, page_file):
-    """Opens the page and, in the end, asserts that it asked for no other file and logged no error."""
-    contexts, requested, complaints = [], [], []
-
-    def open_it(width: int = 1280, scheme: str = "light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda request: requested.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.goto(page_file.as_uri())
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert {url for url in requested if not url.startswith("data:")} == {page_file.as_uri()}
-    assert complaints == []
+def open_page(open_file, page_file):
+    return lambda width=1280, scheme="light": open_file(page_file, width, scheme)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -54,13 +26,10 @@ def open_page(browser, page_file):
 def test_the_page_never_scrolls_sideways(open_page, width, scheme):
     page = open_page(width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    beyond = """() => [...document.querySelectorAll('body *')]
-        .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 1)
-        .map(each => each.outerHTML.slice(0, 80))"""
-    assert page.evaluate(beyond) == []
+    assert page.evaluate(BEYOND) == []
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(beyond) == []
+    assert page.evaluate(BEYOND) == []
 
 
 def test_wide_tables_scroll_in_their_own_box(open_page):
@@ -123,24 +92,7 @@ def test_a_token_that_is_markup_is_seen_as_text(open_page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_follows_the_colour_scheme_and_can_be_read(open_page, scheme):
     page = open_page(scheme=scheme)
-    ratios = page.evaluate(
-        """() => {
-          const luminance = rgb => rgb.match(/[\\d.]+/g).slice(0, 3).map(Number).map(c => c / 255)
-            .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-          const background = each => {
-            for (; each; each = each.parentElement) {
-              const colour = getComputedStyle(each).backgroundColor;
-              if (colour !== 'rgba(0, 0, 0, 0)') return colour;
-            }
-          };
-          const texts = 'p, li, dt, dd, td, th, caption, summary, a, h1, h2, h3, h4, .token, .weight, .symbol';
-          return [...document.querySelectorAll(texts)].map(each => {
-            const [low, high] = [getComputedStyle(each).color, background(each)].map(luminance).sort((a, b) => a - b);
-            return (high + 0.05) / (low + 0.05);
-          });
-        }"""
-    )
+    ratios = page.evaluate(CONTRASTS)
     assert min(ratios) >= 4.5
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
     assert dark == (scheme == "dark")

@@ -1,0 +1,88 @@
+"""``interp patch``: where the information travels that a task's answers need."""
+
+import time
+from typing import Annotated, Any, Literal
+
+import typer
+
+from interp.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    MemoryOption,
+    MetricOption,
+    ModelOption,
+    NOption,
+    OutOption,
+    SeedOption,
+    TaskOption,
+    ThreadsOption,
+)
+
+SITES = "resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, result, q, k, v, pattern, mlp_pre, mlp_post"
+
+
+def patch(
+    task: TaskOption,
+    site: Annotated[str, typer.Option(help=f"What is patched: {SITES}.", metavar="NAME")] = "z",
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What makes a cell, separated by commas: layer, pos, head, key (of pattern), neuron (of mlp_pre and "
+            "mlp_post). What is left out is patched all at once.",
+            metavar="NAMES",
+        ),
+    ] = "layer,head",
+    direction: Annotated[
+        Literal["denoise", "noise"],
+        typer.Option(
+            help="denoise patches the clean run into the corrupted one: what suffices? noise patches the corrupted run "
+            "into the clean one: what is needed?",
+            metavar="NAME",
+        ),
+    ] = "denoise",
+    metric: MetricOption = None,
+    screen: Annotated[
+        bool, typer.Option("--screen", help="Estimate all cells by gradients first, and measure the strongest.")
+    ] = False,
+    model: ModelOption = None,
+    n: NOption = None,
+    seed: SeedOption = 0,
+    memory: MemoryOption = None,
+    device: DeviceOption = "cpu",
+    dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Patch activations between the clean and the corrupted prompts of a task, and show what each brings back."""
+    started = time.perf_counter()
+    from interp.cli.terminal import progress_bar, warnings_as_lines
+    from interp.report.folder import check_output
+
+    if out is not None:
+        check_output(out)
+    from interp.cli import sweeps
+    from interp.cli.loading import load_for_tasks
+    from interp.cli.sweep_frames import frames_of
+    from interp.methods.patching import patch as patch_cells
+    from interp.tasks.catalogue import load_task
+
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
+    given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
+    axes = [name.strip() for name in by.split(",")]
+    options: dict[str, Any] = {"site": site, "by": axes, "direction": direction, "metric": metric}
+    options |= {"seed": seed, "screen": screen}
+    budget = None if memory is None else int(memory)
+    with warnings_as_lines():
+        with progress_bar("patch") as progress:
+            result = patch_cells(loaded, given, **options, memory_budget=budget, progress=progress)
+        frames = frames_of(result, given, loaded.tokenizer)
+    folder = sweeps.save(frames, out)
+    if as_json:
+        asked = {"task": task, "site": site, "by": axes, "direction": direction, "metric": frames.metric}
+        sweeps.print_sweep_json(frames, asked, folder, started)
+        sweeps.exit_if_partial(frames)
+        return
+    sweeps.print_sweep(frames)
+    sweeps.end(frames, folder, started)

@@ -1,0 +1,118 @@
+"""What ``interp ablate`` and ``interp patch`` have in common: how a finished sweep is saved and shown."""
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from interp.cli.exits import INTERRUPTED
+from interp.cli.terminal import print_json, records
+from interp.report.manifest import plain
+from interp.report.sweeps.cells import described, strongest_first
+from interp.report.sweeps.folder import save_sweep
+from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweeps.sentences import at_chance, evidence, findings, nothing_changed, partial, unchanged
+from interp.report.sweeps.words import done, task_name
+
+_SHOWN = 10
+_HEADLINE = ("effect", "low", "high", "q", "value", "accuracy_intervened", "status")
+
+
+def save(frames: SweepFrames, out: Path | None) -> Path | None:
+    """Write the sweep's folder, where one is asked for."""
+    if out is None:
+        return None
+    return save_sweep(frames, out, command=shlex.join(["interp", *sys.argv[1:]]))
+
+
+def end(frames: SweepFrames, folder: Path | None, started: float) -> None:
+    """Say where the report is, and what speaks against it; an interrupted sweep ends with its own exit code."""
+    if at_chance(frames):
+        typer.echo(f"warning: {at_chance(frames)}", err=True)
+    if folder is not None:
+        typer.echo(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+    exit_if_partial(frames)
+
+
+def exit_if_partial(frames: SweepFrames) -> None:
+    """End the command as interrupted, where the sweep was.
+
+    Raises:
+        Exit: With code 130.
+    """
+    if not frames.complete:
+        raise typer.Exit(INTERRUPTED)
+
+
+def facts(frames: SweepFrames, folder: Path | None, started: float) -> dict[str, Any]:
+    """What the JSON of every sweep has: whether it is whole, where it lies, and how long it took."""
+    first = records(frames.runs)[0]
+    return {
+        "above_chance": first["above_chance"],
+        "complete": frames.complete,
+        "examples": frames.n_measured,
+        "folder": None if folder is None else str(folder),
+        "page": None if folder is None else str(folder / "report.html"),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+
+
+def print_sweep_json(frames: SweepFrames, asked: dict[str, Any], folder: Path | None, started: float) -> None:
+    """Print a sweep's headline numbers as one JSON object."""
+    cells = described(frames)
+    normalised = ("normalised", "normalised_low", "normalised_high") if frames.patched else ()
+    strongest = strongest_first(cells).head(_SHOWN)[[*frames.labels, *normalised, *_HEADLINE]]
+    print_json(
+        {
+            **asked,
+            "cells": len(cells),
+            "beyond_correction": int((cells["found"] != "").sum()),
+            "strongest": records(strongest),
+            "runs": records(frames.runs),
+            **{name: plain(frames.provenance.get(name)) for name in ("screen", "audit")},
+            **facts(frames, folder, started),
+        }
+    )
+
+
+def print_sweep(frames: SweepFrames) -> None:
+    """Print a sweep's strongest cells as a table, with what was found in sentences."""
+    from rich.console import Console
+
+    cells = described(frames)
+    typer.echo(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
+    if partial(frames):
+        typer.echo(partial(frames))
+    for sentence in unchanged(frames):
+        typer.echo(sentence)
+    typer.echo()
+    Console().print(_table(frames, cells))
+    for sentence in (*findings(frames, cells), *nothing_changed(cells)):
+        typer.echo(f"- {sentence}")
+
+
+def _table(frames: SweepFrames, cells: Any) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = strongest_first(cells).head(_SHOWN)
+    quantity = "share" if frames.patched else "effect"
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("cell" if len(shown) == len(cells) else f"strongest of {len(cells)}")
+    for heading in (quantity, "95 % interval", "q", "accuracy"):
+        table.add_column(heading, justify="right")
+    for row in records(shown):
+        interval = f"{_number(row['shown_low'])} to {_number(row['shown_high'])}"
+        if row["shown_low"] is None:
+            interval = row["state"] or "—"
+        numbers = (_number(row["shown"]), interval, _number(row["q"], 3), _number(row["accuracy_intervened"]))
+        # Text: a name is no rich markup.
+        table.add_row(Text(row["name"]), *numbers)
+    return table
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "—" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"

@@ -1,0 +1,69 @@
+"""What do all heatmaps have in common? Coloured cells with their numbers, and hatching where there is none."""
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
+from matplotlib.patches import Patch, Rectangle
+
+_MOST_ANNOTATED = 200
+UNMEASURED = "////"
+
+
+def draw_table(
+    ax: Axes,
+    table: pd.DataFrame,
+    *,
+    cmap: Colormap,
+    vmin: float,
+    vmax: float,
+    annotate: bool,
+    cbar: bool,
+    label: str = "",
+    hatches: np.ndarray | None = None,
+) -> None:
+    """Draw a table of numbers as coloured cells, the first row on top; what is missing is hatched.
+
+    Args:
+        ax: Where.
+        table: Its index and columns are the ticks' labels.
+        cmap: The colours.
+        vmin: What has the first of them.
+        vmax: What has the last.
+        annotate: Whether the numbers are written into the cells, as far as there is room.
+        cbar: Whether there is a bar of the colours.
+        label: What stands at the bar.
+        hatches: How each place is hatched if it is missing; None for all alike.
+    """
+    values = table.astype(float)
+    sns.heatmap(
+        values,
+        ax=ax,
+        cmap=cmap,
+        vmin=vmin,
+        vmax=vmax,
+        # Adding 0 takes the sign from -0.00.
+        annot=values.round(2) + 0.0 if annotate and values.size <= _MOST_ANNOTATED else None,
+        fmt=".2f",
+        annot_kws={"fontsize": 8, "va": "bottom"},
+        linewidths=0.5,
+        linecolor="white",
+        square=not annotate,
+        cbar=cbar,
+        cbar_kws={"label": label},
+        xticklabels=False,
+        yticklabels=False,
+    )
+    # Seaborn would draw the whole figure for every panel, to see whether its labels overlap.
+    ax.set_xticks(np.arange(values.shape[1]) + 0.5, labels=list(map(str, values.columns)), parse_math=False)
+    ax.set_yticks(np.arange(values.shape[0]) + 0.5, labels=list(map(str, values.index)), parse_math=False)
+    for row, column in np.argwhere(values.isna().to_numpy()).tolist():
+        hatch = UNMEASURED if hatches is None else str(hatches[row, column])
+        ax.add_patch(Rectangle((column, row), 1, 1, facecolor="0.92", edgecolor="0.6", hatch=hatch, linewidth=0))
+    ax.tick_params(length=0)
+
+
+def hatching(hatch: str = UNMEASURED) -> Patch:
+    """A hatched swatch, for a legend."""
+    return Patch(facecolor="0.92", edgecolor="0.6", hatch=hatch, linewidth=0)

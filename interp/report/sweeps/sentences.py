@@ -1,0 +1,179 @@
+"""What did a sweep find, in plain words? Numbers with every claim, and no claim without them.
+
+1. How well the model does unchanged, and on how much that rests.
+2. Each of the strongest findings with its estimate and interval; then how many cells are beyond the correction.
+   After a screen: how many were measured, and how much was missed.
+3. How many cells could not change anything, and why.
+4. Whether the engine's numbers were those of the plain way.
+"""
+
+import numpy as np
+import pandas as pd
+
+from interp.report.sentences import METRICS, accuracy_clause, count, estimate
+from interp.report.sweeps.cells import ALPHA, LARGE, MINIMUM, is_large, strongest_first
+from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweeps.states import STATES, UNMEASURED
+from interp.report.sweeps.words import doing, unit
+
+_MOST = 5
+
+
+def partial(frames: SweepFrames) -> str:
+    """That an interrupted sweep holds less than was asked for; empty for a complete one."""
+    if frames.complete:
+        return ""
+    return (
+        f"Partial: the sweep was interrupted. It holds {frames.n_measured} of the "
+        f"{count(frames.n_examples, 'example')} that were asked for; all numbers are of these alone. "
+        "Prompts are measured from short to long, so these are no random sample."
+    )
+
+
+def unchanged(frames: SweepFrames) -> list[str]:
+    """How well each run does that the cells are held against."""
+    metric = METRICS.get(frames.metric, frames.metric)
+    sentences = []
+    for run in frames.runs.to_dict("records"):
+        parts = [f"{metric} {estimate(run['mean'], run['low'], run['high'], _unit(frames))}"]
+        if frames.metric == "kl_divergence":
+            parts = []  # from the unchanged run itself
+        if not np.isnan(run["accuracy"]) and frames.metric != "accuracy":
+            parts.append(f"accuracy {run['accuracy']:.2f}")
+        if parts:
+            sentences.append(f"{run['run'].capitalize()}: {', '.join(parts)}.")
+    return sentences
+
+
+def at_chance(frames: SweepFrames) -> str:
+    """That the whole model is not shown to do the task; empty where it is, or where nobody knows."""
+    run = frames.runs.iloc[0]
+    if pd.isna(run["above_chance"]) or run["above_chance"]:
+        return ""
+    return f"The {run['run']} model is not shown to be above chance on this task, so an effect says little."
+
+
+def evidence(frames: SweepFrames) -> str:
+    """How much was measured."""
+    run = frames.runs.iloc[0]
+    units, clusters = count(int(run["n_units"]), "unit"), count(int(run["n_clusters"]), "cluster")
+    return f"{units} in {clusters}, {count(frames.n_measured, 'example')}"
+
+
+def findings(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
+    """The strongest findings, and how many there are; `cells` as ``cells.described`` gives them."""
+    large = cells["found"] == LARGE if frames.estimates is None else is_large(frames, cells)
+    strongest = strongest_first(cells[large]).head(_MOST)
+    counted = _counted(frames, cells) if frames.estimates is None else _screened(frames, int(large.sum()))
+    return [*(_finding(frames, cell) for _, cell in strongest.iterrows()), *counted]
+
+
+def nothing_changed(cells: pd.DataFrame) -> list[str]:
+    """How many cells could not change anything, by the reason."""
+    states = cells["state"].value_counts()
+    return [
+        f"{name.capitalize()} in {_cells(int(states[name]))}: {state.meaning}."
+        for name, state in STATES.items()
+        if name in states and name != UNMEASURED
+    ]
+
+
+def audited(frames: SweepFrames) -> str:
+    """Whether the numbers are those of the plain way."""
+    audit = frames.provenance.get("audit")
+    if audit is None:
+        return "Measured the plain way, one hooked forward pass per cell: there is no engine to check."
+    return (
+        f"The engine's numbers were checked: {count(audit['cells'], 'cell')} measured again on "
+        f"{count(audit['rows'], 'prompt')}, one hooked forward pass at a time; the largest difference is "
+        f"{audit['largest_difference']:.1e} of the largest score (up to {audit['tolerance']:.0e} is rounding)."
+    )
+
+
+def _finding(frames: SweepFrames, cell: pd.Series) -> str:
+    clause = _patched(frames, cell) if frames.patched else _ablated(frames, cell)
+    accuracy = accuracy_clause(cell["accuracy_base"], cell["accuracy_intervened"])
+    return f"{doing(frames, cell['name'])} {clause}{_q(cell['q'])}{accuracy}."
+
+
+def _patched(frames: SweepFrames, cell: pd.Series) -> str:
+    shown = _estimate_of(cell, 1.0)
+    if frames.provenance["direction"] == "denoise":
+        return f"brings back {shown} of the difference between the runs"
+    return f"leaves {shown} of the difference between the runs"
+
+
+def _ablated(frames: SweepFrames, cell: pd.Series) -> str:
+    if frames.metric == "kl_divergence":
+        return f"moves the prediction by {_estimate_of(cell, 1.0, _unit(frames))}"
+    verb, sign = ("costs", -1.0) if cell["effect"] < 0 else ("gains", 1.0)
+    return f"{verb} {_estimate_of(cell, sign, unit(frames))}"
+
+
+def _estimate_of(cell: pd.Series, sign: float, unit: str = "") -> str:
+    """An estimate of what is shown, its sign turned round where a cost is spoken of."""
+    low, high = sorted((sign * cell["shown_low"], sign * cell["shown_high"]))
+    return estimate(sign * cell["shown"], low, high, unit)
+
+
+def _counted(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
+    n_cells = len(cells)
+    if frames.cells["q"].isna().all():
+        most = int(cells["n_clusters"].max())
+        return [f"Nothing is decided: a claim needs 20 clusters of items, and there are at most {most} in a cell."]
+    beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
+    if not beyond:
+        return [f"None of {_cells(n_cells)} is beyond the correction (q ≤ {ALPHA:g}).{_largest(frames, cells)}"]
+    sentence = f"Of {_cells(n_cells)}, {beyond} {_is(beyond)} beyond the correction (q ≤ {ALPHA:g})"
+    if frames.metric == "kl_divergence" and not frames.patched:
+        return [f"{sentence}."]
+    return [f"{sentence}, {large} of them by at least {MINIMUM:g} of {_whole(frames)}."]
+
+
+def _screened(frames: SweepFrames, n_large: int) -> list[str]:
+    screen = frames.provenance["screen"]
+    recall = estimate(screen["recall"], screen["recall_low"], screen["recall_high"], "")
+    n_top, n_audit = screen["top"], screen["audit"]
+    by = screen["method"].replace("_", " ")
+    correlation = screen["correlation"]
+    agree = "" if np.isnan(correlation) else f"; on those drawn, estimates and effects correlate by {correlation:.2f}"
+    return [
+        f"Of {_cells(n_top + n_audit)} that were measured, {n_large} {_is(n_large)} at least {MINIMUM:g} of "
+        f"{_whole(frames)}.",
+        f"Screened by {by}: of {_cells(screen['cells'])}, the {n_top} with the largest estimates were measured, and "
+        f"{n_audit} drawn at random from the others. Of the {n_top} largest effects, a share of {recall} is among "
+        f"those {n_top}{agree}.",
+        "No cell is tested (q), as they were chosen on the same units: patch those of interest on others, with another "
+        "--seed.",
+    ]
+
+
+def _whole(frames: SweepFrames) -> str:
+    """What sizes are shares of."""
+    return "the difference between the runs" if frames.patched else f"the model's own {METRICS[frames.metric]}"
+
+
+def _largest(frames: SweepFrames, cells: pd.DataFrame) -> str:
+    first = strongest_first(cells).iloc[0]
+    if pd.isna(first["shown"]):
+        return ""
+    return f" The largest is {first['name']}: {_estimate_of(first, 1.0, '' if frames.patched else _unit(frames))}."
+
+
+def _unit(frames: SweepFrames) -> str:
+    """The unit behind a value; a probability has none."""
+    return "" if unit(frames).startswith("of ") else unit(frames)
+
+
+def _q(q: float) -> str:
+    if pd.isna(q):
+        return ""
+    return " (q < 0.001)" if q < 0.001 else f" (q = {q:.3f})"
+
+
+def _cells(n: int) -> str:
+    return count(n, "cell")
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"

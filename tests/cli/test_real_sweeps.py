@@ -1,0 +1,101 @@
+"""`interp ablate` and `interp patch` on the embedded model, with nothing faked."""
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import get_args
+
+import pandas as pd
+import pytest
+
+from interp.cli import options, patch
+from interp.interventions.intervention import UNWRITTEN
+from interp.interventions.metrics import MetricName
+from interp.interventions.replacement import Kind
+from interp.methods.components import Components
+from interp.model.sites import SITES
+
+
+@pytest.fixture(autouse=True)
+def _real(calls, monkeypatch):
+    """Takes the fakes away."""
+    assert calls == {}
+    monkeypatch.undo()
+
+
+def test_the_choices_are_those_of_the_methods():
+    from interp.cli.ablate import Components as Offered
+
+    assert set(get_args(options.Metric)) == set(get_args(MetricName))
+    assert set(get_args(options.Ablation)) == set(get_args(Kind))
+    assert set(get_args(Offered)) == set(get_args(Components))
+    assert set(patch.SITES.split(", ")) <= set(SITES) - set(UNWRITTEN)
+
+
+def test_every_head_is_ablated(run, tmp_path):
+    result = run("ablate", "--task", "agreement", "--n", 24, "--out", tmp_path / "x", "--json")
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert (printed["cells"], printed["examples"], printed["complete"]) == (12, 48, True)
+    strongest = printed["strongest"][0]
+    assert (strongest["layer"], strongest["head"], strongest["status"]) == (2, 2, "changed")
+    cells = pd.read_parquet(tmp_path / "x" / "cells.parquet")
+    assert len(cells) == 12
+    assert len(pd.read_parquet(tmp_path / "x" / "examples.parquet")) == 12 * 48
+    assert cells["effect"].min() == pytest.approx(strongest["effect"])
+
+
+def test_a_stream_is_patched_by_position(run, tmp_path):
+    command = ("patch", "--task", "agreement", "--site", "resid_pre", "--by", "layer,pos", "--n", 24)
+    result = run(*command, "--out", tmp_path / "y")
+    assert result.exit_code == 0, result.output
+    assert "- Patching resid_pre at layer 0, related brings back 1.0" in result.stdout
+    page = (tmp_path / "y" / "report.html").read_text(encoding="utf-8")
+    assert 'title="layer 0, BOS: identical input"' in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("patch --site nonsense", "no site that can be changed is called 'nonsense'"),
+        ("patch --site resid_pre --by layer,head", "by: site 'resid_pre' has no head"),
+        ("patch --memory 1KB", "memory budget: one cell on one row"),
+        ("ablate --layer 7 --head 0", "head 7.0: the model has 3 layers"),
+        ("ablate --components mlps --layer 7", "layers: expected different layers"),
+    ],
+)
+def test_what_the_model_or_the_site_does_not_have_is_one_line(run, tmp_path, arguments, said):
+    result = run(*arguments.split(), "--task", "ioi", "--n", 4, "--out", tmp_path / "r")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {said}")
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_axis_that_is_none_is_one_line():
+    """In a process of its own: the tests' type checks would be first to refuse it."""
+    command = [sys.executable, "-m", "interp", "patch", "--task", "ioi", "--n", "4", "--by", "layer,nonsense"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: by: no axis is called 'nonsense'; known are 'layer', 'head'")
+
+
+def test_an_interrupt_keeps_what_is_complete(run, monkeypatch, tmp_path):
+    @contextmanager
+    def impatient(_description):
+        def tell(done, total):
+            if done > 0.7 * total:
+                raise KeyboardInterrupt
+
+        yield tell
+
+    monkeypatch.setattr("interp.cli.terminal.progress_bar", impatient)
+    result = run("ablate", "--task", "agreement", "--n", 24, "--out", tmp_path / "x", "--json")
+    assert result.exit_code == 130, result.output
+    printed = json.loads(result.stdout)
+    assert not printed["complete"]
+    assert 0 < printed["examples"] < 48
+    kept = pd.read_parquet(tmp_path / "x" / "examples.parquet")
+    assert kept["example"].nunique() == printed["examples"]
+    assert "warning: interrupted" in result.stderr

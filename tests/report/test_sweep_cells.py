@@ -1,0 +1,100 @@
+"""What is shown of a sweep's cells: names, numbers, findings, and why a cell may have none of these."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_sweeps import screened, sweep
+
+from interp.errors import InputError
+from interp.report.sweeps.cells import described, minimum, origin, strongest_first
+from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweeps.names import Names
+from interp.report.sweeps.states import statuses
+
+NO_TOKENS = pd.DataFrame(columns=["pos", "token", "share"])
+TOKENS = pd.DataFrame({"pos": [0, 1, 2], "token": ["BOS", " the", "\n"], "share": [1.0, 0.5, 1.0]})
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({"layer": 2, "head": 1}, "head 2.1"),
+        ({"head": 1, "pos": "related", "layer": 2}, "head 2.1, related"),
+        ({"layer": 2, "pos": 0}, "layer 2, position 0 (BOS)"),
+        ({"layer": 2, "pos": 1}, "layer 2, position 1"),
+        ({"layer": 0, "neuron": 17}, "neuron 0.17"),
+        ({"layer": 0, "head": 1, "key": 2}, "head 0.1, attention to position 2 (␣)"),
+        ({"heads": "1.1+2.2"}, "1.1+2.2"),
+        ({"sender": "0.1", "receiver": "logits"}, "sender 0.1, receiver logits"),
+    ],
+)
+def test_every_kind_of_cell_has_a_name(labels, name):
+    assert Names(TOKENS).cell(labels) == name
+
+
+def test_a_position_is_called_by_its_token_where_all_prompts_have_it():
+    assert Names(TOKENS).headings("pos", [0, 1, 2, 3]) == ["BOS", "1: the…", "␣", "3"]
+    assert Names(NO_TOKENS).headings("pos", ["BOS", "related"]) == ["BOS", "related"]
+    assert Names(TOKENS).headings("head", [0, 1]) == ["0", "1"]
+
+
+def test_cells_stand_in_the_order_of_the_sweep():
+    frames = sweep(direction="denoise")
+    shuffled = SweepFrames(**{**vars(frames), "cells": frames.cells.iloc[::-1]})
+    assert list(described(shuffled)["pos"].unique()) == ["BOS", "related", "last"]
+
+
+def test_large_findings_are_told_from_small_ones_and_from_none():
+    q = [1e-4, 1e-4, 0.5, *[np.nan] * 9]
+    cells = described(sweep(q=q))
+    assert list(cells["found"].head(4)) == ["large", "small", "", ""]
+    assert minimum(sweep()) == pytest.approx(0.5)
+
+
+def test_what_changed_nothing_has_no_number_and_is_no_finding():
+    cells = described(sweep(direction="denoise", q=1e-4, state={0: "identical input", 1: "unreachable", 2: "no-op"}))
+    assert list(cells["state"].head(4)) == ["identical input", "unreachable", "no-op", ""]
+    assert cells["shown"].head(3).isna().all()
+    assert cells[["effect", "q"]].head(3).isna().all(axis=None)
+    assert list(cells["found"].head(3)) == ["", "", ""]
+    assert strongest_first(cells)["state"].head(3).eq("").all()
+
+
+def test_a_cell_that_changed_some_examples_says_how_many():
+    examples = pd.DataFrame({"layer": [0, 0, 0, 1, 1], "status": ["changed", *["identical input"] * 2, *["no-op"] * 2]})
+    found = statuses(examples, ["layer"])
+    assert list(found["status"]) == ["changed in 1 of 3", "no-op"]
+    assert list(found["state"]) == ["", "no-op"]
+
+
+def test_effects_count_from_the_run_that_is_patched():
+    assert [origin(sweep(direction=each)) for each in (None, "denoise", "noise")] == [0.0, 0.0, 1.0]
+    cells = described(sweep(direction="noise"))
+    assert cells["shown"].iloc[0] == pytest.approx(0.6)
+    assert cells["found"].iloc[0] == "large"
+
+
+def test_where_the_runs_do_not_differ_there_is_nothing_to_recover():
+    cells = described(sweep(direction="denoise", normalised=np.nan))
+    assert set(cells["state"]) == {"nothing to recover"}
+
+
+def test_a_kl_divergence_has_no_minimum():
+    frames = sweep()
+    frames = SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "metric": "kl_divergence"}})
+    assert minimum(frames) == 0.0
+
+
+def test_after_a_screen_every_cell_is_there():
+    cells = described(screened())
+    assert len(cells) == 12
+    assert list(cells["state"]) == [""] * 6 + ["not measured"] * 6
+    assert list(strongest_first(cells)["estimate"].tail(6)) == sorted(cells["estimate"].tail(6), reverse=True)
+
+
+def test_frames_of_something_else_are_refused():
+    frames = sweep()
+    with pytest.raises(InputError, match=r"a sweep's `cells`: expected the columns layer, head, effect.*got no q"):
+        SweepFrames(**{**vars(frames), "cells": frames.cells.drop(columns="q")})
+    with pytest.raises(InputError, match="expected at least one, got none"):
+        SweepFrames(**{**vars(frames), "cells": frames.cells.head(0)})

@@ -1,0 +1,94 @@
+"""The page of a sweep, as text."""
+
+import re
+
+import pytest
+from html_page import Page
+from synthetic_sweeps import screened, sweep
+
+from interp.report.sweeps.page import render_sweep
+
+HOSTILE = [(0, "BOS", 1.0), (1, "<script>alert(1)</script>", 1.0), (2, '"><img src=x onerror=alert(1)>', 0.5)]
+
+
+@pytest.fixture(scope="module")
+def source() -> str:
+    frames = sweep({"layer": range(2), "pos": range(3)}, direction="denoise", tokens=HOSTILE, state={0: "unreachable"})
+    return render_sweep(frames, command="interp patch --out r")
+
+
+def test_every_element_is_closed_and_text_stays_text(source):
+    page = Page(source)
+    assert page.open == []
+    assert len(page.all("script")) == 1
+    assert page.all("img") == []
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in source
+    assert "<b>" not in source
+
+
+def test_the_page_asks_for_nothing_and_its_links_arrive(source):
+    page = Page(source)
+    assert not re.search(r"url\(|@import|https?://", source)
+    names = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(names) == len(set(names))
+    assert {link["href"].removeprefix("#") for link in page.all("a")} <= set(names)
+    assert source.count("<caption>") == len(page.all("table"))
+
+
+def test_what_was_asked_comes_first_then_what_was_found(source):
+    assert re.findall(r'<h2 id="([^"]+)"', source) == ["findings", "heatmap", "cells", "reading", "method"]
+    header = source[: source.index("</header>")]
+    for text in ("z of the clean run patched into the corrupted run", "Does the verb agree?", "(hash 0123456789ab)"):
+        assert text in header
+    assert "Left out" not in header
+    assert "interp patch --out r" in source
+
+
+def test_a_cell_tells_its_interval_and_what_is_hatched_its_reason(source):
+    assert 'title="layer 0, position 0 (BOS): unreachable"' in source
+    assert "Hatched: unreachable: what is changed there cannot reach the answer." in source
+    assert re.search(r'title="layer 1, position 0 \(BOS\): -0.01 \[-0.03, 0.01\], q 0.500"', source)
+
+
+def test_findings_are_marked_and_explained():
+    source = render_sweep(sweep())
+    assert 'title="head 0.0: -4.00 [-4.20, -3.80], q 0.000">-4.00<span class="mark" aria-hidden="true">●' in source
+    assert "● beyond the correction, and large." in source
+
+
+def test_of_very_many_cells_the_strongest_are_in_the_table():
+    source = render_sweep(sweep({"layer": range(2), "neuron": range(150)}))
+    table = source[source.index('id="cells"') :].split("</table>")[0]
+    assert table.count("<tr>") == 201
+    assert "The 200 strongest of 300 cells; all of them are in cells.csv" in table
+    assert 'id="heatmap"' not in source
+
+
+def test_of_very_many_rows_the_page_says_how_many_are_shown():
+    source = render_sweep(sweep({"layer": range(12), "head": range(12), "pos": range(2)}, direction="noise"))
+    assert "The 24 rows with the strongest cells, of 144." in source
+
+
+def test_a_partial_sweep_says_so_at_the_top():
+    source = render_sweep(sweep(complete=False))
+    assert '<p class="partial" role="note">Partial: the sweep was interrupted.' in source
+    assert source.index('class="partial"') < source.index('class="facts"')
+    assert 'role="note"' not in render_sweep(sweep())
+
+
+def test_a_screen_shows_its_estimates_and_no_tests():
+    source = render_sweep(screened())
+    assert '<th scope="col">estimate</th>' in source
+    assert source.count('class="unmeasured"') == 6
+    reading = source[source.index('id="reading"') :]
+    assert "max-T" not in reading
+    assert "what gradients say" in reading
+
+
+def test_a_file_is_named_by_its_stem():
+    frames = sweep()
+    frames.provenance["task"] = "blimp:/home/me/accord.jsonl"
+    shown, method = render_sweep(frames).split('<h2 id="method">')
+    assert "blimp:accord" in shown
+    assert "/home" not in shown
+    assert "/home" in method

@@ -1,0 +1,87 @@
+"""The figures of a sweep."""
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+from synthetic_sweeps import screened, sweep
+
+from interp.report.sweeps.cells import described
+from interp.report.sweeps.panel import panel
+from interp.report.sweeps.plots import heatmap_figure, strongest_figure
+
+
+def heat(frames):
+    cells = described(frames)
+    return heatmap_figure(frames, cells, panel(frames, cells))
+
+
+def hatched(figure):
+    return [each.get_hatch() for each in figure.axes[0].patches if isinstance(each, Rectangle) and each.get_hatch()]
+
+
+def ticks(labels):
+    return [label.get_text() for label in labels]
+
+
+def test_the_colours_carry_the_cells_and_are_centred_on_nothing():
+    frames = sweep()
+    mesh = heat(frames).axes[0].collections[0]
+    np.testing.assert_allclose(np.asarray(mesh.get_array()).reshape(3, 4).ravel(), frames.cells["effect"])
+    assert mesh.get_clim() == (-4.0, 4.0)
+
+
+@pytest.mark.parametrize(("direction", "limits"), [("denoise", (-1.0, 1.0)), ("noise", (0.0, 2.0))])
+def test_patching_is_centred_on_the_run_that_is_patched(direction, limits):
+    figure = heat(sweep(direction=direction))
+    assert figure.axes[0].collections[0].get_clim() == limits
+    assert figure.axes[1].get_ylabel() == "share of the clean run's answer\n0 corrupted, 1 clean"
+
+
+def test_positions_carry_their_names_and_tokens_are_no_mathematics():
+    assert ticks(heat(sweep(direction="denoise")).axes[0].get_xticklabels()) == ["BOS", "related", "last"]
+    tokens = [(0, "BOS", 1.0), (1, " $\\frac{", 1.0), (2, "cat", 0.5), (3, "BOS", 1.0)]
+    figure = heat(sweep({"layer": range(2), "pos": range(4)}, direction="noise", tokens=tokens))
+    assert ticks(figure.axes[0].get_xticklabels()) == ["BOS", "$\\frac{", "2: cat…", "BOS"]
+    figure.draw_without_rendering()
+
+
+def test_what_could_not_change_is_hatched_by_its_reason_and_explained():
+    figure = heat(sweep(direction="denoise", state={0: "identical input", 3: "unreachable"}))
+    assert sorted(hatched(figure)) == ["....", "xxxx"]
+    assert {"identical input", "unreachable"} <= {text.get_text() for text in figure.legends[0].texts}
+
+
+def test_cells_that_a_screen_left_out_are_hatched():
+    figure = heat(screened())
+    assert hatched(figure) == ["////"] * 6
+    strongest_figure(screened(), described(screened())).draw_without_rendering()
+
+
+def test_findings_are_marked():
+    figure = heat(sweep(q=[1e-4, 1e-4, *[0.5] * 10]))
+    marked = [tuple(point) for line in figure.axes[0].lines for point in line.get_xydata()]
+    assert marked == [(0.5, 0.72), (1.5, 0.72)]
+    texts = [text.get_text() for text in figure.legends[0].texts]
+    assert texts == ["beyond the correction, and large", "beyond the correction, but small"]
+
+
+def test_the_strongest_come_first_and_a_short_axis_keeps_its_order():
+    frames = sweep({"layer": range(12), "head": range(12)})
+    names = ticks(strongest_figure(frames, described(frames)).axes[0].get_yticklabels())
+    assert (len(names), names[0]) == (20, "head 0.0")
+    frames = sweep({"layer": range(3)}, effect=[0.1, -2.0, 0.3])
+    names = ticks(strongest_figure(frames, described(frames)).axes[0].get_yticklabels())
+    assert names == ["layer 0", "layer 1", "layer 2"]
+
+
+def test_an_interval_that_is_not_known_and_a_state_can_be_drawn():
+    frames = sweep({"layer": range(3)}, state={1: "no-op"}, low=np.nan, high=np.nan)
+    figure = strongest_figure(frames, described(frames))
+    figure.draw_without_rendering()
+    assert " no-op" in [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_a_partial_sweep_is_called_so():
+    frames = sweep(complete=False)
+    for figure in (heat(frames), strongest_figure(frames, described(frames))):
+        assert "PARTIAL: 30 of 60 examples" in figure.get_suptitle()

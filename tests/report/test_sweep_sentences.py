@@ -1,0 +1,114 @@
+"""What a sweep's report says: numbers with every claim, and no claim without them."""
+
+import numpy as np
+import pytest
+from synthetic_sweeps import screened, sweep
+
+from interp.report.sweeps.cells import described
+from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweeps.sentences import (
+    at_chance,
+    audited,
+    evidence,
+    findings,
+    nothing_changed,
+    partial,
+    unchanged,
+)
+from interp.report.sweeps.words import done, title
+
+
+def found(frames):
+    return findings(frames, described(frames))
+
+
+def measured_by(metric, **options):
+    frames = sweep(**options)
+    return SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "metric": metric}})
+
+
+def test_an_ablation_says_what_a_head_costs():
+    first, counted = found(sweep())
+    assert first == "Ablating head 0.0 costs 4.0 logits [3.8, 4.2] (q < 0.001), accuracy goes from 1.00 to 0.55."
+    assert counted.startswith("Of 12 cells, 1 is beyond the correction (q ≤ 0.05), 1 of them by at least 0.1 of the")
+    assert counted.endswith(" model's own logit difference.")
+
+
+@pytest.mark.parametrize(
+    ("direction", "said"),
+    [("denoise", "brings back 0.80 [0.78, 0.82]"), ("noise", "leaves 0.60 [0.58, 0.62]")],
+)
+def test_patching_says_how_much_of_the_difference(direction, said):
+    first, counted = found(sweep(direction=direction))
+    assert first.startswith(f"Patching z at layer 0, BOS {said} of the difference between the runs (q < 0.001)")
+    assert "1 of them by at least 0.1 of the difference between the runs." in counted
+
+
+def test_each_metric_has_its_own_words():
+    assert found(measured_by("accuracy"))[0].startswith("Ablating head 0.0 costs 4.0 of accuracy [3.8, 4.2]")
+    moved, counted = found(measured_by("kl_divergence", effect=0.3, low=0.2, high=0.4))
+    assert moved.startswith("Ablating head 0.0 moves the prediction by 0.30 nats [0.20, 0.40]")
+    assert counted == "Of 12 cells, 1 is beyond the correction (q ≤ 0.05)."
+    assert unchanged(measured_by("kl_divergence")) == ["Unablated: accuracy 1.00."]
+    assert unchanged(measured_by("probability")) == [
+        "Unablated: probability of the right answer 5.0 [4.7, 5.3], accuracy 1.00."
+    ]
+
+
+def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
+    assert found(sweep(q=0.4)) == [
+        "None of 12 cells is beyond the correction (q ≤ 0.05). The largest is head 0.0: -4.0 logits [-4.2, -3.8]."
+    ]
+    nothing = sweep(q=0.4, state=dict.fromkeys(range(12), "no-op"))
+    assert found(nothing) == ["None of 12 cells is beyond the correction (q ≤ 0.05)."]
+    assert nothing_changed(described(nothing)) == ["No-op in 12 cells: the intervention changed nothing."]
+
+
+def test_with_few_clusters_nothing_is_decided():
+    assert found(sweep(q=np.nan, n_clusters=12)) == [
+        "Nothing is decided: a claim needs 20 clusters of items, and there are at most 12 in a cell."
+    ]
+
+
+def test_the_runs_are_described_and_a_model_at_chance_is_called_so():
+    frames = sweep(direction="denoise")
+    assert unchanged(frames) == [
+        "Clean: logit difference 5.0 logits [4.7, 5.3], accuracy 1.00.",
+        "Corrupted: logit difference -5.0 logits [-5.3, -4.7], accuracy 0.00.",
+    ]
+    assert at_chance(frames) == ""
+    lost = SweepFrames(**{**vars(frames), "runs": frames.runs.assign(above_chance=False)})
+    assert "The clean model is not shown to be above chance" in at_chance(lost)
+    unknown = SweepFrames(**{**vars(frames), "runs": frames.runs.assign(above_chance=None)})
+    assert at_chance(unknown) == ""
+
+
+def test_a_screen_says_what_it_measured_and_missed():
+    sentences = " ".join(found(screened()))
+    assert "Of 6 cells that were measured, 1 is at least 0.1 of the difference between the runs." in sentences
+    assert "of 12 cells, the 4 with the largest estimates were measured, and 2 drawn at random" in sentences
+    assert "a share of 1.0 [0.8, 1.0] is among those 4." in sentences
+    assert "(q" not in sentences.split(" No cell is tested")[0]
+    assert not nothing_changed(described(screened()))
+
+
+def test_a_partial_sweep_says_how_many_examples_it_holds():
+    assert partial(sweep()) == ""
+    assert "It holds 30 of the 60 examples that were asked for" in partial(sweep(complete=False))
+    assert evidence(sweep(complete=False)) == "30 units in 30 clusters, 30 examples"
+
+
+def test_the_audit_is_one_sentence():
+    assert audited(sweep()).count(".") - audited(sweep()).count("1.5e-07") == 1
+    assert "2 cells measured again on 8 prompts" in audited(sweep())
+    frames = sweep()
+    plain = {name: value for name, value in frames.provenance.items() if name != "audit"}
+    assert "there is no engine to check" in audited(SweepFrames(**{**vars(frames), "provenance": plain}))
+
+
+def test_what_was_done_is_one_clause():
+    assert done(sweep()) == "mean ablation of each head by itself"
+    assert done(sweep({"layer": [1], "head": [2]})) == "mean ablation of one head by itself"
+    assert done(sweep({"heads": ["1.1+2.2"]})) == "mean ablation of sets of heads"
+    assert done(sweep(direction="noise")) == "z of the corrupted run patched into the clean run, by layer and position"
+    assert title(sweep()) == "Ablation: agreement"
