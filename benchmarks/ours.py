@@ -85,13 +85,14 @@ def _rows(inputs: Inputs) -> list[Row]:
     """One row a prompt: what is run, and what is patched in from."""
     answers = zip(inputs.right.tolist(), inputs.wrong.tolist(), strict=True)
     runs, sources = (
-        [_encoded(tokens, right, wrong) for tokens, (right, wrong) in zip(prompts.tolist(), each, strict=True)]
+        [encoded(tokens, right, wrong) for tokens, (right, wrong) in zip(prompts.tolist(), each, strict=True)]
         for prompts, each in zip((inputs.tokens, inputs.clean_tokens), (list(answers),) * 2, strict=True)
     )
     return [Row(run, number, 0, source=source) for number, (run, source) in enumerate(zip(runs, sources, strict=True))]
 
 
-def _encoded(tokens: list[int], right: int, wrong: int) -> EncodedExample:
+def encoded(tokens: list[int], right: int, wrong: int) -> EncodedExample:
+    """A prompt of token ids, with its two answers."""
     example = Example("random tokens", " right", " wrong", None, "random", "random")
     return EncodedExample(example, tuple(tokens), (right,), (wrong,), None, (), {})
 

@@ -51,8 +51,8 @@ def audit(
     done = [number for number, start in enumerate(starts[:-1]) if np.isfinite(found.value[:, 0, start]).all()]
     scale = max(float(np.nanmax(np.abs(found.value))), 1.0 if metric == "kl_divergence" else 0.0)
     largest, n_rows = 0.0, 0
-    n_cells = int(np.clip(len(cells) // 64, 2, 16))
-    for cell in generator.choice(len(cells), size=min(n_cells, len(cells)), replace=False):
+    n_cells = min(len(cells), int(np.clip(len(cells) // 64, 2, 16)))
+    for cell in generator.choice(len(cells), size=n_cells, replace=False):
         number = int(generator.choice(done))
         batch, draw = batches[number], int(generator.integers(found.draws[cell]))
         rows = np.sort(generator.choice(len(batch.rows), size=min(ROWS, len(batch.rows)), replace=False))

@@ -135,6 +135,25 @@ def changed_positions(interventions: Sequence[Intervention], row: Row) -> tuple[
     return tuple(tuple(position for position in each.at(row) if position >= start) for each in interventions)
 
 
+ROUNDING = {
+    torch.float64: 32 * 2.0**-52,
+    torch.float32: 32 * 2.0**-23,
+    torch.float16: 2.0**-10,
+    torch.bfloat16: 2.0**-7,
+}
+"""Relative changes that the order of a sum can make, by dtype."""
+
+
+def squared_change(old: Float[Tensor, "entry ..."], new: Float[Tensor, "entry ..."]) -> Float[Tensor, " entry"]:
+    """``||a' - a||^2`` of every entry; 0 where rounding explains it, relative to the part that is replaced."""
+    # In 16 bits the squares of small changes would vanish.
+    wide = torch.promote_types(old.dtype, torch.float32)
+    difference = (new - old).to(wide)
+    moved = difference.square().reshape(len(old), -1).sum(1)
+    replaced = torch.where(difference != 0, old, 0).to(wide).square().reshape(len(old), -1).sum(1)
+    return torch.where(moved > ROUNDING[old.dtype] ** 2 * replaced, moved, 0)
+
+
 def _one_hot(axis: int, chosen: tuple[int, ...], like: Tensor) -> Tensor:
     if max(chosen) >= like.shape[axis]:
         raise InputError(f"{chosen}: the activation has {like.shape[axis]} (0 to {like.shape[axis] - 1}) there")

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.interventions.intervention import Intervention
+from interp.interventions.intervention import Intervention, squared_change
 from interp.interventions.measured import Measured, Outcome, as_numbers
 from interp.interventions.metrics import AnswerLogits, Answers, MetricName, score
 from interp.interventions.rows import Batch
@@ -109,9 +109,7 @@ def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> Out
 def _hook(intervention: Intervention, batch: Batch, draw: int, note: Callable[[Tensor], None]) -> Callable[..., Tensor]:
     def replace(old: Tensor, *, hook: Any) -> Tensor:
         new = intervention.apply(old, batch, draw)
-        # In 16 bits the squares of small changes would vanish.
-        difference = (new - old).to(torch.promote_types(old.dtype, torch.float32))
-        note(difference.square().flatten(1).sum(1))
+        note(squared_change(old, new))
         return new
 
     return replace

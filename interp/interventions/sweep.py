@@ -214,16 +214,15 @@ class _Run:
         self._n_steps = len(self._batches) * sum(draws)
 
     def _batched(self, rows: Sequence[Row]) -> list[Batch]:
-        """Batches as large as the memory budget allows."""
-        whole = batches(self._model, rows, size=BATCH_SIZE)
-        if self._sizes is None:
-            return whole
-        parts = []
-        for batch in whole:
-            size = self._sizes.rows_at_once(batch.rows)
-            starts = range(0, len(batch.rows), size)
-            parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
-        return parts
+        """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
+        parts = batches(self._model, rows, size=BATCH_SIZE)
+        if self._sizes is not None:
+            whole, parts = parts, []
+            for batch in sorted(whole, key=lambda each: each.length, reverse=True):  # what is too large is said first
+                size = self._sizes.rows_at_once(batch.rows)
+                starts = range(0, len(batch.rows), size)
+                parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
+        return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
 
     def measure(self, progress: Progress | None) -> None:
         """Measure every cell on every batch."""

@@ -18,7 +18,7 @@ from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Direction
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
 from interp.methods.grid import Axis, Grid
 from interp.methods.patching import patch_cells
@@ -99,7 +99,7 @@ def attribute(
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
     grid = Grid(site, tuple(by), None if layers is None else tuple(layers))
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_pairs(task, model, n=n, seed=seed)
     cells = patch_cells(model, given, grid, direction)
     found = estimate_cells(
         model,

@@ -1,5 +1,7 @@
 """Which task is meant? A ``Task`` as it is, or the name of one, loaded for the model's tokenizer."""
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 from interp.errors import InputError
@@ -30,3 +32,28 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     from interp.tasks.catalogue import load_task
 
     return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)
+
+
+def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
+    """``as_task``, without the units that have no counterfactual; a warning and ``dropped`` count these.
+
+    Raises:
+        InputError: As ``as_task``; or no unit is left.
+        TaskError: As ``as_task``.
+    """
+    given = as_task(task, model, n=n, seed=seed)
+    units = tuple(unit for unit in given.units if unit.counterfactual is not None)
+    without = len(given.units) - len(units)
+    if not without:
+        return given
+    if not units:
+        raise InputError(
+            f"patching needs a clean and a corrupted prompt, but none of the {without} units of {given.name!r} has a "
+            "counterfactual; ablate instead"
+        )
+    warnings.warn(
+        f"{given.name}: {without} of {len(given.units)} units have no counterfactual to patch from and are left out",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return replace(given, units=units, dropped={**given.dropped, "no counterfactual": without})

@@ -95,11 +95,9 @@ class Grid:
         return cells
 
     def _heads(self, model: Any) -> tuple[int, ...]:
-        if "head" not in self.by:
-            return ()
         heads = tuple(range(model.cfg.n_heads)) if self.heads is None else self.heads
         _require_known("heads", heads, model.cfg.n_heads)
-        return heads
+        return heads if "head" in self.by else ()
 
 
 def _require_known(name: str, chosen: Sequence[int], n: int) -> None:
@@ -139,7 +137,8 @@ def label_positions(
     others = examples if source is None else [source(number) for number in range(len(examples))]
     spans = [_spans(*both) for both in zip(examples, others, strict=True)]
     names = list(dict.fromkeys(name for each in spans for name in each))
-    names.sort(key=lambda name: ("BOS", "related").index(name) if name in ("BOS", "related") else 2)
+    ends = {"BOS": -2, "related": -1, "rest": 1, "query": 2, "last": 3}
+    names.sort(key=lambda name: ends.get(name, 0))
     return [(name, {number: each.get(name, ()) for number, each in enumerate(spans)}) for name in names]
 
 

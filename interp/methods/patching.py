@@ -25,7 +25,7 @@ from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Patch
 from interp.interventions.rows import Direction
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, label_positions
 from interp.methods.screen import SHARE, Screen, choose
@@ -132,14 +132,14 @@ def patch(
         every cell's estimate, what was chosen, and the estimated recall with its interval.
 
     Raises:
-        InputError: An unknown site, axis, direction or metric; a unit without a counterfactual of its length; prompts
+        InputError: An unknown site, axis, direction or metric; no unit with a counterfactual; prompts
             that nothing aligns; a budget too small for one cell; a screen by a metric without a gradient.
         AuditError: The engine's numbers are not those of the plain way.
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
     grid = Grid(site, tuple(by), None if layers is None else tuple(layers))
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_pairs(task, model, n=n, seed=seed)
     cells = patch_cells(model, given, grid, direction)
     how: dict[str, Any] = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
     choice = None

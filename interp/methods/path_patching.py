@@ -30,7 +30,7 @@ from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Add
 from interp.interventions.rows import Batch, Direction
 from interp.interventions.sweep import Cell, Progress, Sweep
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_pairs
 from interp.methods.patching import PatchResult
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -145,7 +145,7 @@ def path_patch(
         cells = [Cell(names, tuple(changes))]
     else:
         cells = [Cell(_labels(path), (change,)) for path, change in zip(parsed, changes, strict=True)]
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_pairs(task, model, n=n, seed=seed)
     result = Sweep(cells).run(
         model, given, metric=metric, direction=direction, seed=seed, memory_budget=memory_budget, progress=progress
     )

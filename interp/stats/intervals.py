@@ -44,7 +44,8 @@ def cluster_bootstrap(
 
     Args:
         table: One value per unit and cell.
-        per: What the means are divided by, of the same units and cells; None for the means themselves.
+        per: What the means are divided by, of the same units and cells; None for the means themselves. A ratio to 0
+            is NaN.
         confidence: Share of intervals that cover the truth.
         resamples: How often the clusters are drawn.
         seed: Of the draws.
@@ -56,7 +57,11 @@ def cluster_bootstrap(
     n_clusters, n_cells = sums.shape[1:]
     low, high = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
     measured = has_spread(counts)
-    estimate = estimates(table) if per is None else estimates(table) / estimates(per)
+    estimate = estimates(table)
+    if per is not None:
+        divisor = estimates(per)
+        measured &= np.nan_to_num(divisor) != 0
+        estimate = np.divide(estimate, divisor, out=np.full(n_cells, np.nan), where=np.nan_to_num(divisor) != 0)
     if not measured.any():
         return Intervals(estimate, low, high)
     divisors = None if per is None else cluster_sums(per)[0][..., measured]

@@ -80,3 +80,14 @@ def test_unequal_prompts_without_a_relation_are_refused(model):
     )
     with pytest.raises(InputError, match="no relation is tagged in both to align them by"):
         patch(model, dataclasses.replace(task, units=bare), site="z", by=("layer", "head"))
+
+
+def test_units_without_a_counterfactual_are_left_out_and_counted(model):
+    task = random_task()
+    alone = dataclasses.replace(task.units[0], counterfactual=None)
+    with pytest.warns(RuntimeWarning, match=r"random: 1 of 4 units have no counterfactual to patch from"):
+        part = patch(model, dataclasses.replace(task, units=(alone, *task.units[1:])))
+    rest = patch(model, dataclasses.replace(task, units=task.units[1:]))
+    np.testing.assert_array_equal(part.frame["value"], rest.frame["value"])
+    with pytest.raises(InputError, match="none of the 1 units of 'random' has a counterfactual; ablate instead"):
+        patch(model, dataclasses.replace(task, units=(alone,)))

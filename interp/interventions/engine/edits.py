@@ -10,6 +10,7 @@ from torch import Tensor
 
 from interp.interventions.engine.chunk import Chunk, Edits
 from interp.interventions.engine.pack import Pack
+from interp.interventions.intervention import squared_change
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 
@@ -109,8 +110,7 @@ class Editor:
 
     def note(self, entries: Entries, old: Float[Tensor, "entry ..."], new: Float[Tensor, "entry ..."]) -> None:
         """Write down how far an activation moved."""
-        difference = (new - old).to(torch.promote_types(new.dtype, torch.float32))
-        norms = difference.square().flatten(1).sum(1) if difference.ndim > 1 else difference.square()
+        norms = squared_change(old, new.expand_as(old))
         self.squares.index_put_((entries.trajectories, entries.positions), norms.double(), accumulate=True)
 
     def apply(self, name: str, layer: int, tensor: Float[Tensor, "token ..."]) -> Float[Tensor, "token ..."]:

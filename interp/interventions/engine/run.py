@@ -133,8 +133,10 @@ class Engine:
         squares: Float[np.ndarray, " row"],
         fired: Int[np.ndarray, " row"],
     ) -> StrandScores:
-        """The scores of a strand on all rows of the batch; where nothing is changed, the base run's."""
+        """The scores of a strand on all rows of the batch; where nothing has changed, to the bit the base run's."""
         values, margins = as_numbers(base.scores.value).copy(), base.scores.margin.double().cpu().numpy().copy()
         all_squares, all_fired = np.zeros(len(values)), np.full(len(values), len(strand.interventions))
-        values[rows], margins[rows], all_squares[rows], all_fired[rows] = value, margin, squares, fired
+        all_squares[rows], all_fired[rows] = squares, fired
+        changed = squares > 0
+        values[rows[changed]], margins[rows[changed]] = value[changed], margin[changed]
         return StrandScores(strand.cell, strand.draw, RowScores(values, margins, all_squares, all_fired))

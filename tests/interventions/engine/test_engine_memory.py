@@ -1,0 +1,283 @@
+"""How much memory does a sweep take? No more than it is given; and where memory runs out, it goes on with less."""
+
+import gc
+import json
+import os
+import re
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from random_tasks import change, random_task
+from tiny_models import random_model
+
+from interp.errors import InputError
+from interp.interventions.engine.layers import Wavefront
+from interp.interventions.engine.run import Engine
+from interp.interventions.replacement import Patch, Zero
+from interp.interventions.sweep import Cell, Sweep
+from interp.model.sites import Site
+
+MEGABYTE = 1_000_000
+MEASURED = [  # site, replacement, metric, units, megabytes
+    ("z", "zero", "logit_difference", 16, 25),
+    ("z", "zero", "logit_difference", 16, 50),
+    ("z", "zero", "logit_difference", 16, 100),
+    ("resid_pre", "patch", "logit_difference", 8, 50),
+    ("pattern", "patch", "logit_difference", 8, 50),
+    ("result", "patch", "logit_difference", 8, 50),
+    ("q_input", "patch", "logit_difference", 8, 50),
+    ("z", "zero", "kl_divergence", 8, 50),
+]
+SCRIPT = """
+import ctypes, gc, json, sys, warnings
+import torch
+from random_tasks import change, random_task
+from interp.interventions import provenance
+from interp.interventions.engine import budget
+from interp.interventions.replacement import Patch, Zero
+from interp.interventions.sweep import Cell, Sweep
+from interp.model.config import TransformerConfig
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+
+torch.set_num_threads(1)
+warnings.simplefilter("ignore")
+budget.TOKENS_AT_ONCE["cpu"] = 10**6  # so that it is the budget that binds
+shape = {"n_layers": 4, "n_heads": 12, "d_model": 768, "d_head": 64, "d_mlp": 3072, "d_vocab": 10_000, "n_ctx": 32}
+model = HookedTransformer(TransformerConfig(**shape, init_std=0.2))
+
+
+def sweep(name, kind, metric, units, megabytes):
+    task = random_task(0, lengths=(24,) * units, d_vocab=1000)
+    patched = kind == "patch"
+    replacement = Patch(model, (Site(name, 2), Site(name, 0))) if patched else Zero()
+    places = [(2, None), (2, (1, 2)), (2, (1,)), (2, (2,)), (0, (20,))]
+    cells = [
+        Cell({"cell": number}, (change(name, layer, replacement, positions=positions),))
+        for number, (layer, positions) in enumerate(places)
+    ]
+    direction = "denoise" if patched else None
+    return Sweep(cells).run(model, task, metric=metric, direction=direction, memory_budget=megabytes * 10**6)
+
+
+def resident(field):
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def measured(*case):
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as reset:
+        reset.write("5")  # the peak begins anew
+    before = resident("VmRSS")
+    result = sweep(*case)
+    return {
+        "peak": resident("VmHWM") - before,
+        "values": result.frame["value"].tolist(),
+        "batches": result.provenance["batches"],
+        "audit": result.provenance["audit"]["largest_difference"],
+    }
+
+
+hash_of_weights, provenance.weights_hash = provenance.weights_hash, lambda model: "not of interest"
+cases = json.loads(sys.argv[1])
+for case in [*([*case[:3], 1, case[4]] for case in cases), cases[0]]:
+    sweep(*case)  # from here on the libraries hold their code and what they keep for themselves
+found = [measured(*case) for case in cases]
+provenance.weights_hash = hash_of_weights
+found.append(measured(*cases[0][:3], 1, 50))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Peaks of resident memory above what the model takes, in a process of its own."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("this system does not say how much memory a process has held at most")
+    # Freed memory goes back to the system at once: what is measured is what is held, not the allocator's leftovers.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+    environment["PYTHONPATH"] = os.pathsep.join(each for each in sys.path if each)
+    command = [sys.executable, "-c", SCRIPT, json.dumps(MEASURED)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == 0, run.stderr[-2000:]
+    *cases, with_hash = json.loads(run.stdout.splitlines()[-1])
+    return dict(zip(MEASURED, cases, strict=True)) | {"with hash": with_hash}
+
+
+class TestPeak:
+    @pytest.mark.parametrize("case", MEASURED, ids=lambda case: " ".join(map(str, case)))
+    def test_it_stays_within_the_budget(self, measured, case):
+        assert measured[case]["peak"] <= 1.1 * case[-1] * MEGABYTE
+
+    def test_it_is_the_budget_that_binds(self, measured):
+        """Otherwise the test above could not fail."""
+        peaks = [measured[case]["peak"] / MEGABYTE for case in MEASURED[:3]]
+        assert peaks[0] > 15
+        assert peaks[1] > 1.5 * peaks[0]
+        assert peaks[2] > 1.5 * peaks[1]
+
+    def test_whatever_the_budget_the_results_are_the_same(self, measured):
+        one, *others = (measured[case] for case in MEASURED[:3])
+        assert len({each["batches"] for each in (one, *others)}) > 1
+        for other in others:
+            largest = np.abs(one["values"]).max()
+            np.testing.assert_allclose(other["values"], one["values"], rtol=0, atol=1e-5 * largest)
+            assert 0 <= other["audit"] <= 1e-5
+
+    def test_naming_the_model_by_its_hash_takes_no_more(self, measured):
+        assert measured["with hash"]["peak"] <= 1.1 * 50 * MEGABYTE
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model(n_layers=3)
+
+
+def cells(name="z", layers=(0, 1, 2), positions=((1,), (3,), None)):
+    return [
+        Cell(
+            {"layer": layer, "at": number},
+            (change(name, layer, Zero(), positions=some),),
+        )
+        for layer in layers
+        for number, some in enumerate(positions)
+    ]
+
+
+def needed(model, task, budget=1, **options):
+    """The bytes that the refusal of a budget of 1 names."""
+    with pytest.raises(
+        InputError, match=r"memory budget: one cell on one row of \d+ tokens takes [\d,]+ bytes"
+    ) as told:
+        Sweep(cells()).run(model, task, memory_budget=budget, **options)
+    assert f"got a budget of {budget:,}; give at least the former" in str(told.value)
+    return int(re.search(r"takes ([\d,]+) bytes", str(told.value))[1].replace(",", ""))
+
+
+class TestSmallBudgets:
+    @pytest.mark.parametrize("metric", ["logit_difference", "kl_divergence"])
+    def test_a_budget_that_is_too_small_says_what_is_needed(self, model, metric):
+        task = random_task(0, lengths=(6, 6, 6))
+        enough = needed(model, task, metric=metric)
+        assert needed(model, task, enough - 1, metric=metric) == enough
+        small = Sweep(cells()).run(model, task, memory_budget=enough, metric=metric)
+        large = Sweep(cells()).run(model, task, metric=metric)
+        np.testing.assert_allclose(small.frame["value"], large.frame["value"], rtol=1e-10, atol=1e-12)
+        assert (small.provenance["batches"], large.provenance["batches"]) == (6, 1)
+        assert small.provenance["memory_budget"] == enough
+
+    def test_what_is_needed_is_what_the_longest_prompt_needs(self, model):
+        task = random_task(0, lengths=(4, 9, 6))
+        Sweep(cells()).run(model, task, memory_budget=needed(model, task))
+
+    def test_what_is_needed_is_what_the_longest_continuation_needs(self, model):
+        task = random_task(0, lengths=(5, 6, 7), answers=(3, 1), metric="sentence_log_probability")
+        Sweep(cells()).run(model, task, memory_budget=needed(model, task))
+
+    @pytest.mark.parametrize("metric", ["logit_difference", "sentence_log_probability", "probability"])
+    def test_three_budgets_give_the_same_results(self, model, metric):
+        answers = (2, 1) if metric == "sentence_log_probability" else (1, 1)
+        task_metric = metric if answers == (2, 1) else "logit_difference"
+        task = random_task(2, lengths=(6, 7, 6, 7), answers=answers, metric=task_metric)
+        runs = [
+            Sweep(cells("resid_mid")).run(model, task, metric=metric, memory_budget=budget)
+            for budget in (32_000, 70_000, 10**9)
+        ]
+        assert len({each.provenance["batches"] for each in runs}) == 3
+        for each in runs[1:]:
+            np.testing.assert_allclose(each.frame["value"], runs[0].frame["value"], rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(each.frame["change_norm"], runs[0].frame["change_norm"], rtol=1e-10)
+            columns = ["unit", "example", "cluster", "template", "fired", "status"]
+            assert each.frame[columns].equals(runs[0].frame[columns])
+
+
+def run_out(monkeypatch, error, most, calls=None):
+    """Memory runs out with more than so many trajectories."""
+    run = Wavefront.run
+
+    def limited(self):
+        n = self._chunk.n
+        if calls is not None:
+            calls.append(n)
+        if n > most:
+            raise error
+        return run(self)
+
+    monkeypatch.setattr(Wavefront, "run", limited)
+
+
+ERRORS = [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to"),
+    MemoryError(),
+]
+
+
+class TestOutOfMemory:
+    @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+    def test_less_is_run_at_once_and_the_results_are_the_same(self, model, monkeypatch, error):
+        task = random_task(3, lengths=(6, 6))
+        whole = Sweep(cells()).run(model, task)
+        assert whole.provenance["halvings"] == 0
+        calls = []
+        run_out(monkeypatch, error, 12, calls)
+        found = Sweep(cells()).run(model, task)
+        # 9 cells on 4 rows: 36 trajectories, halved to 16 and 20, to 8 and 8, to 8 and 12.
+        assert calls == [36, 16, 8, 8, 20, 8, 12]
+        assert found.provenance["halvings"] == 3
+        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-12)
+        np.testing.assert_allclose(found.frame["change_norm"], whole.frame["change_norm"], rtol=1e-12)
+
+    @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+    def test_with_one_cell_it_is_said_what_to_do(self, model, monkeypatch, error):
+        run_out(monkeypatch, error, 3)
+        with pytest.raises(
+            InputError,
+            match=r"out of memory with one cell on 4 rows of 6 tokens; give a memory budget below [\d,]+ bytes",
+        ):
+            Sweep(cells()).run(model, random_task(3, lengths=(6, 6)))
+
+    def test_other_errors_go_on(self, model, monkeypatch):
+        run_out(monkeypatch, RuntimeError("something else"), 3)
+        with pytest.raises(RuntimeError, match="something else"):
+            Sweep(cells()).run(model, random_task(3, lengths=(6, 6)))
+
+    def test_what_ran_out_of_memory_is_gone_before_less_is_run(self, model, monkeypatch):
+        """Otherwise the halves would have to fit in beside it."""
+        run, seen, alive = Wavefront.run, [], []
+
+        def limited(self):
+            gc.collect()
+            alive.append(sum(each() is not None for each in seen))
+            seen.append(weakref.ref(self))
+            if self._chunk.n > 12:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return run(self)
+
+        monkeypatch.setattr(Wavefront, "run", limited)
+        found = Sweep(cells()).run(model, random_task(3, lengths=(6, 6)))
+        assert found.provenance["halvings"] == 3
+        assert alive == [0] * 7
+
+    def test_the_last_batch_is_gone_before_the_next_is_run(self, model, monkeypatch):
+        base, seen, alive = Engine.base, [], []
+
+        def watched(self, batch):
+            gc.collect()
+            alive.append(sum(each() is not None for each in seen))
+            found = base(self, batch)
+            seen.append(weakref.ref(found))
+            return found
+
+        monkeypatch.setattr(Engine, "base", watched)
+        task = random_task(3, lengths=(6, 5, 4))
+        patch = Patch(model, (Site("z", 1),))
+        Sweep([Cell({"layer": 1}, (change("z", 1, patch),))]).run(model, task, direction="denoise")
+        assert alive == [0, 0, 0]
