@@ -41,7 +41,7 @@ def run_sweep(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -
     found = Measured(batch.rows, [1] * len(cells))
     for each in engine.measure(engine.base(batch)):
         found.value[each.cell, each.draw] = each.scores.value
-    audit(model, METRIC, [batch], interventions, found, seed=0)
+    audit(model, METRIC, [batch], interventions, found, seed=0, budget=sizes.budget)
     return torch.from_numpy(found.value[:, 0].astype(np.float32))
 
 

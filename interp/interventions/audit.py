@@ -29,6 +29,7 @@ def audit(
     cells: Sequence[Sequence[Intervention]],
     found: Measured,
     seed: int,
+    budget: int,
 ) -> dict[str, Any]:
     """Measure a sample again by the plain way.
 
@@ -39,6 +40,7 @@ def audit(
         cells: The interventions of every cell.
         found: What the engine has measured.
         seed: Of the sample.
+        budget: Bytes; logits of the rows that are run together take a quarter of it at most.
 
     Returns:
         How many ``cells`` and ``rows`` were compared, the ``largest_difference`` and the ``tolerance``.
@@ -55,9 +57,11 @@ def audit(
     for cell in generator.choice(len(cells), size=n_cells, replace=False):
         number = int(generator.choice(done))
         batch, draw = batches[number], int(generator.integers(found.draws[cell]))
-        rows = np.sort(generator.choice(len(batch.rows), size=min(ROWS, len(batch.rows)), replace=False))
+        at_once = max(1, budget // (16 * batch.length * model.cfg.d_vocab))
+        n = min(ROWS, len(batch.rows), at_once)
+        rows = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
         plain = PlainRun(model, batch.take(rows.tolist()), metric).scores(cells[cell], draw).value
-        largest = max(largest, float(np.abs(plain - found.value[cell, draw, starts[number] + rows]).max()))
+        largest = float(np.max([largest, *np.abs(plain - found.value[cell, draw, starts[number] + rows])]))
         n_rows += len(rows)
     relative = largest / scale if scale else largest
     tolerance = TOLERANCE[next(model.parameters()).dtype]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -56,6 +57,18 @@ class Intervention:
         fixed = self.positions if isinstance(self.positions, tuple | None) else None
         _require_numbers("positions", fixed)
 
+    def check(self, model: Any) -> None:
+        """Refuse heads, neurons and layers that `model` does not have.
+
+        Raises:
+            InputError: It says which there are.
+        """
+        axes = {"layer": (self.site.layer,), "heads": self.heads, "units": self.units}
+        for name, size in (("layer", "n_layers"), ("heads", "n_heads"), ("units", "d_mlp")):
+            n, chosen = getattr(model.cfg, size, None), axes[name]
+            if n is not None and chosen is not None and max(each or 0 for each in chosen) >= n:
+                raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {chosen}; choose among these")
+
     def at(self, row: Row) -> tuple[int, ...]:
         """The positions of `row` that are replaced.
 
@@ -72,6 +85,8 @@ class Intervention:
                 f"position {max(positions)}: {row.run.example.text!r} has {n} tokens (0 to {n - 1}); choose among these"
             )
         self._require_correspondence(row, positions)
+        if self.keys is not None and max(self.keys) >= n:
+            raise InputError(f"keys: {row.run.example.text!r} has {n} tokens (0 to {n - 1}), got {self.keys}")
         return positions
 
     def _require_correspondence(self, row: Row, positions: Sequence[int]) -> None:

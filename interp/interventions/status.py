@@ -69,8 +69,14 @@ def _key(each: Intervention) -> Hashable:
     return each.positions if isinstance(each.positions, tuple | None) else id(each.positions)
 
 
-def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str]) -> None:
-    """Warn of cells that changed nothing, and of different heads that claim changes and give the same bits."""
+def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -> None:
+    """Warn of cells that changed nothing, and of different heads that claim changes and give the same bits.
+
+    Args:
+        frame: Of a sweep.
+        labels: The columns that name a cell.
+        twins: Whether equal bits say anything; where values are 0 or 1 they do not.
+    """
     seen: dict[bytes, tuple[object, ...]] = {}
     for label, cell in frame.groupby(list(labels), sort=False):
         if (cell["status"] == "no-op").all():
@@ -80,7 +86,7 @@ def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str]) -> None:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        elif "head" in labels and (cell["status"] == "changed").any():
+        elif twins and "head" in labels and (cell["status"] == "changed").any():
             twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
             if twin[list(labels).index("head")] != label[list(labels).index("head")]:
                 warnings.warn(

@@ -146,7 +146,7 @@ class Sweep:
                 answers for, a budget too small for one cell, or a model that cannot carry a row.
             AuditError: The engine's numbers are not those of the plain way.
         """
-        self._check(task)
+        self._check(model, task)
         asked = task.metric if metric is None else metric
         check_metric(asked)
         run = _Run(model, task, self.cells, asked, direction, memory_budget, plainly)
@@ -160,16 +160,18 @@ class Sweep:
             warnings.warn("interrupted: the result holds the examples that were complete", RuntimeWarning, stacklevel=2)
         frame = run.frame()
         labels = tuple(self.cells[0].labels)
-        warn_of_no_ops(frame, labels)
+        warn_of_no_ops(frame, labels, twins=asked != "accuracy")
         how = run.provenance(seed) | {"seed": seed, "complete": complete}
         return SweepResult(frame, {**model_provenance(model), **task_provenance(task), **how}, labels)
 
-    def _check(self, task: Task) -> None:
+    def _check(self, model: Any, task: Task) -> None:
         if not self.cells or not task.units:
             raise InputError(
                 f"a sweep of {len(self.cells)} cells over {len(task.units)} units of task {task.name!r}: "
                 "expected at least one of each"
             )
+        for each in (change for cell in self.cells for change in cell.interventions):
+            each.check(model)
         names = tuple(self.cells[0].labels)
         if any(tuple(each.labels) != names or not each.interventions for each in self.cells):
             raise InputError(
@@ -217,8 +219,9 @@ class _Run:
         """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
         parts = batches(self._model, rows, size=BATCH_SIZE)
         if self._sizes is not None:
+            self._sizes.require(rows)
             whole, parts = parts, []
-            for batch in sorted(whole, key=lambda each: each.length, reverse=True):  # what is too large is said first
+            for batch in whole:
                 size = self._sizes.rows_at_once(batch.rows)
                 starts = range(0, len(batch.rows), size)
                 parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
@@ -302,7 +305,7 @@ class _Run:
             "tokens_at_once": self._sizes.tokens_at_once,
             "batches": len(self._batches),
             "halvings": self._engine.halvings,
-            "audit": audit(self._model, self._metric, self._batches, cells, self._found, seed),
+            "audit": audit(self._model, self._metric, self._batches, cells, self._found, seed, self._sizes.budget),
         }
 
 

@@ -244,10 +244,10 @@ class TestByHand:
         np.testing.assert_allclose(frame.loc[[(0, 1)], "value"], values, rtol=1e-4)
 
     def test_nothing_is_said_to_change_where_nothing_does(self, make):
-        """The tokens after the nouns are the same in both runs, and so are their values in the first layer."""
+        """The tokens after the nouns are the same in both runs, and so is what enters the first layer there."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            frame = self.result(make, "v", ("head", "pos")).frame
+            frame = self.result(make, "resid_pre", ("layer", "pos")).frame
         assert set(frame[frame["pos"].isin([2, 4])]["status"]) == {"identical input"}
 
     def test_one_head_at_the_last_position_has_it_all(self, make):
@@ -365,7 +365,7 @@ def test_what_cannot_be_patched_is_refused(model, task):
     with pytest.raises(InputError, match="direction: 'denoised' is unknown; did you mean 'denoise'"):
         interp.patch.__wrapped__(model, task, direction="denoised")
     alone = dataclasses.replace(task, units=(dataclasses.replace(task.units[0], counterfactual=None),))
-    with pytest.raises(InputError, match="none of the 1 units of .* has a counterfactual; ablate instead"):
+    with pytest.raises(InputError, match=r"none of the 1 units of .* has a counterfactual; ablate instead"):
         interp.patch(model, alone)
     longer = dataclasses.replace(task.units[0], counterfactual=encode(prompts(3, 3)))
     with pytest.raises(InputError, match=r"has 6 tokens, .* 9, and no relation is tagged in both"):

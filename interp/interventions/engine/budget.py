@@ -46,7 +46,9 @@ class Sizes:
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(interventions)
-
+        self._edited = {
+            each.site.name: (each.site, self._share(each)) for each in sorted(interventions, key=self._share)
+        }
         self._source = [site for keeps in {each.replacement.keeps for each in interventions} for site in keeps]
 
     def base(self, row: Row) -> int:
@@ -64,22 +66,44 @@ class Sizes:
         inner = config.n_heads * config.d_head
         per_token = max(2 * config.d_model + 2 * config.d_mlp, 3 * config.d_model + 6 * inner)
         keys_and_values = 2 * inner * len(row.tokens)
-        return self._item * (n_tokens * per_token + keys_and_values) + self._predictions(row)
+        # Of what is replaced: what was there, what is put there, and both once more.
+        edited = max(
+            (4 * share * self._width(site, len(row.tokens)) for site, share in self._edited.values()), default=0
+        )
+        return self._item * (n_tokens * int(per_token + edited) + keys_and_values) + self._predictions(row)
 
-    def rows_at_once(self, rows: Sequence[Row]) -> int:
-        """How many rows of equal length are run together: what one cell on all of them packs, and half of the budget.
+    def _share(self, each: Intervention) -> float:
+        """How much of a site's activation is replaced."""
+        if each.heads is not None:
+            return len(each.heads) / self._model.config.n_heads
+        return 1.0 if each.units is None else len(each.units) / self._model.config.d_mlp
+
+    def require(self, rows: Sequence[Row]) -> None:
+        """Refuse a budget that does not hold one cell on one row.
 
         Raises:
-            InputError: The budget does not hold one cell on one row.
+            InputError: It says how many bytes that takes.
         """
-        base, cell = self.base(rows[0]), self.trajectory(rows[0], len(rows[0].tokens))
-        if base + cell > self.budget:
+        row = self.largest(rows)
+        needed = self._one_cell(row)
+        if needed > self.budget:
             raise InputError(
-                f"memory budget: one cell on one row of {len(rows[0].tokens)} tokens takes {base + cell:,} bytes, "
+                f"memory budget: one cell on one row of {len(row.tokens)} tokens takes {needed:,} bytes, "
                 f"got a budget of {self.budget:,}; give at least the former"
             )
-        at_once = self.tokens_at_once // len(rows[0].tokens)
-        return max(1, min(at_once, self.budget // (2 * base), self.budget // (base + cell)))
+
+    def largest(self, rows: Sequence[Row]) -> Row:
+        """The row that takes most."""
+        return max(rows, key=self._one_cell)
+
+    def rows_at_once(self, rows: Sequence[Row]) -> int:
+        """How many rows of equal length are run together: what one cell packs, and half of the budget at most."""
+        row = self.largest(rows)
+        at_once = self.tokens_at_once // len(row.tokens)
+        return max(1, min(at_once, self.budget // (2 * self.base(row)), self.budget // self._one_cell(row)))
+
+    def _one_cell(self, row: Row) -> int:
+        return self.base(row) + self.trajectory(row, len(row.tokens))
 
     def _predictions(self, row: Row) -> int:
         """Logits over the whole vocabulary, where the metric reads them."""

@@ -1,5 +1,6 @@
 """What is run together? Some cells on a batch: their trajectories, when these begin, and what is changed on the way."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -47,12 +48,14 @@ class Edits:
     """What is replaced at one site with values of one replacement and draw, entry by entry.
 
     Attributes:
+        rank: How many interventions of the same cells come before, at the same site.
         intervention: One of those that are made; its replacement gives the values of all.
         draw: Which of the replacement's draws.
         parts: By bundle: trajectories, rows, positions, and heads or neurons (none: the whole activation).
         trajectories: By bundle, those that are changed, also where another one computes it.
     """
 
+    rank: int
     intervention: Intervention
     draw: int
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
@@ -120,41 +123,39 @@ class Chunk:
 
     def _add(self, strand: Strand, rows: RowClass, trajectories: np.ndarray, device: torch.device) -> None:
         begins: dict[tuple[int, int], set[int]] = {}
+        ranks: Counter[Site] = Counter()
         for intervention, positions in zip(strand.interventions, rows.positions, strict=True):
             if not positions:
                 continue
             stage = (intervention.site.layer or 0, STAGE_OF[intervention.site.name])
             begins.setdefault(stage, set()).update(positions)
             own = np.array([each for each in positions if each >= rows.own], dtype=int)
-            self._edit(strand, intervention, rows.rows, trajectories, own)
+            self._edit(strand, intervention, ranks[intervention.site], (rows.rows, trajectories, own))
+            ranks[intervention.site] += 1
         for stage, held in begins.items():
             stored = tuple(sorted(each for each in held if each >= rows.own))
             block = Block(trajectories, torch.from_numpy(rows.rows).to(device), stored, rows.own, min(held))
             self.wanted.setdefault(stage, []).append(block)
 
     def _edit(
-        self, strand: Strand, each: Intervention, rows: np.ndarray, trajectories: np.ndarray, own: np.ndarray
+        self, strand: Strand, each: Intervention, rank: int, where: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> None:
         chosen = each.heads if each.heads is not None else each.units
         draw = strand.draw % each.replacement.draws
-        key = (id(each.replacement), each.site, draw, chosen is None, each.keys)
+        key = (rank, id(each.replacement), each.site, draw, chosen is None, each.keys)
         edits = self._by_values.get(key)
         if edits is None:
-            edits = self._by_values[key] = Edits(each, draw)
+            edits = self._by_values[key] = Edits(rank, each, draw)
             self.edits.setdefault(each.site, []).append(edits)
+            self.edits[each.site].sort(key=lambda each: each.rank)
+        rows, trajectories, own = where
         edits.trajectories.append(trajectories)
         n, p, c = len(rows), len(own), 1 if chosen is None else len(chosen)
         components = np.zeros(0, dtype=int) if chosen is None else np.tile(np.array(chosen), n * p)
-        edits.parts.append(
-            (
-                np.repeat(trajectories, p * c),
-                np.repeat(rows, p * c),
-                np.tile(np.repeat(own, c), n),
-                components,
-            )
-        )
+        positions = np.tile(np.repeat(own, c), n)
+        edits.parts.append((np.repeat(trajectories, p * c), np.repeat(rows, p * c), positions, components))
 
     @property
-    def first_layer(self) -> int:
-        """Where the first trajectory begins."""
-        return min((layer for layer, _ in self.wanted), default=0)
+    def first_layer(self) -> int | None:
+        """Where the first trajectory begins; None where nothing is changed."""
+        return min((layer for layer, _ in self.wanted), default=None)

@@ -1,6 +1,6 @@
 """Puts replacements in place among the packed tokens, and notes how often and how far that moved them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,14 +51,13 @@ class Entries:
             self.trajectories[mine], self.positions[mine], self.tokens[mine], components, self.values[mine], self.adds
         )
 
-    def by_head(self, n_heads: int) -> "Iterator[tuple[int, Entries]]":
-        """The entries of each head; an entry for the whole activation is one for every head."""
-        for head in range(n_heads):
-            if not len(self.components):
-                values = self.values[:, head] if self.values.shape[1] > 1 else self.values.squeeze(1)
-                yield head, replace(self, values=values)
-            elif bool((self.components == head).any()):
-                yield head, self.take(self.components == head)
+    def of_head(self, head: int) -> "Entries | None":
+        """The entries of a head, if any; an entry for the whole activation is one for every head."""
+        if not len(self.components):
+            values = self.values[:, head] if self.values.shape[1] > 1 else self.values.squeeze(1)
+            return replace(self, values=values)
+        mine = self.components == head
+        return self.take(mine) if bool(mine.any()) else None
 
 
 class Editor:
@@ -83,6 +82,27 @@ class Editor:
         """What is replaced at a site, in the dtype of `like`."""
         for edits in self._chunk.edits.get(Site(name, layer), ()):
             yield self._located(edits, like)
+
+    def by_head(self, name: str, layer: int, like: Tensor, n_heads: int) -> Iterator[tuple[int, list[Entries]]]:
+        """What is replaced of each head, in the order of the interventions."""
+        changes = list(self.entries(name, layer, like))
+        for head in range(n_heads):
+            mine = [each for each in (entries.of_head(head) for entries in changes) if each is not None]
+            if mine:
+                yield head, mine
+
+    def apply_in_order(
+        self, changes: Sequence[Entries], tokens: Int[Tensor, " token"], old: Float[Tensor, "token ..."]
+    ) -> Float[Tensor, "token ..."]:
+        """One head's activation at `tokens` (in order), with one change after the other."""
+        current = old.clone()
+        for entries in changes:
+            places = torch.searchsorted(tokens, entries.tokens)
+            before = current[places]
+            after = entries.new(before).expand_as(before)
+            self.note(entries, before, after)
+            current[places] = after
+        return current
 
     def patterns(self, layer: int, like: Tensor) -> Iterator[tuple[Entries, tuple[int, ...] | None]]:
         """What is replaced in a layer's pattern: whole rows of it, or those keys."""

@@ -38,7 +38,8 @@ class Wavefront:
         """The residual stream that leaves the last block at the answers' positions, of every trajectory."""
         config, like = self._model.config, self._base.final
         x = like.new_empty(0, config.d_model)
-        for layer in range(self._chunk.first_layer, config.n_layers):
+        first = self._chunk.first_layer
+        for layer in range(config.n_layers if first is None else first, config.n_layers):
             x = self._layer(layer, x)
         return self._final(x)
 
@@ -101,24 +102,20 @@ class Wavefront:
             "v_input": (projected.v, attention.W_V, attention.b_V),
         }
         for name, (tensor, weight, bias) in weights.items():
-            for entries in self.editor.entries(name, layer, x):
-                for head, mine in entries.by_head(len(bias)):
-                    old = x[mine.tokens]
-                    new = mine.new(old).expand_as(old)
-                    self.editor.note(mine, old, new)
-                    tensor[mine.tokens, head] = norm(new) @ weight[head] + bias[head]
+            for head, changes in self.editor.by_head(name, layer, x, len(bias)):
+                tokens = torch.cat([each.tokens for each in changes]).unique()
+                inputs = self.editor.apply_in_order(changes, tokens, x[tokens])
+                tensor[tokens, head] = norm(inputs) @ weight[head] + bias[head]
         return projected
 
     def _write(self, layer: int, z: HeadTokens) -> Stream:
         """What the heads write together."""
         attention = self._blocks[layer].attn
         out = linear(z.flatten(1), attention.W_O.flatten(0, 1), attention.b_O)
-        for entries in self.editor.entries("result", layer, out):
-            for head, mine in entries.by_head(z.shape[1]):
-                old = z[mine.tokens, head] @ attention.W_O[head]
-                new = mine.new(old).expand_as(old)
-                self.editor.note(mine, old, new)
-                out.index_add_(0, mine.tokens, new - old)
+        for head, changes in self.editor.by_head("result", layer, out, z.shape[1]):
+            tokens = torch.cat([each.tokens for each in changes]).unique()
+            result = z[tokens, head] @ attention.W_O[head]
+            out.index_add_(0, tokens, self.editor.apply_in_order(changes, tokens, result) - result)
         return self.editor.apply("attn_out", layer, out)
 
     def _mlp(self, layer: int, x: Stream) -> Stream:

@@ -79,7 +79,7 @@ class Engine:
             yield from self._run(strands, base, classifier)
 
     def _chunks(self, batch: Batch, classifier: Classifier) -> Iterator[list[Strand]]:
-        row = batch.rows[0]
+        row = self._sizes.largest(batch.rows)
         room = self._sizes.budget - len(batch.rows) * self._sizes.base(row)
         chunk: list[Strand] = []
         taken, packed = 0, 0
@@ -96,21 +96,29 @@ class Engine:
             yield chunk
 
     def _run(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> Iterator[StrandScores]:
-        try:
-            with torch.inference_mode():
-                found = self._scores(Chunk(strands, classifier, base.batch.length, base.final.device), base)
-        except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
-                raise
-            if len(strands) == 1:
-                raise InputError(
-                    f"out of memory with one cell on {len(base.batch.rows)} rows of {base.batch.length} tokens; "
-                    f"give a memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
-                ) from error
+        found, error = self._tried(strands, base, classifier)
+        if found is None and len(strands) == 1:
+            raise InputError(
+                f"out of memory with one cell on {len(base.batch.rows)} rows of {base.batch.length} tokens; "
+                f"give a memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
+            ) from error
+        if found is None:  # what the failed run held is gone by now
             self.halvings += 1
             half = len(strands) // 2
             found = [*self._run(strands[:half], base, classifier), *self._run(strands[half:], base, classifier)]
         yield from found
+
+    def _tried(
+        self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier
+    ) -> tuple[list[StrandScores] | None, Exception | None]:
+        """The scores; or None, and why, where memory does not suffice."""
+        try:
+            with torch.inference_mode():
+                return self._scores(Chunk(strands, classifier, base.batch.length, base.final.device), base), None
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            return None, error.with_traceback(None)
 
     def _scores(self, chunk: Chunk, base: BaseRun) -> list[StrandScores]:
         wavefront = Wavefront(base, chunk)
