@@ -76,6 +76,8 @@ class Intervention:
             InputError: The row does not have one of them.
         """
         n = len(row.tokens)
+        if self.keys is not None and max(self.keys) >= n:
+            raise InputError(f"keys: {row.run.example.text!r} has {n} tokens (0 to {n - 1}), got {self.keys}")
         if self.positions is None:
             self._require_correspondence(row, range(n))
             return tuple(range(n))
@@ -85,8 +87,6 @@ class Intervention:
                 f"position {max(positions)}: {row.run.example.text!r} has {n} tokens (0 to {n - 1}); choose among these"
             )
         self._require_correspondence(row, positions)
-        if self.keys is not None and max(self.keys) >= n:
-            raise InputError(f"keys: {row.run.example.text!r} has {n} tokens (0 to {n - 1}), got {self.keys}")
         return positions
 
     def _require_correspondence(self, row: Row, positions: Sequence[int]) -> None:

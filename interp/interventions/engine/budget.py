@@ -58,6 +58,9 @@ class Sizes:
         per_token = self._n_kept_layers * (config.d_model + 3 * inner)
         per_token += sum(inner if site.name == "z" else config.d_model for site in self._extra)
         per_token += sum(self._width(site, length) for site in self._source)
+        # A layer whose inputs are split by head holds some copies more while it runs.
+        split = (self._width(site, length) for site in self._source if {"head", "d_model"} <= set(site.axes))
+        per_token += 4 * max(split, default=0)
         return self._item * (length * per_token) + self._predictions(row)
 
     def trajectory(self, row: Row, n_tokens: int) -> int:
