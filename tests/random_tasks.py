@@ -8,8 +8,9 @@ import numpy as np
 from interp.interventions.engine.budget import Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
+from interp.interventions.preparing import make_replacement
 from interp.interventions.reference import PlainRun
-from interp.interventions.replacement import Add, Patch, make_replacement
+from interp.interventions.replacement import Add, Patch
 from interp.interventions.rows import batches, task_rows
 from interp.model.sites import SITES, Site
 from interp.tasks.example import Example

@@ -20,25 +20,15 @@ patching" (how these differ).
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.errors import InputError, suggest
 from interp.interventions.activations import read_source
-from interp.interventions.reference_set import (
-    activations_of,
-    check_aligned,
-    draw_donors,
-    means,
-    positional_means,
-    reference_rows,
-)
-from interp.interventions.rows import Batch, Row, task_rows
+from interp.interventions.rows import Batch, Row
 from interp.model.sites import Site
-from interp.tasks.task import Task
 
 Kind = Literal["zero", "mean", "positional_mean", "resample"]
 DRAWS = 4
@@ -240,53 +230,3 @@ class Add:
     def group(self, row: Row, draw: int) -> Hashable:
         """Nothing is known."""
         return None
-
-
-def make_replacement(
-    kind: Kind, model: Any, task: Task, *, sites: Sequence[Site], draws: int = DRAWS, seed: int = 0
-) -> Replacement:
-    """Prepare a replacement for `task`'s units from its reference sets.
-
-    Args:
-        kind: Which one; see the module's docstring.
-        model: The model that is measured.
-        task: Its units and references.
-        sites: What is going to be replaced.
-        draws: How many resamples to average the effects of; the other kinds have one.
-        seed: Of the resamples.
-
-    Raises:
-        InputError: The kind is unknown, a reference set is empty, or a positional mean or resample
-            lacks a matching reference example.
-    """
-    if kind not in get_args(Kind):
-        raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
-    if draws < 1:
-        raise InputError(f"draws: expected at least 1, got {draws}")
-    if kind == "zero":
-        return Zero()
-    rows, references = task_rows(task.metric, task.units), reference_rows(task)
-    if kind == "mean":
-        _require_positions_alike(sites)
-        return Mean(means(model, references, sites))
-    if kind == "positional_mean":
-        check_aligned(rows, references)
-        return PositionalMean(positional_means(model, references, sites))
-    donors = draw_donors(rows, references, draws, seed)
-    needed = {each for chosen in donors.values() for each in chosen}
-    activations = {
-        (row.example, site): activation[index].clone()
-        for batch, by_site in activations_of(model, [references[each] for each in sorted(needed)], sites)
-        for site, activation in by_site.items()
-        for index, row in enumerate(batch.rows)
-    }
-    return Resample(activations, donors, draws)
-
-
-def _require_positions_alike(sites: Sequence[Site]) -> None:
-    """Refuse a mean over positions where they are of different kinds."""
-    if any("query_pos" in site.axes for site in sites):
-        raise InputError(
-            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
-            "use positional_mean, resample or zero"
-        )

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from interp.interventions.metrics import MetricName, check_metric
+from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
-from interp.interventions.replacement import DRAWS, Kind, make_replacement
+from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.components import Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_task

@@ -23,8 +23,9 @@ from scipy.stats import kendalltau, spearmanr
 
 from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
+from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
-from interp.interventions.replacement import DRAWS, Kind, make_replacement
+from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.components import Component, Components, Head, choose_components, sites_of

@@ -23,8 +23,9 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
-from interp.interventions.replacement import DRAWS, Kind, make_replacement
+from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.components import Head, check_heads, choose_components, sites_of

@@ -6,8 +6,8 @@ import torch
 from hand_model import BOS, BY, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of
 
 from interp.errors import InputError
+from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
-from interp.interventions.replacement import make_replacement
 from interp.interventions.rows import batches, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Unit

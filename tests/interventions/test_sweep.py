@@ -9,7 +9,8 @@ from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pa
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import Answers, score
-from interp.interventions.replacement import Zero, make_replacement
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import Zero
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig

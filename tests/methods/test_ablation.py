@@ -132,7 +132,7 @@ def test_a_named_task_needs_a_tokenizer():
 
 def test_unknown_kind_is_refused():
     # Past the type checker of the tests, as a caller without one gets there.
-    from interp.interventions.replacement import make_replacement
+    from interp.interventions.preparing import make_replacement
 
     with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
         make_replacement.__wrapped__("meen", HandModel(), varied_task(), sites=[])

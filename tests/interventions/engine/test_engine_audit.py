@@ -18,8 +18,9 @@ from interp.interventions.engine.attention import BlockAttention
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.run import Engine
+from interp.interventions.preparing import make_replacement
 from interp.interventions.reference import PlainRun
-from interp.interventions.replacement import Zero, make_replacement
+from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.sites import Site
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from random_tasks import TOLERANCE, WRITTEN, change, differences, every_replacement, random_task
 from tiny_models import random_model
 
-from interp.interventions.replacement import Zero, make_replacement
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import Zero
 from interp.model.config import TransformerConfig
 from interp.model.sites import SITES, Site
 from interp.model.transformer import HookedTransformer

@@ -1,0 +1,174 @@
+"""One sweep on one model and task: batches, the engine or the plain way, and the frame that comes of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.interventions.audit import audit
+from interp.interventions.cell import Cell
+from interp.interventions.engine.budget import Sizes
+from interp.interventions.engine.run import Engine
+from interp.interventions.measured import Measured, Outcome
+from interp.interventions.metrics import MetricName
+from interp.interventions.reference import PlainRun, RowScores
+from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, task_rows
+from interp.interventions.status import ABSENT, Statuses
+from interp.model.transformer import HookedTransformer
+from interp.tasks.task import Task
+
+Progress = Callable[[int, int], None]
+
+
+class SweepRun:
+    """The measurements of one sweep."""
+
+    def __init__(
+        self,
+        model: Any,
+        task: Task,
+        cells: Sequence[Cell],
+        metric: MetricName,
+        direction: Direction | None,
+        memory_budget: int | None,
+        plainly: bool,
+    ):
+        self._model, self._task, self._cells, self._asked = model, task, cells, metric
+        # Accuracy is whether the task's own metric is above 0.
+        self._metric: MetricName = task.metric if metric == "accuracy" else metric
+        interventions = [each for cell in cells for each in cell.interventions]
+        self._patched = direction is not None
+        self._engine: Engine | None = None
+        self._sizes: Sizes | None = None
+        if not plainly and _is_ours(model):
+            self._sizes = Sizes(model, self._metric, interventions, memory_budget)
+            self._engine = Engine(model, self._metric, [each.interventions for each in cells], self._sizes)
+        rows = task_rows(self._metric, task.units, direction)
+        self._batches = self._batched(rows)
+        self._rows = [row for batch in self._batches for row in batch.rows]
+        draws = [max(each.replacement.draws for each in cell.interventions) for cell in cells]
+        self._base, self._source = Measured(self._rows, [1]), Measured(self._rows, [1])
+        self._found = Measured(self._rows, draws)
+        self._n_steps = len(self._batches) * sum(draws)
+
+    def _batched(self, rows: Sequence[Row]) -> list[Batch]:
+        """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
+        parts = batches(self._model, rows, size=BATCH_SIZE)
+        if self._sizes is not None:
+            self._sizes.require(rows)
+            whole, parts = parts, []
+            for batch in whole:
+                size = self._sizes.rows_at_once(batch.rows)
+                starts = range(0, len(batch.rows), size)
+                parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
+        return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
+
+    def measure(self, progress: Progress | None) -> None:
+        """Measure every cell on every batch."""
+        done, start = 0, 0
+        for batch in self._batches:
+            rows = slice(start, start + len(batch.rows))
+            start = rows.stop
+            for cell, draw, scores in self._scores(batch, rows):
+                _put(self._found, cell, draw, rows, scores)
+                done += 1
+                if progress is not None and done * len(self._cells) % self._n_steps < len(self._cells):
+                    progress(done * len(self._cells) // self._n_steps, len(self._cells))
+
+    def _scores(self, batch: Batch, rows: slice) -> Iterator[tuple[int, int, RowScores]]:
+        if self._engine is not None:
+            base = self._engine.base(batch)
+            _put(self._base, 0, 0, rows, base.row_scores())
+            if self._patched:
+                _put(self._source, 0, 0, rows, self._engine.source(base))
+            yield from ((each.cell, each.draw, each.scores) for each in self._engine.measure(base))
+            return
+        plain = PlainRun(self._model, batch, self._metric)
+        _put(self._base, 0, 0, rows, plain.base)
+        if self._patched:
+            _put(self._source, 0, 0, rows, plain.source())
+        for number, cell in enumerate(self._cells):
+            for draw in range(self._found.draws[number]):
+                yield number, draw, plain.scores(cell.interventions, draw)
+
+    @property
+    def any_complete(self) -> bool:
+        """Whether some example is measured under every cell."""
+        return any(np.isfinite(self._found.outcome(len(self._cells) - 1, self._metric).value))
+
+    def frame(self) -> pd.DataFrame:
+        """One row per cell and example that is measured."""
+        base, source = self._base.outcome(0, self._asked), self._source.outcome(0, self._asked)
+        outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
+        measured = np.all([np.isfinite(each.value) for each in outcomes], axis=0)
+        statuses = Statuses(self._rows, self._model.cfg.n_layers)
+        columns = _labels(self._task)
+        n_examples = len(measured)
+        tall: dict[str, Any] = {
+            name: np.repeat(np.array([each.labels[name] for each in self._cells]), n_examples)
+            for name in self._cells[0].labels
+        }
+        tall |= {name: np.tile(values, len(self._cells)) for name, values in columns.items()}
+        tall["base"] = np.tile(base.value, len(self._cells))
+        if self._patched:
+            tall["source"] = np.tile(source.value, len(self._cells))
+        tall["value"] = np.concatenate([each.value for each in outcomes])
+        tall["effect"] = tall["value"] - tall["base"]
+        tall["base_correct"] = np.tile(base.correct, len(self._cells))
+        tall |= {name: _joined(outcomes, attribute) for name, attribute in _OUTCOME.items()}
+        tall["status"] = np.concatenate(
+            [statuses.of(cell.interventions, each) for cell, each in zip(self._cells, outcomes, strict=True)]
+        )
+        there = np.tile(measured, len(self._cells)) & (tall["status"] != ABSENT)
+        frame = pd.DataFrame(tall)
+        return frame if there.all() else frame[there].reset_index(drop=True)
+
+    def provenance(self, seed: int) -> dict[str, Any]:
+        """How the numbers were made, and how the plain way's differ."""
+        interventions = [each for cell in self._cells for each in cell.interventions]
+        how: dict[str, Any] = {
+            "metric": self._asked,
+            "site": " + ".join(sorted({each.site.name for each in interventions})),
+            "replacement": " + ".join(sorted({each.replacement.kind for each in interventions})),
+            "draws": int(max(self._found.draws)),
+            "engine": "plain" if self._engine is None else "incremental",
+        }
+        if self._engine is None or self._sizes is None:
+            return how | {"batch_size": BATCH_SIZE}
+        cells = [each.interventions for each in self._cells]
+        return how | {
+            "memory_budget": self._sizes.budget,
+            "tokens_at_once": self._sizes.tokens_at_once,
+            "batches": len(self._batches),
+            "halvings": self._engine.halvings,
+            "audit": audit(self._model, self._metric, self._batches, cells, self._found, seed, self._sizes.budget),
+        }
+
+
+_OUTCOME = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
+
+
+def _is_ours(model: Any) -> bool:
+    """Whether the engine knows the model: ours, and with no hooks of others, which it would not run."""
+    return type(model) is HookedTransformer and not any(point.listened for point in model.hook_dict.values())
+
+
+def _put(into: Measured, cell: int, draw: int, rows: slice, scores: RowScores) -> None:
+    into.value[cell, draw, rows], into.margin[cell, draw, rows] = scores.value, scores.margin
+    into.squares[cell, draw, rows], into.fired[cell, draw, rows] = scores.squares, scores.fired
+
+
+def _joined(outcomes: Sequence[Outcome], attribute: str) -> np.ndarray:
+    return np.concatenate([getattr(each, attribute) for each in outcomes])
+
+
+def _labels(task: Task) -> dict[str, np.ndarray]:
+    """What is known of every example before anything is measured."""
+    owners = [(number, unit) for number, unit in enumerate(task.units) for _ in unit.examples]
+    return {
+        "unit": np.array([number for number, _ in owners]),
+        "example": np.arange(len(owners)),
+        "cluster": np.array([unit.cluster for _, unit in owners], dtype=object),
+        "template": np.array([each.example.template for each in task.examples], dtype=object),
+    }
