@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from interp.errors import InputError
 from interp.shapes import Tokens
 from interp.tasks.correspondence import corresponding
-from interp.tasks.task import EncodedExample, Unit
+from interp.tasks.task import EncodedExample, Task, Unit
 
 BATCH_SIZE = 256
 Direction = Literal["denoise", "noise"]
@@ -197,3 +198,14 @@ def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
                 f"the example {row.encoded.example.text!r} has token id {bad}, but the model's vocabulary has "
                 f"{d_vocab} entries; load the task with tokenizer=model.tokenizer"
             )
+
+
+def example_labels(task: Task) -> dict[str, np.ndarray]:
+    """What is known of every example before anything is measured: ``unit``, ``example``, ``cluster``, ``template``."""
+    owners = [(number, unit) for number, unit in enumerate(task.units) for _ in unit.examples]
+    return {
+        "unit": np.array([number for number, _ in owners]),
+        "example": np.arange(len(owners)),
+        "cluster": np.array([unit.cluster for _, unit in owners], dtype=object),
+        "template": np.array([each.example.template for each in task.examples], dtype=object),
+    }

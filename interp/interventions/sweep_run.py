@@ -13,7 +13,7 @@ from interp.interventions.engine.run import Engine
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
 from interp.interventions.reference import PlainRun, RowScores
-from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, task_rows
+from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
@@ -103,7 +103,7 @@ class SweepRun:
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
         measured = np.all([np.isfinite(each.value) for each in outcomes], axis=0)
         statuses = Statuses(self._rows, self._model.cfg.n_layers)
-        columns = _labels(self._task)
+        columns = example_labels(self._task)
         n_examples = len(measured)
         tall: dict[str, Any] = {
             name: np.repeat(np.array([each.labels[name] for each in self._cells]), n_examples)
@@ -161,14 +161,3 @@ def _put(into: Measured, cell: int, draw: int, rows: slice, scores: RowScores) -
 
 def _joined(outcomes: Sequence[Outcome], attribute: str) -> np.ndarray:
     return np.concatenate([getattr(each, attribute) for each in outcomes])
-
-
-def _labels(task: Task) -> dict[str, np.ndarray]:
-    """What is known of every example before anything is measured."""
-    owners = [(number, unit) for number, unit in enumerate(task.units) for _ in unit.examples]
-    return {
-        "unit": np.array([number for number, _ in owners]),
-        "example": np.arange(len(owners)),
-        "cluster": np.array([unit.cluster for _, unit in owners], dtype=object),
-        "template": np.array([each.example.template for each in task.examples], dtype=object),
-    }

@@ -27,7 +27,7 @@ from interp.interventions.activations import read, read_source
 from interp.interventions.gradients import EMBEDDED, DifferentiableRun, differentiable_runs
 from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import MetricName, check_metric
-from interp.interventions.rows import Batch, Direction, Row, task_rows
+from interp.interventions.rows import Batch, Direction, Row, example_labels, task_rows
 from interp.interventions.sweep import Cell
 from interp.methods.grid import SITE_AXIS, Grid
 from interp.model.sites import SITES
@@ -128,19 +128,7 @@ def estimate_cells(
     values[~by_cell.present(rows, len(values))] = np.nan
     labels = pd.DataFrame([dict(cell.labels) for cell in cells], columns=list(grid.by))
     completeness = {"largest_gap": float(np.abs(gaps).max()), "largest_change": float(np.abs(changes).max())}
-    return Estimates(values.T, labels, _examples(task), method, {} if path is None else completeness)
-
-
-def _examples(task: Task) -> pd.DataFrame:
-    owners = [(number, unit, each) for number, unit in enumerate(task.units) for each in unit.examples]
-    return pd.DataFrame(
-        {
-            "unit": [number for number, _, _ in owners],
-            "example": range(len(owners)),
-            "cluster": [unit.cluster for _, unit, _ in owners],
-            "template": [each.example.template for _, _, each in owners],
-        }
-    )
+    return Estimates(values.T, labels, pd.DataFrame(example_labels(task)), method, {} if path is None else completeness)
 
 
 def _check(metric: MetricName, method: str, steps: int) -> None:
