@@ -7,6 +7,8 @@ import typer
 
 from interp.cli.options import (
     ABLATIONS,
+    BY,
+    SITES,
     Ablation,
     DeviceOption,
     DtypeOption,
@@ -19,6 +21,7 @@ from interp.cli.options import (
     SeedOption,
     TaskOption,
     ThreadsOption,
+    axes_of,
 )
 from interp.errors import InputError
 
@@ -41,6 +44,16 @@ def ablate(
     components: Annotated[
         Components, typer.Option(help="What is ablated one by one: heads, mlps or neurons.", metavar="NAME")
     ] = "heads",
+    site: Annotated[
+        str | None,
+        typer.Option(help=f"In place of components: {SITES}.", show_default="z where --by is given", metavar="NAME"),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{BY} What is left out is ablated all at once.", show_default="layer, and head", metavar="NAMES"
+        ),
+    ] = None,
     kind: Annotated[
         Ablation,
         typer.Option("--kind", "--ablation", help=f"What takes their place: {ABLATIONS}.", metavar="KIND"),
@@ -58,7 +71,7 @@ def ablate(
 ) -> None:
     """Ablate one head, or every head, MLP or neuron by itself, and show the effects on a task with their intervals."""
     started = time.perf_counter()
-    which = _chosen(layer, head, components)
+    which = _chosen(layer, head, components) if site is None and by is None else _at_site(layer, head, site, by)
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
 
@@ -79,7 +92,7 @@ def ablate(
             result = ablate_components(loaded, given, **options, memory_budget=budget, progress=progress)
         frames = frames_of(result, given, loaded.tokenizer)
     folder = sweeps.save(frames, out)
-    asked = {"task": task, "components": components, "kind": kind, "metric": frames.metric}
+    asked = {"task": task, **which, "kind": kind, "metric": frames.metric}
     if as_json and head is not None:
         _print_head_json(frames, asked, sweeps.facts(frames, folder, started))
     elif as_json:
@@ -106,6 +119,17 @@ def _chosen(layer: int | None, head: int | None, components: Components) -> dict
     if head is not None:
         return chosen | {"heads": [(layer, head)]}
     return chosen if layer is None else chosen | {"layers": [layer]}
+
+
+def _at_site(layer: int | None, head: int | None, site: str | None, by: str | None) -> dict[str, Any]:
+    """Which site is meant, as ``interp.ablate`` takes it."""
+    if head is not None:
+        raise InputError(f"--head {head}: expected none beside --site or --by; leave one of them out")
+    return {
+        "site": site,
+        "by": None if by is None else axes_of(by),
+        "layers": None if layer is None else [layer],
+    }
 
 
 def _print_head(frames: "SweepFrames", task: str) -> None:

@@ -35,6 +35,15 @@ def bytes_of(text: str | None) -> str | None:
     return str(int(float(found[1]) * units[found[2].lower()]))
 
 
+SITES = "resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, result, q, k, v, pattern, mlp_pre, mlp_post"
+BY = "What makes a cell, separated by commas: layer, pos, head, key (of pattern), neuron (of mlp_pre and mlp_post)."
+
+
+def axes_of(by: str) -> list[str]:
+    """The names in a comma-separated list."""
+    return [name.strip() for name in by.split(",")]
+
+
 ABLATIONS = "mean, zero, positional_mean or resample"
 ModelOption = Annotated[
     str | None,

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from interp.cli.options import (
+    BY,
+    SITES,
     DeviceOption,
     DtypeOption,
     JsonOption,
@@ -17,21 +19,15 @@ from interp.cli.options import (
     SeedOption,
     TaskOption,
     ThreadsOption,
+    axes_of,
 )
-
-SITES = "resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, result, q, k, v, pattern, mlp_pre, mlp_post"
 
 
 def patch(
     task: TaskOption,
     site: Annotated[str, typer.Option(help=f"What is patched: {SITES}.", metavar="NAME")] = "z",
     by: Annotated[
-        str,
-        typer.Option(
-            help="What makes a cell, separated by commas: layer, pos, head, key (of pattern), neuron (of mlp_pre and "
-            "mlp_post). What is left out is patched all at once.",
-            metavar="NAMES",
-        ),
+        str, typer.Option(help=f"{BY} What is left out is patched all at once.", metavar="NAMES")
     ] = "layer,head",
     direction: Annotated[
         Literal["denoise", "noise"],
@@ -70,7 +66,7 @@ def patch(
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
-    axes = [name.strip() for name in by.split(",")]
+    axes = axes_of(by)
     options: dict[str, Any] = {"site": site, "by": axes, "direction": direction, "metric": metric}
     options |= {"seed": seed, "screen": screen}
     budget = None if memory is None else int(memory)

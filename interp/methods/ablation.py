@@ -8,10 +8,11 @@ Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; repla
 ``interventions/replacement.py``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from interp.errors import InputError
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
@@ -19,6 +20,8 @@ from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.components import Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_task
+from interp.methods.grid import Axis, Grid, grid_cells
+from interp.model.sites import SITES
 from interp.tasks.task import EncodedExample, Task, Unit
 
 
@@ -31,6 +34,8 @@ def ablate(
     heads: Sequence[Head] | None = None,
     sets: Sequence[Sequence[Head]] | None = None,
     layers: Sequence[int] | None = None,
+    site: str | None = None,
+    by: Sequence[Axis] | None = None,
     metric: MetricName | None = None,
     n: int | None = None,
     seed: int = 0,
@@ -50,6 +55,10 @@ def ablate(
         sets: Sets of such pairs; those of a set are ablated together.
         layers: Layers whose heads, MLPs or neurons are ablated; None for all. A sweep over neurons has one cell for
             each, so give the layers where the model is large.
+        site: In place of components, any site that ``patch`` knows, such as ``attn_out``; ``z`` where only `by` is
+            given.
+        by: What makes a cell at this site, as for ``patch``: ``("layer", "head", "pos")``. What is left out is ablated
+            all at once; None for one cell a layer, and head where the site has heads.
         metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the task's draw, the resamples and the statistics.
@@ -59,23 +68,46 @@ def ablate(
 
     Returns:
         One row per component and example, labelled ``layer`` and ``head``; ``heads`` (such as ``1.1+2.2``) for sets;
-        ``layer`` for MLPs; ``layer`` and ``neuron``. ``summary()`` has one row per component. Interrupted (Ctrl-C),
-        it holds the examples that are complete, and ``provenance["complete"]`` is False.
+        ``layer`` for MLPs; ``layer`` and ``neuron``; or by the axes of `by`. ``summary()`` has one row per component.
+        Interrupted (Ctrl-C), it holds the examples that are complete, and ``provenance["complete"]`` is False.
 
     Raises:
         InputError: A component that the model does not have, a replacement that the task cannot
             provide, rows that the model cannot carry, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
     """
-    chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
     given = as_task(task, model, n=n, seed=seed)
     measured = as_measured(given, metric)
-    replacement = make_replacement(kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed)
-    cells = [each.cell(replacement) for each in chosen]
+    if site is None and by is None:
+        chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
+        replacement = make_replacement(kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed)
+        cells = [each.cell(replacement) for each in chosen]
+    else:
+        grid = _grid(site or "z", by, layers, components, {"heads": heads, "sets": sets})
+        replacement = make_replacement(kind, model, measured, sites=grid.sites(model), draws=draws, seed=seed)
+        cells = grid_cells(model, given, grid, replacement, given.examples)
     result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
     used = None if kind == "zero" else reference_hash(measured)
-    how = {"components": components, "replacement": kind, "reference_hash": used}
+    how = {
+        "components": components if site is None and by is None else None,
+        "replacement": kind,
+        "reference_hash": used,
+    }
     return SweepResult(result.frame, {**result.provenance, **how}, result.labels)
+
+
+def _grid(
+    site: str, by: Sequence[Axis] | None, layers: Sequence[int] | None, components: str, others: Mapping[str, Any]
+) -> Grid:
+    """The grid that is asked for in place of components."""
+    twice = [name for name, each in others.items() if each is not None]
+    if twice or components != "heads":
+        raise InputError(
+            f"{' and '.join(twice) or 'components'}: expected none of these beside site or by, which say what is "
+            "ablated; leave one or the other out"
+        )
+    axes: tuple[Axis, ...] = ("layer", "head") if "head" in SITES.get(site, ("", ()))[1] else ("layer",)
+    return Grid(site, axes if by is None else tuple(by), None if layers is None else tuple(layers))
 
 
 def as_measured(task: Task, metric: MetricName | None) -> Task:

@@ -105,6 +105,35 @@ def _require_known(name: str, chosen: Sequence[int], n: int) -> None:
         raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {list(chosen)}; choose among these")
 
 
+def grid_cells(
+    model: Any,
+    task: Task,
+    grid: Grid,
+    replacement: Replacement,
+    runs: Sequence[EncodedExample],
+    sources: Sequence[EncodedExample] | None = None,
+) -> list[Cell]:
+    """The cells of `grid` on the prompts of a task.
+
+    Args:
+        model: Whose layers and heads these are.
+        task: What is measured.
+        grid: What the sweep is resolved by.
+        replacement: What is put in place.
+        runs: For every example, the one whose prompt is run.
+        sources: Likewise the one that is patched from, where something is.
+
+    Raises:
+        InputError: Positions or keys of prompts that nothing aligns.
+    """
+    source = None if sources is None else sources.__getitem__
+    positions = label_positions(task, runs.__getitem__, source) if "pos" in grid.by else []
+    lengths = {len(each.prompt) for each in runs}
+    if "key" in grid.by and len(lengths) > 1:
+        raise InputError(f"key: the prompts of {task.name!r} have different lengths; choose prompts of one length")
+    return grid.cells(model, replacement, positions, max(lengths))
+
+
 def label_positions(
     task: Task, run: Callable[[int], EncodedExample], source: Callable[[int], EncodedExample] | None = None
 ) -> list[tuple[Hashable, Positions]]:

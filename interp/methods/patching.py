@@ -27,7 +27,7 @@ from interp.interventions.rows import Direction
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import Method, estimate_cells
-from interp.methods.grid import Axis, Grid, label_positions
+from interp.methods.grid import Axis, Grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates
@@ -159,14 +159,7 @@ def patch(
 def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:
     """The cells of a patching sweep."""
     runs, sources = run_examples(task, direction), run_examples(task, OTHER[direction])
-    positions = label_positions(task, runs.__getitem__, sources.__getitem__) if "pos" in grid.by else []
-    n_keys = 0
-    if "key" in grid.by:
-        lengths = {len(each.prompt) for each in runs}
-        if len(lengths) > 1:
-            raise InputError(f"key: the prompts of {task.name!r} have different lengths; choose prompts of one length")
-        n_keys = lengths.pop()
-    return grid.cells(model, Patch(model, tuple(grid.sites(model))), positions, n_keys)
+    return grid_cells(model, task, grid, Patch(model, tuple(grid.sites(model))), runs, sources)
 
 
 def run_examples(task: Task, direction: Direction) -> list[EncodedExample]:

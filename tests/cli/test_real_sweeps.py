@@ -99,3 +99,15 @@ def test_an_interrupt_keeps_what_is_complete(run, monkeypatch, tmp_path):
     kept = pd.read_parquet(tmp_path / "x" / "examples.parquet")
     assert kept["example"].nunique() == printed["examples"]
     assert "warning: interrupted" in result.stderr
+
+
+def test_a_site_is_ablated_by_position(run, tmp_path):
+    out = tmp_path / "sites"
+    command = ("ablate", "--task", "agreement", "--site", "attn_out", "--by", "layer,pos", "--n", 24, "--out", out, "--json")
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    cells = pd.read_csv(out / "cells.csv")
+    assert list(cells.columns[:2]) == ["layer", "pos"]
+    strongest = cells.loc[cells["effect"].idxmin()]
+    assert (strongest["layer"], strongest["pos"]) == (2, "last")
+    assert (out / "report.html").is_file()

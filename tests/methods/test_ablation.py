@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+from random_tasks import random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
@@ -282,3 +283,29 @@ def test_a_budget_is_handed_on(model):
         ablate(model, varied_task(), kind="zero", memory_budget=10)
     result = ablate(model, varied_task(), kind="zero", memory_budget=2**20)
     assert result.provenance["memory_budget"] == 2**20
+
+
+class TestAtASite:
+    """Any site of ``patch``, by its axes, in place of components."""
+
+    def test_heads_by_layer_and_head_are_the_components(self):
+        model, task = random_model(n_layers=2), random_task(0)
+        named, by_axes = ablate(model, task), ablate(model, task, site="z")
+        assert by_axes.labels == ("layer", "head")
+        np.testing.assert_allclose(by_axes.frame["value"], named.frame["value"], rtol=1e-12)
+
+    def test_positions_are_ablated_one_by_one(self):
+        model, task = random_model(n_layers=2), random_task(0, lengths=(5, 5, 5))
+        found = ablate(model, task, by=("layer", "pos"), kind="zero")
+        assert found.labels == ("layer", "pos")
+        last = found.frame.query("layer == 1 and pos == 4")
+        everywhere = ablate(model, task, by=("layer",), kind="zero").frame.query("layer == 1")
+        # What the heads of the last layer write elsewhere reaches nothing.
+        np.testing.assert_allclose(last["value"], everywhere["value"], rtol=1e-12)
+        assert set(found.frame.query("layer == 1 and pos < 4")["status"]) == {"unreachable"}
+
+    def test_it_is_a_site_or_components(self):
+        model, task = random_model(n_layers=2), random_task(0)
+        for wrong in ({"components": "mlps"}, {"heads": [(0, 1)]}, {"sets": [[(0, 1)]]}):
+            with pytest.raises(InputError, match="expected none of these beside site or by"):
+                ablate(model, task, site="z", **wrong)
