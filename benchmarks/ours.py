@@ -39,9 +39,12 @@ def run_sweep(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -
     sizes = Sizes(model, METRIC, [change for (change,) in interventions], None)
     engine = Engine(model, METRIC, interventions, sizes)
     found = Measured(batch.rows, [1] * len(cells))
-    for each in engine.measure(engine.base(batch)):
-        found.value[each.cell, each.draw] = each.scores.value
-    audit(model, METRIC, [batch], interventions, found, seed=0, budget=sizes.budget)
+    base = engine.base(batch)
+    base_scores = Measured(batch.rows, [1])
+    base_scores.value[0, 0], base_scores.margin[0, 0] = base.row_scores().value, base.row_scores().margin
+    for each in engine.measure(base):
+        found.value[each.cell, each.draw], found.margin[each.cell, each.draw] = each.scores.value, each.scores.margin
+    audit(model, METRIC, [batch], interventions, (found, base_scores, None), seed=0, budget=sizes.budget)
     return torch.from_numpy(found.value[:, 0].astype(np.float32))
 
 

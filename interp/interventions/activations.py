@@ -25,6 +25,12 @@ def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, 
     stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
     with torch.inference_mode():
         _, cache = model.run_with_cache(tokens, names_filter=names, **stop)
+    silent = [name for name in names if name not in cache]
+    if silent:
+        raise InputError(
+            f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
+            "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
+        )
     return {name: cache[name] for name in names}
 
 

@@ -1,6 +1,7 @@
 """Are the engine's numbers those of the plain way? A random sample of cells and rows, measured again.
 
-Differences are relative to the largest score of the sweep.
+The base run, and the run that is patched from, are compared as well. Differences are relative to the largest score
+among a cell's rows and the base run's.
 """
 
 from collections.abc import Sequence
@@ -8,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 
 from interp.errors import AuditError
 from interp.interventions.intervention import Intervention
 from interp.interventions.measured import Measured
 from interp.interventions.metrics import MetricName
-from interp.interventions.reference import PlainRun
+from interp.interventions.reference import PlainRun, RowScores
 from interp.interventions.rows import Batch
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.2}
@@ -27,7 +29,7 @@ def audit(
     metric: MetricName,
     batches: Sequence[Batch],
     cells: Sequence[Sequence[Intervention]],
-    found: Measured,
+    measured: tuple[Measured, Measured, Measured | None],
     seed: int,
     budget: int,
 ) -> dict[str, Any]:
@@ -36,9 +38,9 @@ def audit(
     Args:
         model: What was run.
         metric: What was measured.
-        batches: All rows, in the order of `found`.
+        batches: All rows, in the order of what was measured.
         cells: The interventions of every cell.
-        found: What the engine has measured.
+        measured: What the engine has measured: the cells, the base run and, where something is patched, its source.
         seed: Of the sample.
         budget: Bytes; logits of the rows that are run together take a quarter of it at most.
 
@@ -49,22 +51,23 @@ def audit(
         AuditError: A difference is larger than the tolerance.
     """
     generator = np.random.default_rng(seed)
+    found, base, source = measured
     starts = np.cumsum([0, *(len(batch.rows) for batch in batches)])
-    done = [number for number, start in enumerate(starts[:-1]) if np.isfinite(found.value[:, 0, start]).all()]
-    scale = max(float(np.nanmax(np.abs(found.value))), 1.0 if metric == "kl_divergence" else 0.0)
-    largest, n_rows = 0.0, 0
     n_cells = min(len(cells), int(np.clip(len(cells) // 64, 2, 16)))
-    for cell in generator.choice(len(cells), size=n_cells, replace=False):
-        number = int(generator.choice(done))
+    differences, n_rows = [], 0
+    for cell in generator.choice(len(cells), size=n_cells, replace=False).tolist():
+        number = int(generator.choice(len(batches)))
         batch, draw = batches[number], int(generator.integers(found.draws[cell]))
         at_once = max(1, budget // (16 * batch.length * model.cfg.d_vocab))
         n = min(ROWS, len(batch.rows), at_once)
-        rows = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
-        plain = PlainRun(model, batch.take(rows.tolist()), metric).scores(cells[cell], draw).value
-        largest = float(np.max([largest, *np.abs(plain - found.value[cell, draw, starts[number] + rows])]))
-        n_rows += len(rows)
-    relative = largest / scale if scale else largest
-    tolerance = TOLERANCE[next(model.parameters()).dtype]
+        chosen = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
+        plain, rows = PlainRun(model, batch.take(chosen.tolist()), metric), starts[number] + chosen
+        pairs = [(found, cell, draw, plain.scores(cells[cell], draw)), (base, 0, 0, plain.base)]
+        pairs += [] if source is None else [(source, 0, 0, plain.source())]
+        scale = max(_largest(found.value[cell, draw]), _largest(base.value), float(metric == "kl_divergence"))
+        differences += [_difference(each, rows) / (scale or 1.0) for each in pairs]
+        n_rows += n
+    relative, tolerance = float(np.max(differences)), TOLERANCE[next(model.parameters()).dtype]
     if not relative <= tolerance:
         raise AuditError(
             f"the sweep's own audit failed: {n_rows} prompts measured again one hooked forward at a time differ by "
@@ -72,3 +75,16 @@ def audit(
             "please report this"
         )
     return {"cells": n_cells, "rows": n_rows, "largest_difference": relative, "tolerance": tolerance}
+
+
+def _largest(scores: Float[np.ndarray, "..."]) -> float:
+    return float(np.nanmax(np.abs(scores)))
+
+
+def _difference(compared: tuple[Measured, int, int, RowScores], rows: Int[np.ndarray, " row"]) -> float:
+    """The largest difference of values and margins; NaN is one, unless a margin is not known to either."""
+    measured, cell, draw, plain = compared
+    values = np.abs(measured.value[cell, draw, rows] - plain.value)
+    margins = np.abs(measured.margin[cell, draw, rows] - plain.margin)
+    unknown = np.isnan(plain.margin) & np.isnan(measured.margin[cell, draw, rows])
+    return float(np.max([*values, *margins[~unknown]]))

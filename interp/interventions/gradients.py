@@ -145,7 +145,7 @@ def differentiable_runs(
         InputError: The budget does not hold one row.
     """
     for whole in batches(model, rows):
-        budget = DEFAULT_BUDGET[whole.tokens.device.type] if memory_budget is None else memory_budget
+        budget = DEFAULT_BUDGET["cuda" if whole.tokens.is_cuda else "cpu"] if memory_budget is None else memory_budget
         needed = DifferentiableRun(model, whole.take([0]), metric, hook_names).graph_bytes()
         if needed > budget:
             raise InputError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from interp.errors import InputError
@@ -51,6 +51,13 @@ class Measured:
         self._example = np.array([row.example for row in rows])
         self._sign = np.array([row.sign for row in rows], dtype=float)
         self._n_examples = 1 + int(self._example.max())
+
+    @property
+    def complete(self) -> Bool[np.ndarray, " row"]:
+        """Which rows are measured in every cell and draw."""
+        draw = np.arange(self.value.shape[1])
+        wanted = draw < self.draws[:, None]
+        return (np.isfinite(self.value) | ~wanted[..., None]).all(axis=(0, 1))
 
     def outcome(self, cell: int, metric: MetricName) -> Outcome:
         """What was measured on each example in one cell.

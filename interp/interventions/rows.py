@@ -60,10 +60,11 @@ class Row:
 
     @cached_property
     def first_difference(self) -> int:
-        """The first position where the run and its source differ; the row's length where they do not."""
-        pairs = zip(self.tokens, self.source_tokens, strict=False)
-        shorter = min(len(self.tokens), len(self.source_tokens))
-        return next((position for position, (run, source) in enumerate(pairs) if run != source), shorter)
+        """The first position where the run and its source differ, or mean something else; the row's length if none."""
+        for position, (token, other) in enumerate(zip(self.tokens, self.source_positions, strict=True)):
+            if other != position or self.source_tokens[position] != token:
+                return position
+        return len(self.tokens)
 
     @cached_property
     def source_positions(self) -> tuple[int, ...]:

@@ -32,7 +32,9 @@ class Statuses:
     def of(self, interventions: Sequence[Intervention], outcome: Outcome) -> np.ndarray:
         """One status per example."""
         reached = np.any([self._reached(each) for each in interventions], axis=0)
-        from_another_run = any(each.replacement.kind in ("resample", "patch") for each in interventions)
+        from_another_run = any(
+            each.replacement.from_source or each.replacement.kind == "resample" for each in interventions
+        )
         unmoved = "identical input" if from_another_run else "no-op"
         moved = (outcome.change_norm > 0) & self._may_move(interventions)
         status = np.where(moved, "changed", unmoved)
@@ -86,15 +88,20 @@ def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -
                 RuntimeWarning,
                 stacklevel=4,
             )
-        elif twins and "head" in labels and (cell["status"] == "changed").any():
+        elif twins and {"head", "heads"} & set(labels) and (cell["status"] == "changed").any():
             twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
-            if twin[list(labels).index("head")] != label[list(labels).index("head")]:
+            if _heads(labels, twin) != _heads(labels, label):
                 warnings.warn(
                     f"{_name(labels, twin)} and {_name(labels, label)} give bit-identical results although both "
                     "changed; do their interventions reach the metric?",
                     RuntimeWarning,
                     stacklevel=4,
                 )
+
+
+def _heads(labels: Sequence[str], label: tuple[object, ...]) -> list[object]:
+    """Which heads a cell is about."""
+    return [value for name, value in zip(labels, label, strict=True) if name in ("layer", "head", "heads")]
 
 
 def _name(labels: Sequence[str], label: tuple[object, ...]) -> str:

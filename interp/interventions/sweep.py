@@ -129,18 +129,21 @@ class Sweep:
         asked = task.metric if metric is None else metric
         check_metric(asked)
         run = SweepRun(model, task, self.cells, asked, direction, memory_budget, plainly)
-        complete = True
+        complete, audited = True, None
         try:
             run.measure(progress)
+            audited = run.audit(seed)
         except KeyboardInterrupt:
             if not run.any_complete:
                 raise
             complete = False
-            warnings.warn("interrupted: the result holds the examples that were complete", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                "interrupted: the result holds the examples that were complete, unaudited", RuntimeWarning, stacklevel=2
+            )
         frame = run.frame()
         labels = tuple(self.cells[0].labels)
         warn_of_no_ops(frame, labels, twins=asked != "accuracy")
-        how = run.provenance(seed) | {"seed": seed, "complete": complete}
+        how = run.provenance() | {"audit": audited, "seed": seed, "complete": complete}
         return SweepResult(frame, {**model_provenance(model), **task_provenance(task), **how}, labels)
 
     def _check(self, model: Any, task: Task) -> None:

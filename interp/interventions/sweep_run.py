@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool
 
 from interp.interventions.audit import audit
 from interp.interventions.cell import Cell
@@ -94,14 +95,23 @@ class SweepRun:
 
     @property
     def any_complete(self) -> bool:
-        """Whether some example is measured under every cell."""
-        return any(np.isfinite(self._found.outcome(len(self._cells) - 1, self._metric).value))
+        """Whether some unit is measured under every cell."""
+        return bool(self._measured().any())
+
+    def _measured(self) -> Bool[np.ndarray, " example"]:
+        """Which examples are measured under every cell and draw, with the others of their units."""
+        labels, rows = example_labels(self._task), self._found.complete
+        of_row = np.array([row.example for row in self._rows])
+        examples = np.ones(len(labels["unit"]), dtype=bool)
+        examples[of_row[~rows]] = False
+        missing = np.isin(labels["unit"], labels["unit"][~examples])
+        return ~missing
 
     def frame(self) -> pd.DataFrame:
         """One row per cell and example that is measured."""
         base, source = self._base.outcome(0, self._asked), self._source.outcome(0, self._asked)
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
-        measured = np.all([np.isfinite(each.value) for each in outcomes], axis=0)
+        measured = self._measured()
         statuses = Statuses(self._rows, self._model.cfg.n_layers)
         columns = example_labels(self._task)
         n_examples = len(measured)
@@ -124,8 +134,8 @@ class SweepRun:
         frame = pd.DataFrame(tall)
         return frame if there.all() else frame[there].reset_index(drop=True)
 
-    def provenance(self, seed: int) -> dict[str, Any]:
-        """How the numbers were made, and how the plain way's differ."""
+    def provenance(self) -> dict[str, Any]:
+        """How the numbers were made."""
         interventions = [each for cell in self._cells for each in cell.interventions]
         how: dict[str, Any] = {
             "metric": self._asked,
@@ -136,14 +146,24 @@ class SweepRun:
         }
         if self._engine is None or self._sizes is None:
             return how | {"batch_size": BATCH_SIZE}
-        cells = [each.interventions for each in self._cells]
         return how | {
             "memory_budget": self._sizes.budget,
             "tokens_at_once": self._sizes.tokens_at_once,
             "batches": len(self._batches),
             "halvings": self._engine.halvings,
-            "audit": audit(self._model, self._metric, self._batches, cells, self._found, seed, self._sizes.budget),
         }
+
+    def audit(self, seed: int) -> dict[str, Any] | None:
+        """How the plain way's numbers differ, on a sample; None where it is what has measured.
+
+        Raises:
+            AuditError: They differ by more than rounding.
+        """
+        if self._engine is None or self._sizes is None:
+            return None
+        cells = [each.interventions for each in self._cells]
+        measured = (self._found, self._base, self._source if self._patched else None)
+        return audit(self._model, self._metric, self._batches, cells, measured, seed, self._sizes.budget)
 
 
 _OUTCOME = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}

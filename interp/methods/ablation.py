@@ -20,7 +20,7 @@ from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.components import Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_task
-from interp.methods.grid import Axis, Grid, grid_cells
+from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.model.sites import SITES
 from interp.tasks.task import EncodedExample, Task, Unit
 
@@ -107,7 +107,7 @@ def _grid(
             "ablated; leave one or the other out"
         )
     axes: tuple[Axis, ...] = ("layer", "head") if "head" in SITES.get(site, ("", ()))[1] else ("layer",)
-    return Grid(site, axes if by is None else tuple(by), None if layers is None else tuple(layers))
+    return as_grid(site, axes if by is None else by, layers)
 
 
 def as_measured(task: Task, metric: MetricName | None) -> Task:

@@ -115,7 +115,7 @@ def check_heads(model: Any, heads: Sequence[Head] | None) -> list[Head]:
     n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
     if heads is None:
         return [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
-    if not all(isinstance(each, tuple | list) and len(each) == 2 for each in heads):
+    if not all(isinstance(each, tuple | list) and len(each) == 2 and _whole(each) for each in heads):
         raise InputError(f"heads: expected (layer, head) pairs, got {heads!r}; give a list such as [(2, 1)]")
     pairs = [(layer, head) for layer, head in heads]
     for layer, head in pairs:
@@ -140,6 +140,10 @@ def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
     if not names or len(set(names)) < len(names):
         raise InputError(f"sets: expected different sets of heads, at least one; got {', '.join(names) or 'none'}")
     return checked
+
+
+def _whole(numbers: Sequence[object]) -> bool:
+    return all(isinstance(each, int) for each in numbers)
 
 
 def _head(head: Head) -> Component:

@@ -23,6 +23,8 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     """
     if isinstance(task, Task):
         return task
+    if not isinstance(task, str):
+        raise InputError(f"task: expected a Task or the name of one, got {task!r}; see interp.list_tasks()")
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is None:
         raise InputError(

@@ -100,9 +100,24 @@ class Grid:
         return heads if "head" in self.by else ()
 
 
+def as_grid(site: str, by: Sequence[Axis], layers: Sequence[int] | None) -> Grid:
+    """The grid of these axes and layers.
+
+    Raises:
+        InputError: No such site or axis, or something else than lists of axes and layers.
+    """
+    if layers is not None and not isinstance(layers, Sequence):
+        raise InputError(f"layers: expected a list of layers such as [0, 1], got {layers!r}")
+    if isinstance(by, str) or not isinstance(by, Sequence):
+        raise InputError(f"by: expected a tuple of axes such as ('layer', 'head'), got {by!r}")
+    return Grid(site, tuple(by), None if layers is None else tuple(layers))
+
+
 def _require_known(name: str, chosen: Sequence[int], n: int) -> None:
-    if not chosen or not 0 <= min(chosen) <= max(chosen) < n:
-        raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {list(chosen)}; choose among these")
+    if not chosen or not 0 <= min(chosen) <= max(chosen) < n or len(set(chosen)) < len(chosen):
+        raise InputError(
+            f"{name}: the model has {n} (0 to {n - 1}), got {list(chosen)}; choose among these, each at most once"
+        )
 
 
 def grid_cells(

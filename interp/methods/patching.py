@@ -27,7 +27,7 @@ from interp.interventions.rows import Direction
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import Method, estimate_cells
-from interp.methods.grid import Axis, Grid, grid_cells
+from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates
@@ -138,7 +138,7 @@ def patch(
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
-    grid = Grid(site, tuple(by), None if layers is None else tuple(layers))
+    grid = as_grid(site, by, layers)
     given = as_pairs(task, model, n=n, seed=seed)
     cells = patch_cells(model, given, grid, direction)
     how: dict[str, Any] = {"metric": metric, "direction": direction, "memory_budget": memory_budget}

@@ -98,7 +98,7 @@ Path = tuple[Node, ...]
 
 
 def path_patch(
-    model: HookedTransformer,
+    model: Any,
     task: Task | str,
     paths: Sequence[Sequence[str]],
     *,
@@ -129,12 +129,17 @@ def path_patch(
         One row per path (``sender``, ``via``, ``receiver``) and example, as ``patch`` gives them.
 
     Raises:
-        InputError: A node that the model does not have, a path that no information can take, a unit without a
-            counterfactual of its length, or a budget too small for one cell.
+        InputError: A node that the model does not have, a path that no information can take, no unit with a
+            counterfactual of its length, a model that is not ours, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
+    if not isinstance(model, HookedTransformer):
+        raise InputError(
+            f"path patching: expected one of our own models, whose attention it repeats, got a {type(model).__name__}; "
+            "load its weights with interp.load_model"
+        )
     parsed = [parse_path(path, model) for path in paths]
     if not parsed or len(set(parsed)) < len(parsed):
         raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in paths]}")
@@ -158,7 +163,7 @@ def parse_path(path: Sequence[str] | str, model: Any) -> Path:
     Raises:
         InputError: A node that the model does not have, or one that cannot hear the one before it.
     """
-    if isinstance(path, str) or len(path) < 2:
+    if isinstance(path, str) or len(path) < 2 or not all(isinstance(name, str) for name in path):
         raise InputError(f"a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got {path!r}")
     nodes = tuple(Node.parse(name, model) for name in path)
     if nodes[0].reads or nodes[0].name == "logits":
@@ -236,7 +241,7 @@ def _along(path: Path, runs: _Runs) -> Add:
                 change = _passed_on(node, change, runs, batch)
         return change if path[-1].head is None else change[:, :, None]
 
-    return Add(added, from_source=True, keeps=runs.sites)
+    return Add(added, from_source=True, keeps=(*runs.sites, *runs.sites))  # of the run, and of its source
 
 
 def _sent(sender: Node, runs: _Runs, batch: Batch) -> Residual:

@@ -165,8 +165,8 @@ def compare_replacements(
         replacement = make_replacement(kind, model, measured, sites=sites, draws=draws, seed=seed)
         cells += [_of_kind(kind, each).cell(replacement) for each in chosen]
     result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
-    used = None if set(kinds) == {"zero"} else reference_hash(measured)
-    how = {"components": components, "minimum_effect": minimum_effect, "alpha": alpha, "reference_hash": used}
+    how: dict[str, Any] = {"components": components, "minimum_effect": minimum_effect, "alpha": alpha}
+    how["reference_hash"] = reference_hash(measured)
     return ReplacementComparison(result.frame, {**result.provenance, **how}, tuple(kinds), tuple(chosen[0].labels))
 
 

@@ -66,11 +66,14 @@ class Screen:
             measured), both means over balanced units, and ``chosen``: ``top``, ``audit`` or ``not measured``.
         method: How the cells were estimated.
         completeness: See ``Estimates``.
+        complete: Whether the chosen cells were measured on all examples, as the estimates were made; an interrupted
+            sweep tells no recall.
     """
 
     frame: pd.DataFrame
     method: Method
     completeness: Mapping[str, float]
+    complete: bool = True
 
     def recall(self, sought: int | None = None, *, confidence: float = 0.95) -> Recall:
         """Of the `sought` cells with the largest exact effects, the share that is in the top.
@@ -82,9 +85,10 @@ class Screen:
         Raises:
             InputError: Fewer than one cell is sought, or more than the top has.
         """
-        size = self.frame["effect"].abs()
+        size = self.frame["effect"].abs().fillna(0.0)
         top, audit = (size[self.frame["chosen"] == which].to_numpy() for which in (TOP, AUDIT))
-        return recall(top, audit, len(size) - len(top), sought=sought, confidence=confidence)
+        found = recall(top, audit, len(size) - len(top), sought=sought, confidence=confidence)
+        return found if self.complete else Recall(found.sought, np.nan, np.nan, np.nan)
 
     @property
     def correlation(self) -> float:
@@ -138,7 +142,9 @@ class Choice:
         frame["chosen"] = UNMEASURED
         for name, numbers in ((TOP, self.top), (AUDIT, self.audit)):
             frame.loc[numbers, "chosen"] = name
-        return Screen(frame, self.estimated.method, self.estimated.completeness)
+        frame["effect"] = frame["effect"].where(frame["chosen"] != UNMEASURED)
+        complete = bool(exact.provenance["complete"]) and not frame.loc[self.measured, "effect"].isna().any()
+        return Screen(frame, self.estimated.method, self.estimated.completeness, complete)
 
 
 def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float = SHARE, seed: int = 0) -> Choice:

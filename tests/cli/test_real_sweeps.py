@@ -103,8 +103,8 @@ def test_an_interrupt_keeps_what_is_complete(run, monkeypatch, tmp_path):
 
 def test_a_site_is_ablated_by_position(run, tmp_path):
     out = tmp_path / "sites"
-    command = ("ablate", "--task", "agreement", "--site", "attn_out", "--by", "layer,pos", "--n", 24, "--out", out, "--json")
-    result = run(*command)
+    asked = ("--site", "attn_out", "--by", "layer,pos", "--n", 24)
+    result = run("ablate", "--task", "agreement", *asked, "--out", out, "--json")
     assert result.exit_code == 0, result.output
     cells = pd.read_csv(out / "cells.csv")
     assert list(cells.columns[:2]) == ["layer", "pos"]

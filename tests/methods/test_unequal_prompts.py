@@ -91,3 +91,36 @@ def test_units_without_a_counterfactual_are_left_out_and_counted(model):
     np.testing.assert_array_equal(part.frame["value"], rest.frame["value"])
     with pytest.raises(InputError, match="none of the 1 units of 'random' has a counterfactual; ablate instead"):
         patch(model, dataclasses.replace(task, units=(alone,)))
+
+
+def test_words_that_change_places_are_patched_where_they_stand(model):
+    """The related word is the second in one prompt and the first in the other: what the prompts share moves."""
+    run = encoded([0, 1, 2, 3, 1, 9], (3,), (4,), related=(2,))
+    source = encoded([0, 1, 2, 3, 2, 5, 9], (4,), (3,), related=(1,))
+    task = dataclasses.replace(random_task(), units=(Unit(run, source, "c"),))
+    frame = patch(model, task, site="resid_pre", by=("layer", "pos"), layers=[1]).frame
+    related = frame[frame["pos"] == "related"]
+    assert set(related["status"]) == {"changed"}
+    assert (related["effect"].abs() > 1e-3).all()
+
+
+def test_an_interrupt_of_the_engine_leaves_whole_units(model):
+    task, seen = random_task(lengths=(6, 6, 4, 4, 5, 5)), []
+
+    def stop(done, total):
+        seen.append(done)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    options = {"site": "z", "by": ("layer", "head"), "memory_budget": 60_000}
+    whole = patch(model, task, **options).frame
+    with pytest.warns(RuntimeWarning, match="interrupted"):
+        part = patch(model, task, **options, progress=stop)
+    assert part.provenance["complete"] is False
+    assert part.provenance["audit"] is None
+    cells = part.frame.groupby(["layer", "head"])
+    assert cells.ngroups == 6
+    assert cells["unit"].value_counts().eq(2).all()  # both of its examples
+    both = part.frame.merge(whole, on=["layer", "head", "example"], suffixes=("", "_whole"))
+    assert 0 < len(both) == len(part.frame) < len(whole)
+    np.testing.assert_allclose(both["value"], both["value_whole"], rtol=1e-10)

@@ -41,8 +41,11 @@ class Sizes:
         self._model, self._metric = model, metric
         weight = model.W_E
         self._item = weight.element_size()
-        self.budget = DEFAULT_BUDGET[weight.device.type] if budget is None else budget
-        self.tokens_at_once = TOKENS_AT_ONCE[weight.device.type]
+        kind = "cuda" if weight.device.type == "cuda" else "cpu"
+        self.budget = DEFAULT_BUDGET[kind] if budget is None else budget
+        if not isinstance(self.budget, int) or self.budget < 1:
+            raise InputError(f"memory budget: expected a number of bytes from 1, got {self.budget!r}")
+        self.tokens_at_once = TOKENS_AT_ONCE[kind]
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(interventions)

@@ -26,7 +26,7 @@ def partial(frames: SweepFrames) -> str:
     return (
         f"Partial: the sweep was interrupted. It holds {frames.n_measured} of the "
         f"{count(frames.n_examples, 'example')} that were asked for; all numbers are of these alone. "
-        "Prompts are measured from short to long, so these are no random sample."
+        "Prompts of one length are measured together, so these are no random sample."
     )
 
 

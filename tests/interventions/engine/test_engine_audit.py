@@ -12,9 +12,10 @@ from tiny_models import random_model
 
 from interp.errors import AuditError
 from interp.interventions import audit as audit_module
-from interp.interventions import sweep as sweep_module
+from interp.interventions import sweep_run as sweep_module
 from interp.interventions.audit import TOLERANCE
 from interp.interventions.engine.attention import BlockAttention
+from interp.interventions.engine.base import BaseRun
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.run import Engine
@@ -57,6 +58,8 @@ BREAKS = {
     "what heads write": (Wavefront, "_write", lambda out: 1.01 * out),
     "the last stream": (Wavefront, "_final", lambda out: out.flip(0)),
     "the attention": (BlockAttention, "run", lambda found: (found[0], 0.99 * found[1])),
+    "the base run": (BaseRun, "row_scores", lambda found: dataclasses.replace(found, value=found.value + 0.1)),
+    "the margins": (BaseRun, "row_scores", lambda found: dataclasses.replace(found, margin=-found.margin)),
     "the changes": (Editor, "apply", lambda tensor: tensor.roll(1, -1)),
 }
 
@@ -93,7 +96,13 @@ class TestAudit:
 
     def test_numbers_that_are_none_raise(self, model, task, monkeypatch):
         """A comparison with NaN must not pass."""
-        monkeypatch.setattr(audit_module, "PlainRun", lambda *_: NotANumber())
+        scores = PlainRun.scores
+
+        def none(self, interventions, draw):
+            found = scores(self, interventions, draw)
+            return dataclasses.replace(found, value=found.value * np.nan)
+
+        monkeypatch.setattr(PlainRun, "scores", none)
         with pytest.raises(AuditError, match="differ by nan of the largest score"):
             heads(model).run(model, task)
 
@@ -144,12 +153,7 @@ class TestAudit:
         assert first["rows"] == other["rows"] == 16
 
     def test_the_plain_way_is_not_audited(self, model, task):
-        assert "audit" not in heads(model).run(model, task, plainly=True).provenance
-
-
-class NotANumber:
-    def scores(self, interventions, draw):
-        return type("Scores", (), {"value": np.array([np.nan])})
+        assert heads(model).run(model, task, plainly=True).provenance["audit"] is None
 
 
 class TestHooksOfOthers:
