@@ -1,6 +1,6 @@
 """The command ``interp``: subcommands and nothing else; each imports what it needs when it runs.
 
-Exit codes: 0 done, 2 bad input (one line on standard error that starts with ``error:``),
+Exit codes: 0 done, 1 an audit that failed, 2 bad input (one line on standard error that starts with ``error:``),
 130 interrupted (a sweep's complete examples are kept).
 """
 
@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from interp.cli import ablate, heads, patch, show, train
-from interp.cli.exits import BAD_INPUT, INTERRUPTED
-from interp.errors import InputError, InterpError
+from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
+from interp.errors import AuditError, InputError, InterpError
 
 # Typer's own, or click's in older versions, where Typer has none.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -39,6 +39,8 @@ def _one_line() -> Iterator[None]:
     """Bad input becomes one line and exit code 2."""
     try:
         yield
+    except AuditError as error:
+        raise _failed(str(error), OUR_FAULT) from error
     except InterpError as error:
         raise _failed(str(error)) from error
     except UsageError as error:
@@ -62,10 +64,10 @@ def _require_text(args: Iterable[str]) -> None:
             ) from error
 
 
-def _failed(message: str) -> typer.Exit:
+def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Say in one line what is wrong."""
     typer.echo(f"error: {' '.join(message.split())}", err=True)
-    return typer.Exit(BAD_INPUT)
+    return typer.Exit(code)
 
 
 app = typer.Typer(

@@ -1,3 +1,3 @@
 """What a command's exit code says."""
 
-BAD_INPUT, INTERRUPTED = 2, 130
+OUR_FAULT, BAD_INPUT, INTERRUPTED = 1, 2, 130

@@ -24,6 +24,7 @@ def frames_of(result: SweepResult, task: Task, tokenizer: Any) -> SweepFrames:
         task: What it was measured on.
         tokenizer: Of the model, to name the positions.
     """
+    dropped = result.provenance.get("dropped", task.dropped)
     return SweepFrames(
         cells=result.summary(),
         examples=result.frame,
@@ -33,7 +34,7 @@ def frames_of(result: SweepResult, task: Task, tokenizer: Any) -> SweepFrames:
         estimates=estimates_of(result),
         task={
             "Question": task.description,
-            "Left out": "; ".join(f"{name}: {n}" for name, n in task.dropped.items()),
+            "Left out": "; ".join(f"{name}: {n}" for name, n in dropped.items()),
             "Coverage": "; ".join(f"{name}: {share:.0f} %" for name, share in task.coverage.items()),
         },
         n_examples=len(task.examples),

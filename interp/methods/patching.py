@@ -119,7 +119,7 @@ def patch(
         layers: Layers that are patched; None for all.
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the task's draw, the statistics and the audit.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        memory_budget: Bytes beside the model's weights and the results; None for the device's default.
         progress: Called with (cells done, cells in all).
         screen: Whether to measure only the `top` cells by a gradient estimate and an `audit` of the others. True
             takes ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
@@ -149,7 +149,7 @@ def patch(
         choice = choose(estimated, top=top, audit=audit, seed=seed)
         cells = [cells[number] for number in choice.measured]
     result = Sweep(cells).run(model, given, seed=seed, progress=progress, **how)
-    provenance = {**result.provenance, "direction": direction}
+    provenance = {**result.provenance, "direction": direction, "dropped": dict(given.dropped)}
     if choice is None:
         return PatchResult(result.frame, provenance, result.labels)
     screened = choice.judge(result)

@@ -64,8 +64,16 @@ class Engine:
 
     def base(self, batch: Batch) -> BaseRun:
         """Run a batch without interventions, and keep what cells start from."""
-        with torch.inference_mode():
-            return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra)
+        try:
+            with torch.inference_mode():
+                return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            raise InputError(
+                f"out of memory with the unchanged run of {len(batch.rows)} rows of {batch.length} tokens; give a memory "
+                f"budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
+            ) from error
 
     def source(self, base: BaseRun) -> RowScores:
         """The scores where the sources of a batch are run."""
