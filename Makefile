@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out/report
+PARALLEL := --numprocesses auto --dist loadfile
 
 .PHONY: report test test-all lint clean
 
@@ -13,10 +14,10 @@ report: $(VENV)/.installed
 	$(BIN)/interp heads --out $(OUT)
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 test-all: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

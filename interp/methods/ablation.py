@@ -63,8 +63,8 @@ def ablate(
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the task's draw, the resamples and the statistics.
         draws: How many resamples to average the effects of.
-        memory_budget: Bytes of the sweep, beside the model's weights, what the replacement keeps of the reference set, and
-            the results; None for the device's default.
+        memory_budget: Bytes of the sweep, beside the model's weights, what the replacement keeps of the reference
+            set, and the results; None for the device's default.
         progress: Called with (components done, components in all).
 
     Returns:

@@ -71,8 +71,8 @@ class Engine:
             if not out_of_memory(error):
                 raise
             raise InputError(
-                f"out of memory with the unchanged run of {len(batch.rows)} rows of {batch.length} tokens; give a memory "
-                f"budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
+                f"out of memory with the unchanged run of {len(batch.rows)} rows of {batch.length} tokens; give a "
+                f"memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
             ) from error
 
     def source(self, base: BaseRun) -> RowScores:
