@@ -1,5 +1,6 @@
 """The same sweep in interp: every cell in one call, with the engine's audit of itself."""
 
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -53,7 +54,7 @@ def sweep_flops(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell])
 
     Attention itself, the base run and the audit are not counted. A sample of the cells is run for it.
     """
-    sample = list(cells)[:: max(1, len(cells) // 144)]
+    sample = random.Random(0).sample(list(cells), min(len(cells), 144))
     with _counted() as counts:
         run_sweep(model, inputs, sample)
     return sum(counts) * len(cells) / len(sample)

@@ -3,7 +3,7 @@
 python benchmarks/sweeps.py [--quick] [--case heads] [--repeats 3] [--without-onednn] [--json FILE]
 
 GPT-2 small's shape with random weights, fp32, in one process and on one thread; nothing is downloaded. ``pip install
-nnsight`` beforehand, or it is left out. Prints a table and replaces the mode's section of RESULTS.md.
+nnsight`` beforehand, or it is left out. Prints a table and replaces the sections of RESULTS.md, one a mode and case.
 """
 
 import argparse
@@ -44,8 +44,11 @@ def main(arguments: list[str] | None = None) -> None:
     title = "Quick" if given.quick else "Full"
     title += ", without oneDNN" if given.without_onednn else ""
     show(title, tables)
-    if set(given.case) == set(CASES):
-        write_section(RESULTS, title, tables)
+    for case in given.case:
+        mine = [row for row in rows if row.workload.case == case]
+        write_section(
+            RESULTS, f"{title}: {case}", [sweep_table(mine), speed_table(mine, speeds), peer_table(bench.peers)]
+        )
     if given.json:
         write_json(given.json, rows)
 
@@ -55,7 +58,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sweeps only, under a minute")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
     parser.add_argument("--repeats", type=int, metavar="N", help="measurements of each number (3; with --quick 2)")
-    parser.add_argument("--case", choices=CASES, nargs="+", default=CASES, help="only these; RESULTS.md stays as it is")
+    parser.add_argument("--case", choices=CASES, nargs="+", default=CASES, help="only these, and only their sections")
     parser.add_argument("--without-onednn", action="store_true", help="interp's products by PyTorch's own choice, too")
     given = parser.parse_args(arguments)
     if given.repeats is not None and given.repeats < 1:
