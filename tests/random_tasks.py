@@ -114,11 +114,11 @@ def differences(model, task, cells, *, metric=None, direction=None, budget=None,
     engine = Engine(model, metric, cells, Sizes(model, metric, interventions, budget))
     n_strands = sum(max(each.replacement.draws for each in cell) for cell in cells)
     for batch in batches(model, task_rows(metric, task.units, direction)):
-        plain = PlainRun(model, batch, metric)
+        plain = PlainRun(model, batch, metric, patched=direction is not None)
         base = engine.base(batch)
         found["base"].append((base.row_scores().value, plain.base.value))
         if direction is not None:
-            found["base"].append((engine.source(base).value, plain.source().value))
+            found["base"].append((engine.source(base).value, plain.source.value))
         n = 0
         for out in engine.measure(base):
             expected = plain.scores(cells[out.cell], out.draw)

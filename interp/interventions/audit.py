@@ -53,20 +53,26 @@ def audit(
     generator = np.random.default_rng(seed)
     found, base, source = measured
     starts = np.cumsum([0, *(len(batch.rows) for batch in batches)])
-    n_cells = min(len(cells), int(np.clip(len(cells) // 64, 2, 16)))
-    differences, n_rows = [], 0
+    n_cells = min(len(cells), int(np.clip(len(cells) // 128, 2, 16)))
+    drawn: dict[int, list[int]] = {}
     for cell in generator.choice(len(cells), size=n_cells, replace=False).tolist():
-        number = int(generator.choice(len(batches)))
-        batch, draw = batches[number], int(generator.integers(found.draws[cell]))
+        drawn.setdefault(int(generator.choice(len(batches))), []).append(cell)
+    differences, n_rows = [], 0
+    for number, its_cells in drawn.items():
+        batch = batches[number]
         at_once = max(1, budget // (16 * batch.length * model.cfg.d_vocab))
         n = min(ROWS, len(batch.rows), at_once)
         chosen = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
-        plain, rows = PlainRun(model, batch.take(chosen.tolist()), metric), starts[number] + chosen
-        pairs = [(found, cell, draw, plain.scores(cells[cell], draw)), (base, 0, 0, plain.base)]
-        pairs += [] if source is None else [(source, 0, 0, plain.source())]
-        scale = max(_largest(found.value[cell, draw]), _largest(base.value), float(metric == "kl_divergence"))
+        plain = PlainRun(model, batch.take(chosen.tolist()), metric, patched=source is not None)
+        rows, pairs = starts[number] + chosen, [(base, 0, 0, plain.base)]
+        if source is not None and plain.source is not None:
+            pairs.append((source, 0, 0, plain.source))
+        for cell in its_cells:
+            draw = int(generator.integers(found.draws[cell]))
+            pairs.append((found, cell, draw, plain.scores(cells[cell], draw)))
+        scale = max(_largest(found.value[its_cells, 0]), _largest(base.value), float(metric == "kl_divergence"))
         differences += [_difference(each, rows) / (scale or 1.0) for each in pairs]
-        n_rows += n
+        n_rows += n * len(its_cells)
     relative, tolerance = float(np.max(differences)), TOLERANCE[next(model.parameters()).dtype]
     if not relative <= tolerance:
         raise AuditError(

@@ -40,25 +40,39 @@ class PlainRun:
 
     Attributes:
         base: Without.
+        source: Where the rows' sources are run; None unless asked for.
     """
 
-    def __init__(self, model: Any, batch: Batch, metric: MetricName):
+    def __init__(self, model: Any, batch: Batch, metric: MetricName, *, patched: bool = False):
         """Run the batch without interventions.
 
         Args:
             model: Follows TransformerLens' protocol.
             batch: Rows of equal length.
             metric: What to measure.
+            patched: Whether to run the rows' sources, too, and measure them with the rows' own answers.
 
         Raises:
             InputError: The metric is NaN or infinite on some row.
         """
         self._model, self._batch, self._metric = model, batch, metric
         self._answers = Answers.of(metric, batch)
-        logits = self._logits(batch.tokens)
-        self._base_log_p = logits[:, -1].log_softmax(-1) if metric == "kl_divergence" else None
+        base, source = self._unchanged(patched)
+        self._base_log_p = base[:, -1].log_softmax(-1) if metric == "kl_divergence" else None
         nothing = np.zeros(len(batch.rows))
-        self.base = self._scores(logits, nothing, nothing.astype(np.int64))
+        self.base = self._scores(base, nothing, nothing.astype(np.int64))
+        self.source = None if source is None else self._scores(source, nothing, nothing.astype(np.int64))
+
+    def _unchanged(self, patched: bool) -> tuple[AnswerLogits, AnswerLogits | None]:
+        """The logits of the rows and, where asked for, of their sources: in one run where they are equally long."""
+        tokens = self._batch.tokens
+        if not patched:
+            return self._logits(tokens), None
+        source = self._batch.source_tokens
+        if source.shape != tokens.shape:
+            return self._logits(tokens), self._logits(source)
+        both = self._logits(torch.cat([tokens, source]))
+        return both[: len(tokens)], both[len(tokens) :]
 
     def scores(self, interventions: Sequence[Intervention], draw: int = 0) -> RowScores:
         """Measure under `interventions`, with their `draw`-th values."""
@@ -72,11 +86,6 @@ class PlainRun:
             each.values(self._batch, draw)  # what has to run the model does so before hooks are on it
         hooks = [(each.site.hook_name, _hook(each, self._batch, draw, note)) for each in interventions]
         return self._scores(self._logits(self._batch.tokens, hooks), squares, fired)
-
-    def source(self) -> RowScores:
-        """Measure where the rows' sources are run, with the rows' own answers."""
-        nothing = np.zeros(len(self._batch.rows))
-        return self._scores(self._logits(self._batch.source_tokens), nothing, nothing.astype(np.int64))
 
     def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> AnswerLogits:
         # A source may be longer or shorter than the run; both end alike.

@@ -85,10 +85,10 @@ class SweepRun:
                 _put(self._source, 0, 0, rows, self._engine.source(base))
             yield from ((each.cell, each.draw, each.scores) for each in self._engine.measure(base))
             return
-        plain = PlainRun(self._model, batch, self._metric)
+        plain = PlainRun(self._model, batch, self._metric, patched=self._patched)
         _put(self._base, 0, 0, rows, plain.base)
-        if self._patched:
-            _put(self._source, 0, 0, rows, plain.source())
+        if plain.source is not None:
+            _put(self._source, 0, 0, rows, plain.source)
         for number, cell in enumerate(self._cells):
             for draw in range(self._found.draws[number]):
                 yield number, draw, plain.scores(cell.interventions, draw)
