@@ -328,7 +328,7 @@ def test_what_has_no_gradient_is_refused():
         attribute(model, task, metric="kl_divergence")
     with pytest.raises(InputError, match="steps: expected at least 1, got 0"):
         attribute(model, task, method="integrated_gradients", steps=0)
-    with pytest.raises(InputError, match="has no counterfactual"):
+    with pytest.raises(InputError, match="has a counterfactual; ablate instead"):
         attribute(model, dataclasses.replace(task, units=(Unit(encoded([0, 1], [1], [2]), None, "c"),)))
     unhookable = HandModel()
     with pytest.raises(InputError, match=r"the model has no point 'blocks.0.hook_resid_pre'"):

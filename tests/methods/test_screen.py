@@ -32,7 +32,7 @@ def exact(choice, effects):
     frame = rows.assign(
         effect=np.asarray(effects, dtype=float)[choice.measured], unit=0, example=0, cluster="c", template="t"
     )
-    return SweepResult(frame, {}, ("layer", "head"))
+    return SweepResult(frame, {"complete": True}, ("layer", "head"))
 
 
 def true_recall(effects, top, n):
