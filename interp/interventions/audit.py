@@ -53,7 +53,8 @@ def audit(
     generator = np.random.default_rng(seed)
     found, base, source = measured
     starts = np.cumsum([0, *(len(batch.rows) for batch in batches)])
-    n_cells = min(len(cells), int(np.clip(len(cells) // 128, 2, 16)))
+    # One in 128; of a small sweep, where it costs little, two.
+    n_cells = min(len(cells), int(np.clip(len(cells) // 128, 1 if len(cells) > 128 else 2, 16)))
     drawn: dict[int, list[int]] = {}
     for cell in generator.choice(len(cells), size=n_cells, replace=False).tolist():
         drawn.setdefault(int(generator.choice(len(batches))), []).append(cell)
