@@ -1,6 +1,6 @@
 """What is changed where? A site, the heads or neurons of it, the positions, and what replaces them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,11 @@ class Intervention:
             _require_numbers(name, chosen)
         fixed = self.positions if isinstance(self.positions, tuple | None) else None
         _require_numbers("positions", fixed)
+
+    @property
+    def places(self) -> Hashable:
+        """Equal for interventions at the same positions of every row; a mapping by example is equal to itself alone."""
+        return self.positions if isinstance(self.positions, tuple | None) else id(self.positions)
 
     def check(self, model: Any) -> None:
         """Refuse heads, neurons and layers that `model` does not have.

@@ -60,11 +60,7 @@ class Measured:
         return (np.isfinite(self.value) | ~wanted[..., None]).all(axis=(0, 1))
 
     def outcome(self, cell: int, metric: MetricName) -> Outcome:
-        """What was measured on each example in one cell.
-
-        Raises:
-            InputError: A metric that was measured is infinite, or no number.
-        """
+        """What was measured on each example in one cell."""
         draws = slice(self.draws[cell])
         value, margin = (self._by_example(each[cell, draws] * self._sign) for each in (self.value, self.margin))
         correct = np.where(np.isnan(margin), np.nan, margin > 0)

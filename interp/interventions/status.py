@@ -44,19 +44,19 @@ class Statuses:
 
     def _present(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
         """Whether the example has a position that the cell is about."""
-        key = ("present", *(_key(each) for each in interventions))
+        key = ("present", *(each.places for each in interventions))
         return self._by_example(key, lambda row: any(each.at(row) for each in interventions))
 
     def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
         last = each.site.layer == self._n_layers - 1
-        key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, _key(each))
+        key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, each.places)
         return self._by_example(key, lambda row: each.reaches(row, self._n_layers))
 
     def _may_move(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
         """Whether the other run has read other tokens, where all is patched from there."""
         if not all(each.replacement.from_source for each in interventions):
             return np.ones(self._n_examples, dtype=bool)
-        key = ("moves", *(_key(each) for each in interventions))
+        key = ("moves", *(each.places for each in interventions))
         return self._by_example(key, lambda row: any(changed_positions(interventions, row)))
 
     def _by_example(self, key: Hashable, holds: Callable[[Row], bool]) -> Bool[np.ndarray, " example"]:
@@ -65,10 +65,6 @@ class Statuses:
             for row in self._rows:
                 self._known[key][row.example] |= holds(row)
         return self._known[key]
-
-
-def _key(each: Intervention) -> Hashable:
-    return each.positions if isinstance(each.positions, tuple | None) else id(each.positions)
 
 
 def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -> None:

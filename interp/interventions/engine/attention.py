@@ -46,7 +46,6 @@ class BlockAttention:
 
     def __init__(self, base: BaseRun, layer: int, pack: Pack, editor: Editor, owner: np.ndarray | None):
         self._base, self._layer, self._pack, self._editor, self._owner = base, layer, pack, editor, owner
-        self._length = base.batch.length
         like = base.at("q", layer)
         self._patterns = [(each, keys) for each, keys in editor.patterns(layer, like)]
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}

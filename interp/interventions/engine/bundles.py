@@ -65,7 +65,7 @@ class Classifier:
 
     def classes(self, interventions: Interventions, draw: int) -> RowClasses:
         """The rows that `interventions` change."""
-        kinds = tuple((_key(each.positions), id(each.replacement)) for each in interventions)
+        kinds = tuple((each.places, id(each.replacement)) for each in interventions)
         key = (kinds, draw if any(each.replacement.draws > 1 for each in interventions) else 0)
         if key not in self._known:
             self._known[key] = self._classify(interventions, draw)
@@ -103,10 +103,6 @@ class Classifier:
                 owner[number, :begin] = owner[before, :begin]
                 shared |= begin > 0
         return owner if shared else None
-
-
-def _key(positions: object) -> Hashable:
-    return positions if isinstance(positions, tuple | None) else id(positions)
 
 
 def _text(row: Row, from_source: bool) -> tuple[tuple[int, int], ...]:

@@ -67,11 +67,6 @@ class Pack:
         """Nothing is held."""
         return cls([], np.full((n_trajectories, length), -1, dtype=np.int64))
 
-    @property
-    def n_tokens(self) -> int:
-        """All tokens."""
-        return sum(block.n_tokens for block in self.blocks)
-
     def spans(self) -> list[tuple[Block, slice]]:
         """Every block with the place of its tokens."""
         found, start = [], 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from interp.errors import InputError
 from interp.interventions.engine.base import BaseRun
@@ -133,26 +133,22 @@ class Engine:
         rows = torch.from_numpy(chunk.rows).to(base.final.device)
         scores = base.readout.scores(wavefront.run(), base.answers.take(rows), rows)
         value, margin = as_numbers(scores.value), scores.margin.double().cpu().numpy()
-        squares, fired = wavefront.squares(), wavefront.fired()
+        squares, fired, unchanged = wavefront.squares(), wavefront.fired(), base.row_scores()
         return [
-            self._of_strand(strand, base, chunk.rows[span], value[span], margin[span], squares[span], fired[span])
+            self._of_strand(
+                strand, unchanged, chunk.rows[span], RowScores(value[span], margin[span], squares[span], fired[span])
+            )
             for strand, span in zip(chunk.strands, chunk.spans, strict=True)
         ]
 
     @staticmethod
     def _of_strand(
-        strand: Strand,
-        base: BaseRun,
-        rows: Int[np.ndarray, " row"],
-        value: Float[np.ndarray, " row"],
-        margin: Float[np.ndarray, " row"],
-        squares: Float[np.ndarray, " row"],
-        fired: Int[np.ndarray, " row"],
+        strand: Strand, unchanged: RowScores, rows: Int[np.ndarray, " changed"], found: RowScores
     ) -> StrandScores:
         """The scores of a strand on all rows of the batch; where nothing has changed, to the bit the base run's."""
-        values, margins = as_numbers(base.scores.value).copy(), base.scores.margin.double().cpu().numpy().copy()
-        all_squares, all_fired = np.zeros(len(values)), np.full(len(values), len(strand.interventions))
-        all_squares[rows], all_fired[rows] = squares, fired
-        changed = squares > 0
-        values[rows[changed]], margins[rows[changed]] = value[changed], margin[changed]
-        return StrandScores(strand.cell, strand.draw, RowScores(values, margins, all_squares, all_fired))
+        values, margins = unchanged.value.copy(), unchanged.margin.copy()
+        squares, fired = np.zeros(len(values)), np.full(len(values), len(strand.interventions))
+        squares[rows], fired[rows] = found.squares, found.fired
+        changed = found.squares > 0
+        values[rows[changed]], margins[rows[changed]] = found.value[changed], found.margin[changed]
+        return StrandScores(strand.cell, strand.draw, RowScores(values, margins, squares, fired))
