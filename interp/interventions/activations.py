@@ -25,13 +25,23 @@ def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, 
     stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
     with torch.inference_mode():
         _, cache = model.run_with_cache(tokens, names_filter=names, **stop)
-    silent = [name for name in names if name not in cache]
+    require_run(names, cache)
+    return {name: cache[name] for name in names}
+
+
+def require_run(hook_names: Iterable[str], kept: Iterable[str]) -> None:
+    """Refuse points that a model has and did not run.
+
+    Raises:
+        InputError: One of `hook_names` is not among what was `kept`.
+    """
+    ran = set(kept)
+    silent = [name for name in hook_names if name not in ran]
     if silent:
         raise InputError(
             f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
             "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
         )
-    return {name: cache[name] for name in names}
 
 
 def read_source(model: Any, batch: Batch, hook_names: Iterable[str]) -> Mapping[str, Tensor]:

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
+from interp.interventions.activations import require_run
 from interp.interventions.engine.budget import DEFAULT_BUDGET
 from interp.interventions.metrics import AnswerLogits, Answers, MetricName, score
 from interp.interventions.rows import Batch, Row, batches
@@ -107,12 +108,7 @@ class DifferentiableRun:
 
         hooks: Hooks = [] if embedding is None else [(EMBEDDED, partial(_put, embedding))]
         scores = self._scores(self._batch.tokens, hooks + [(name, partial(keep, name)) for name in self.names])
-        silent = [name for name in self.names if name not in kept]
-        if silent:
-            raise InputError(
-                f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
-                "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
-            )
+        require_run(self.names, kept)
         return scores, kept
 
     def _scores(self, tokens: Tokens, hooks: Hooks) -> Float[Tensor, " batch"]:
