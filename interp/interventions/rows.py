@@ -107,7 +107,9 @@ class Batch:
         return torch.tensor([row.source_tokens for row in self.rows], device=self.tokens.device)
 
     def take(self, index: Sequence[int]) -> "Batch":
-        """Some of the rows."""
+        """Some of the rows; where it is all of them, the same batch, for which replacements keep their values."""
+        if list(index) == list(range(len(self.rows))):
+            return self
         return Batch(tuple(self.rows[each] for each in index), self.tokens[list(index)])
 
 

@@ -6,7 +6,6 @@
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,6 +46,7 @@ class BlockAttention:
     def __init__(self, base: BaseRun, layer: int, pack: Pack, editor: Editor, owner: np.ndarray | None):
         self._base, self._layer, self._pack, self._editor, self._owner = base, layer, pack, editor, owner
         like = base.at("q", layer)
+        self._causal = torch.ones(2 * (like.shape[1],), dtype=torch.bool, device=like.device).tril()
         self._patterns = [(each, keys) for each, keys in editor.patterns(layer, like)]
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
 
@@ -75,13 +75,11 @@ class BlockAttention:
         held = held.unflatten(0, (block.n, len(block.positions)))
         if wanted.positions == block.positions:
             return held
-        index = torch.tensor(wanted.positions, device=held.device)
-        full = self._base.at(name, self._layer)[wanted.rows[:, None], index]
-        places = {position: number for number, position in enumerate(wanted.positions)}
-        both = [(number, places[each]) for number, each in enumerate(block.positions) if each in places]
-        if both:
-            source, target = zip(*both, strict=True)
-            full[:, list(target)] = held[:, list(source)]
+        # Both the wanted positions and most held ones follow one another: slices, far cheaper than index lists.
+        first, stop = wanted.positions[0], wanted.positions[-1] + 1
+        full = self._base.at(name, self._layer)[:, first:stop].index_select(0, wanted.rows)
+        kept = [number for number, each in enumerate(block.positions) if first <= each < stop]
+        full[:, _slice([block.positions[each] - first for each in kept])] = held[:, _slice(kept)]
         return full
 
     def _attend(self, wanted: Block, block: Block, span: slice, projected: Projected) -> HeadVectors:
@@ -93,7 +91,7 @@ class BlockAttention:
             ).transpose(1, 2)
             for name, new in (("k", projected.k), ("v", projected.v))
         )
-        mask = _seen(wanted.positions, k.shape[2], q.device)
+        mask = self._causal[wanted.positions[0] : wanted.positions[-1] + 1, : k.shape[2]]
         if self._replaced.isdisjoint(block.trajectories.tolist()):
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2)
         scores = (q / math.sqrt(q.shape[-1]) @ k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
@@ -140,9 +138,10 @@ class BlockAttention:
         return pattern
 
 
-def _seen(queries: Sequence[int], n_keys: int, device: torch.device) -> Bool[Tensor, "query_pos key_pos"]:
-    keys = torch.arange(n_keys, device=device)
-    return keys <= torch.tensor(queries, device=device)[:, None]
+def _slice(numbers: list[int]) -> slice | list[int]:
+    """The numbers as a slice, where they follow one another."""
+    first, stop = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+    return slice(first, stop) if stop - first == len(numbers) else numbers
 
 
 def _among(numbers: Tensor, known: dict[int, int]) -> Bool[Tensor, " entry"]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from hand_model import HandModel, varied_task
-from random_tasks import change, random_task
+from random_tasks import change, every_replacement, random_task
 from tiny_models import random_model
 
 from interp.errors import AuditError
@@ -151,6 +151,23 @@ class TestAudit:
         many = random_task(1, lengths=(6,) * 10)
         first, other = (heads(model).run(model, many, seed=seed).provenance["audit"] for seed in (0, 1))
         assert first["rows"] == other["rows"] == 16
+
+    @pytest.mark.parametrize("kind", ["patch", "positional_mean"])
+    def test_a_sweep_leaves_what_it_puts_in_as_it_was(self, model, task, monkeypatch, kind):
+        """The audit puts the same values in."""
+        patched = dataclasses.replace(task, units=task.units[:3])
+        replacement = every_replacement(model, patched, [Site("z", 1)], patched=True)[kind]
+        values, seen = type(replacement).values, []
+
+        def watched(self, site, batch, draw):
+            found = values(self, site, batch, draw)
+            seen.append((found, found.clone()))
+            return found
+
+        monkeypatch.setattr(type(replacement), "values", watched)
+        heads(model, replacement, layers=(1,)).run(model, patched, direction="denoise")
+        assert seen
+        assert all(torch.equal(now, before) for now, before in seen)
 
     def test_the_plain_way_is_not_audited(self, model, task):
         assert heads(model).run(model, task, plainly=True).provenance["audit"] is None
