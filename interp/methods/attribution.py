@@ -20,7 +20,7 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Direction
 from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
-from interp.methods.grid import Axis, Grid
+from interp.methods.grid import Axis, as_grid
 from interp.methods.patching import patch_cells
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable
@@ -98,7 +98,7 @@ def attribute(
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
-    grid = Grid(site, tuple(by), None if layers is None else tuple(layers))
+    grid = as_grid(site, by, layers)
     given = as_pairs(task, model, n=n, seed=seed)
     cells = patch_cells(model, given, grid, direction)
     found = estimate_cells(

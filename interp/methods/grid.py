@@ -4,7 +4,7 @@ Axes that are not among these are changed together: without ``pos`` all position
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -13,7 +13,7 @@ from interp.interventions.intervention import UNWRITTEN, Intervention, Positions
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site
-from interp.tasks.correspondence import corresponding
+from interp.tasks.correspondence import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
 
 Axis = Literal["layer", "head", "pos", "key", "neuron"]
@@ -28,7 +28,6 @@ class Grid:
         site: Its name.
         by: The axes, in the order of the labels.
         layers: Layers that are changed; None for all of the model's.
-        heads: Heads; None for all.
 
     Raises:
         InputError: No such site or axis, or one that the site does not have.
@@ -37,7 +36,6 @@ class Grid:
     site: str
     by: tuple[Axis, ...]
     layers: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = field(default=None)
 
     def __post_init__(self):
         written = [name for name in SITES if name not in UNWRITTEN]
@@ -75,7 +73,7 @@ class Grid:
         """
         axes: dict[str, list[tuple[Hashable, Any]]] = {
             "layer": [(site.layer, site) for site in self.sites(model)],
-            "head": [(head, (head,)) for head in self._heads(model)],
+            "head": [(head, (head,)) for head in range(model.cfg.n_heads)],
             "pos": list(positions),
             "key": [(key, (key,)) for key in range(n_keys)],
             "neuron": [(each, (each,)) for each in range(model.cfg.d_mlp)] if "neuron" in self.by else [],
@@ -85,7 +83,7 @@ class Grid:
             chosen = {axis: value for axis, (_, value) in zip(self.by, choice, strict=True)}
             sites = [chosen["layer"]] if "layer" in chosen else self.sites(model)
             rest = {
-                "heads": chosen.get("head", self.heads),
+                "heads": chosen.get("head"),
                 "positions": chosen.get("pos"),
                 "keys": chosen.get("key"),
                 "units": chosen.get("neuron"),
@@ -93,11 +91,6 @@ class Grid:
             changes = tuple(Intervention(site, replacement, **rest) for site in sites)
             cells.append(Cell({axis: label for axis, (label, _) in zip(self.by, choice, strict=True)}, changes))
         return cells
-
-    def _heads(self, model: Any) -> tuple[int, ...]:
-        heads = tuple(range(model.cfg.n_heads)) if self.heads is None else self.heads
-        _require_known("heads", heads, model.cfg.n_heads)
-        return heads if "head" in self.by else ()
 
 
 def as_grid(site: str, by: Sequence[Axis], layers: Sequence[int] | None) -> Grid:
@@ -179,22 +172,19 @@ def label_positions(
             "leave pos out, or choose prompts of one length"
         )
     others = examples if source is None else [source(number) for number in range(len(examples))]
-    spans = [_spans(*both) for both in zip(examples, others, strict=True)]
-    names = list(dict.fromkeys(name for each in spans for name in each))
+    labelled = [_labelled(*both) for both in zip(examples, others, strict=True)]
+    names = list(dict.fromkeys(name for each in labelled for name in each))
     ends = {"BOS": -2, "related": -1, "rest": 1, "query": 2, "last": 3}
     names.sort(key=lambda name: ends.get(name, 0))
-    return [(name, {number: each.get(name, ()) for number, each in enumerate(spans)}) for name in names]
+    return [(name, {number: each.get(name, ()) for number, each in enumerate(labelled)}) for name in names]
 
 
-def _spans(encoded: EncodedExample, source: EncodedExample) -> dict[str, tuple[int, ...]]:
+def _labelled(encoded: EncodedExample, source: EncodedExample) -> dict[str, tuple[int, ...]]:
     """Which positions of the prompt are called what; each has one name, and corresponds to one of the source."""
     known = {position for position, other in enumerate(corresponding(encoded, source)) if other >= 0}
-    last = len(encoded.prompt) - 1
-    name_of = dict.fromkeys(range(last + 1), "rest")
-    query = () if encoded.query is None else (encoded.query,)
-    named = {"BOS": (0,), **encoded.distractors, "related": encoded.related, "query": query, "last": (last,)}
-    for name, positions in named.items():
-        name_of |= {position: name for position in positions if position <= last}
+    name_of = dict.fromkeys(range(len(encoded.prompt)), "rest")
+    for name, positions in spans(encoded).items():
+        name_of |= dict.fromkeys(positions, name)
     found: dict[str, tuple[int, ...]] = {}
     for name in ("BOS", "related", *encoded.distractors, "rest", "query", "last"):
         positions = tuple(position for position, its in name_of.items() if its == name and position in known)

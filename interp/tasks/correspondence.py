@@ -18,7 +18,7 @@ def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...
     if len(run.prompt) == len(source.prompt):
         return tuple(range(len(run.prompt)))
     found = [NOTHING] * len(run.prompt)
-    ours, theirs = _spans(run), _spans(source)
+    ours, theirs = spans(run), spans(source)
     both = sorted((name for name in ours if name in theirs), key=lambda name: ours[name])
     for name in both:
         found_here = ours[name][-1:], theirs[name][-1:]
@@ -35,10 +35,11 @@ def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...
     return tuple(found)
 
 
-def _spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
-    """What the task names in a prompt."""
+def spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
+    """What the task names in a prompt: where two names meet, the later one is the narrower."""
     last = len(encoded.prompt) - 1
-    named = {"BOS": (0,), "related": encoded.related, **encoded.distractors, "last": (last,)}
+    named = {"BOS": (0,), **encoded.distractors, "related": encoded.related}
     if encoded.query is not None and encoded.query < last:
         named["query"] = (encoded.query,)
+    named["last"] = (last,)
     return {name: positions for name, positions in named.items() if positions and max(positions) <= last}

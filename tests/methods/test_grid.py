@@ -57,11 +57,6 @@ class TestRefused:
         with pytest.raises(InputError, match=r"layers: the model has 2 \(0 to 1\), got"):
             interp.patch(model, random_task(0), site="z", by=("layer",), layers=layers)
 
-    @pytest.mark.parametrize("by", [("layer", "head"), ("layer",)], ids=["by head", "all at once"])
-    def test_heads(self, model, by):
-        with pytest.raises(InputError, match=r"heads: the model has 3 \(0 to 2\), got \[3\]; choose among these"):
-            Grid("z", by, heads=(3,)).cells(model, Zero(), [])
-
 
 class TestCells:
     def test_one_for_every_choice_in_the_order_of_the_labels(self, model):
@@ -74,17 +69,17 @@ class TestCells:
         assert (change.site, change.heads, change.positions) == (Site("z", 1), (2,), (1,))
 
     def test_what_is_left_out_is_changed_together(self, model):
-        (cell,) = Grid("z", ("head",), heads=(1,)).cells(model, Zero(), [])
+        cell = Grid("z", ("head",)).cells(model, Zero(), [])[1]
         assert [each.site for each in cell.interventions] == [Site("z", 0), Site("z", 1)]
         assert {(each.heads, each.positions) for each in cell.interventions} == {((1,), None)}
 
-    def test_chosen_layers_and_heads(self, model):
-        cells = Grid("q", ("layer", "head"), layers=(1,), heads=(2, 0)).cells(model, Zero(), [])
-        assert [tuple(each.labels.values()) for each in cells] == [(1, 2), (1, 0)]
+    def test_chosen_layers(self, model):
+        cells = Grid("q", ("layer", "head"), layers=(1,)).cells(model, Zero(), [])
+        assert [tuple(each.labels.values()) for each in cells] == [(1, 0), (1, 1), (1, 2)]
 
     def test_heads_that_are_not_resolved(self, model):
-        cells = Grid("z", ("layer",), heads=(2, 0)).cells(model, Zero(), [])
-        assert [each.interventions[0].heads for each in cells] == [(2, 0)] * 2
+        cells = Grid("z", ("layer",)).cells(model, Zero(), [])
+        assert [each.interventions[0].heads for each in cells] == [None] * 2
 
     @pytest.mark.parametrize("site", ["mlp_pre", "mlp_post"])
     def test_neurons(self, model, site):

@@ -1,0 +1,109 @@
+"""What is a path? Nodes, one after the other: a sender, receivers that it passes through, and a last receiver.
+
+``2.1`` (a head), ``mlp.1`` and ``embed`` (the embeddings) write; ``2.3.q``, ``2.3.k``, ``2.3.v`` (what a head's
+queries, keys or values are made from), ``mlp.2`` and ``logits`` read.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from interp.errors import InputError
+from interp.model.sites import Site
+
+NODE = re.compile(r"(?P<layer>\d+)\.(?P<head>\d+)(\.(?P<reads>[qkv]))?|mlp\.(?P<mlp>\d+)|(?P<end>embed|logits)")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A component as a sender or a receiver.
+
+    Attributes:
+        name: ``2.1``, ``2.1.q``, ``mlp.2``, ``embed`` or ``logits``.
+        layer: Its block; -1 for the embeddings, the number of layers for the logits.
+        head: The head; None for all else.
+        reads: ``q``, ``k`` or ``v`` of a head that receives; None else.
+    """
+
+    name: str
+    layer: int
+    head: int | None = None
+    reads: str | None = None
+
+    @classmethod
+    def parse(cls, name: str, model: Any) -> "Node":
+        """The node called `name`.
+
+        Raises:
+            InputError: The model has none of this name.
+        """
+        found = NODE.fullmatch(name)
+        n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
+        if found is None:
+            raise InputError(f"{name!r} is no node of a path; expected such as 2.1, 2.1.q, mlp.2, embed or logits")
+        if found["end"]:
+            return cls(name, -1 if name == "embed" else n_layers)
+        layer, head = int(found["mlp"] or found["layer"]), None if found["mlp"] else int(found["head"])
+        if layer >= n_layers or (head is not None and head >= n_heads):
+            raise InputError(
+                f"{name}: the model has layers 0 to {n_layers - 1} of heads 0 to {n_heads - 1}; choose among these"
+            )
+        return cls(name, layer, head, found["reads"])
+
+    @property
+    def writes_at(self) -> float:
+        """When it writes: the MLP of a layer after its heads."""
+        return self.layer + (0.5 if self.head is None else 0.0)
+
+    @property
+    def reads_at(self) -> float:
+        """When it reads, as a receiver: before the heads of a layer write, and before its MLP does."""
+        return self.layer + (0.25 if self.head is None else -0.25)
+
+    @property
+    def site(self) -> Site:
+        """What it reads, as a receiver."""
+        if self.head is not None:
+            return Site(f"{self.reads}_input", self.layer)
+        return Site("resid_post", self.layer - 1) if self.name == "logits" else Site("mlp_in", self.layer)
+
+
+Path = tuple[Node, ...]
+
+
+def parse_path(path: Sequence[str] | str, model: Any) -> Path:
+    """The nodes of a path.
+
+    Raises:
+        InputError: A node that the model does not have, or one that cannot hear the one before it.
+    """
+    if isinstance(path, str) or len(path) < 2 or not all(isinstance(name, str) for name in path):
+        raise InputError(f"a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got {path!r}")
+    nodes = tuple(Node.parse(name, model) for name in path)
+    if nodes[0].reads or nodes[0].name == "logits":
+        raise InputError(f"a path begins with what writes: a head such as 0.1 or mlp.0, got {path[0]!r}")
+    for before, node in pairwise(nodes):
+        if node.head is not None and node.reads is None:
+            raise InputError(f"{node.name}: say what of the head receives: {node.name}.q, {node.name}.k or .v")
+        if before.name == "logits" or node.name == "embed" or before.writes_at > node.reads_at:
+            raise InputError(f"no path leads from {before.name} to {node.name}: the one writes after the other reads")
+    return nodes
+
+
+def paths_to(model: Any, receiver: str) -> list[list[str]]:
+    """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads."""
+    senders = ["embed"]
+    senders += [f"{layer}.{head}" for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
+    senders += [f"mlp.{layer}" for layer in range(model.cfg.n_layers)]
+    reads_at = Node.parse(receiver, model).reads_at
+    return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
+
+
+def paths_from(model: Any, sender: str) -> list[list[str]]:
+    """The direct paths from `sender`, to everything that reads after it writes."""
+    heads = [f"{layer}.{head}" for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
+    receivers = [f"{head}.{reads}" for head in heads for reads in "qkv"]
+    receivers += [*(f"mlp.{layer}" for layer in range(model.cfg.n_layers)), "logits"]
+    return [[sender, name] for name in receivers if [sender, name] in paths_to(model, name)]
