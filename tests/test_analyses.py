@@ -1,5 +1,6 @@
 """The analyses run and print what their READMEs report, on fewer items."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,22 @@ def test_head_ablation(tmp_path):
     assert "matter under every kind" in printed
     assert (tmp_path / "kinds.png").stat().st_size > 10_000
     assert (tmp_path / "effects.csv").is_file()
+
+
+@pytest.mark.slow
+def test_activation_patching(tmp_path):
+    printed = run("analyses/activation_patching/run.py", "--out", tmp_path, "--n", 40)
+    found = re.search(r"agreement +denoise +2\.2 +last +(\S+)", printed)
+    assert found and float(found[1]) > 0.9
+    assert (tmp_path / "stream.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_path_patching(tmp_path):
+    printed = run("analyses/path_patching/run.py", "--out", tmp_path, "--n", 48)
+    found = re.search(r"0\.0 +2\.1\.k +(\S+)", printed)
+    assert found and float(found[1]) > 0.7
+    assert (tmp_path / "senders.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def ablate(
     task: TaskOption,
     layer: Annotated[
         int | None,
-        typer.Option(help="With --head its layer, from 0; else the only layer.", show_default=False, metavar="N"),
+        typer.Option(help="The layer, from 0: of --head, or of all that is ablated.", show_default=False, metavar="N"),
     ] = None,
     head: Annotated[
         int | None,
@@ -113,8 +113,6 @@ def _chosen(layer: int | None, head: int | None, components: Components) -> dict
         raise InputError(f"--head {head}: expected it with --components heads, got {components}; leave one of them out")
     if head is not None and layer is None:
         raise InputError(f"--head {head}: expected --layer with it, got none; say which layer's head is meant")
-    if layer is not None and head is None and components == "heads":
-        raise InputError(f"--layer {layer}: expected --head with it, got none; leave --layer out for all heads")
     chosen: dict[str, Any] = {"components": components}
     if head is not None:
         return chosen | {"heads": [(layer, head)]}

@@ -6,6 +6,7 @@ a part of its layer's ``mlp_post``; a set of heads has a part in every layer tha
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 from interp.errors import InputError, suggest
@@ -117,7 +118,7 @@ def check_heads(model: Any, heads: Sequence[Head] | None) -> list[Head]:
         return [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
     if not all(isinstance(each, tuple | list) and len(each) == 2 and _whole(each) for each in heads):
         raise InputError(f"heads: expected (layer, head) pairs, got {heads!r}; give a list such as [(2, 1)]")
-    pairs = [(layer, head) for layer, head in heads]
+    pairs = [(int(layer), int(head)) for layer, head in heads]
     for layer, head in pairs:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
             raise InputError(
@@ -143,7 +144,7 @@ def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
 
 
 def _whole(numbers: Sequence[object]) -> bool:
-    return all(isinstance(each, int) for each in numbers)
+    return all(isinstance(each, Integral) for each in numbers)
 
 
 def _head(head: Head) -> Component:

@@ -73,8 +73,8 @@ def test_every_option_is_handed_on(calls, run):
     assert (options["metric"], options["kind"], options["memory_budget"]) == ("kl_divergence", "zero", 512_000_000)
 
 
-@pytest.mark.parametrize("components", ["mlps", "neurons"])
-def test_a_layer_alone_is_meant_for_its_mlp_or_neurons(calls, run, components):
+@pytest.mark.parametrize("components", ["heads", "mlps", "neurons"])
+def test_a_layer_alone_is_meant_for_all_of_its_components(calls, run, components):
     assert run(*ALL, "--components", components, "--layer", 1).exit_code == 0
     options = calls["ablate"][1]
     assert (options["components"], options["layers"]) == (components, [1])
@@ -89,12 +89,11 @@ def test_memory_has_units(calls, run, text, size):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--layer 2", "--layer 2: expected --head with it, got none; leave --layer out for all heads"),
         ("--head 2", "--head 2: expected --layer with it, got none; say which layer's head is meant"),
         ("--layer 1 --head 2 --components mlps", "--head 2: expected it with --components heads, got mlps"),
     ],
 )
-def test_half_a_head_is_refused_before_anything_is_loaded(calls, run, arguments, said):
+def test_a_head_without_a_layer_is_refused_before_anything_is_loaded(calls, run, arguments, said):
     result = run(*ALL, *arguments.split())
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {said}")

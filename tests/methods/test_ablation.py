@@ -74,6 +74,14 @@ def test_provenance_names_the_replacement_and_its_source():
     assert ablate(HandModel(), varied_task(), kind="zero").provenance["reference_hash"] is None
 
 
+def test_heads_out_of_a_frame():
+    """As numpy's integers."""
+    every = ablate(HandModel(), varied_task())
+    chosen = every.summary()[["layer", "head"]].drop_duplicates().iloc[1:]
+    frame = ablate(HandModel(), varied_task(), heads=list(chosen.itertuples(index=False))).frame
+    assert set(zip(frame["layer"], frame["head"], strict=True)) == {(0, 1)}
+
+
 @pytest.mark.parametrize("head", [(1, 0), (0, 2), (99, 0), (-1, 0)])
 def test_unknown_heads_are_refused(head):
     with pytest.raises(InputError, match=r"the model has 1 layers \(0 to 0\) of 2 heads \(0 to 1\)"):
