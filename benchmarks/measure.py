@@ -39,7 +39,7 @@ class Row:
     cells_at_once: int
     peer_ms: list[float]
     interp_ms: list[float]
-    interp_flops: float | None
+    interp_flops: float
     """Of one cell."""
 
     @property
@@ -77,8 +77,7 @@ def measure(bench: Bench, workload: Workload, repeats: int) -> list[Row]:
             sample = spread(cells, max(TIMED, peer.cells_at_once), seed=repeat)
             peer_ms[peer.name].append(_ms_per_cell(lambda cells, p=peer: p.run_cells(inputs, clean, cells), sample))
         interp_ms.append(_ms_per_cell(lambda cells: ours.run_sweep(bench.model, inputs, cells), cells))
-    flops = ours.sweep_flops(bench.model, inputs, cells)
-    per_cell = None if flops is None else flops / len(cells)
+    per_cell = ours.sweep_flops(bench.model, inputs, cells) / len(cells)
     return [Row(workload, p, p.cells_at_once, peer_ms[p.name], interp_ms, per_cell) for p in bench.peers]
 
 

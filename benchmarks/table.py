@@ -50,11 +50,7 @@ def sweep_table(rows: Sequence[Row]) -> Cells:
 
 def speed_table(rows: Sequence[Row], products: Mapping[str, Sequence[Product]]) -> Cells:
     """What the sweeps achieve, where their operations are counted, and the products of a layer by their rows."""
-    sweeps = {
-        f"interp, {row.workload}": row.interp_flops / statistics.median(row.interp_ms) / 1e6
-        for row in rows
-        if row.interp_flops is not None
-    }
+    sweeps = {f"interp, {row.workload}": row.interp_flops / statistics.median(row.interp_ms) / 1e6 for row in rows}
     layers = {
         f"matrix products of a layer, {rows} rows, by {maker}": speed
         for maker, made in products.items()

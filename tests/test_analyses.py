@@ -30,7 +30,8 @@ def test_head_ablation(tmp_path):
 def test_activation_patching(tmp_path):
     printed = run("analyses/activation_patching/run.py", "--out", tmp_path, "--n", 40)
     found = re.search(r"agreement +denoise +2\.2 +last +(\S+)", printed)
-    assert found and float(found[1]) > 0.9
+    assert found
+    assert float(found[1]) > 0.9
     assert (tmp_path / "stream.png").stat().st_size > 10_000
 
 
@@ -38,7 +39,8 @@ def test_activation_patching(tmp_path):
 def test_path_patching(tmp_path):
     printed = run("analyses/path_patching/run.py", "--out", tmp_path, "--n", 48)
     found = re.search(r"0\.0 +2\.1\.k +(\S+)", printed)
-    assert found and float(found[1]) > 0.7
+    assert found
+    assert float(found[1]) > 0.7
     assert (tmp_path / "senders.png").stat().st_size > 10_000
 
 

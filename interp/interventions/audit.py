@@ -1,7 +1,7 @@
 """Are the engine's numbers those of the plain way? A random sample of cells and rows, measured again.
 
-The base run, and the run that is patched from, are compared as well. Differences are relative to the largest score
-among a cell's rows and the base run's.
+The base run, and the run that is patched from, are compared as well. Differences of values are relative to the largest
+value among a cell's rows and the base run's, those of margins to the largest margin.
 """
 
 from collections.abc import Sequence
@@ -71,27 +71,30 @@ def audit(
         for cell in its_cells:
             draw = int(generator.integers(found.draws[cell]))
             pairs.append((found, cell, draw, plain.scores(cells[cell], draw)))
-        scale = max(_largest(found.value[its_cells, 0]), _largest(base.value), float(metric == "kl_divergence"))
-        differences += [_difference(each, rows) / (scale or 1.0) for each in pairs]
+        scale = max(_largest(found.value[its_cells, 0], base.value), float(metric == "kl_divergence"))
+        margin = _largest(found.margin[its_cells, 0], base.margin)
+        differences += [_difference(each, rows, scale or 1.0, margin or 1.0) for each in pairs]
         n_rows += n * len(its_cells)
     relative, tolerance = float(np.max(differences)), TOLERANCE[next(model.parameters()).dtype]
     if not relative <= tolerance:
         raise AuditError(
             f"the sweep's own audit failed: {n_rows} prompts measured again one hooked forward at a time differ by "
-            f"{relative:.1e} of the largest score, expected at most {tolerance:.0e}; run it with plainly=True and "
-            "please report this"
+            f"{relative:.1e} of the largest score, expected at most {tolerance:.0e}; please report this, and measure "
+            "without the engine meanwhile: Sweep(cells).run(model, task, plainly=True)"
         )
     return {"cells": n_cells, "rows": n_rows, "largest_difference": relative, "tolerance": tolerance}
 
 
-def _largest(scores: Float[np.ndarray, "..."]) -> float:
-    return float(np.nanmax(np.abs(scores)))
+def _largest(*scores: Float[np.ndarray, "..."]) -> float:
+    return max(float(np.max(np.abs(each), where=~np.isnan(each), initial=0.0)) for each in scores)
 
 
-def _difference(compared: tuple[Measured, int, int, RowScores], rows: Int[np.ndarray, " row"]) -> float:
-    """The largest difference of values and margins; NaN is one, unless a margin is not known to either."""
+def _difference(
+    compared: tuple[Measured, int, int, RowScores], rows: Int[np.ndarray, " row"], scale: float, margin: float
+) -> float:
+    """The largest relative difference of values and margins; NaN is one, unless a margin is not known to either."""
     measured, cell, draw, plain = compared
-    values = np.abs(measured.value[cell, draw, rows] - plain.value)
-    margins = np.abs(measured.margin[cell, draw, rows] - plain.margin)
+    values = np.abs(measured.value[cell, draw, rows] - plain.value) / scale
+    margins = np.abs(measured.margin[cell, draw, rows] - plain.margin) / margin
     unknown = np.isnan(plain.margin) & np.isnan(measured.margin[cell, draw, rows])
     return float(np.max([*values, *margins[~unknown]]))

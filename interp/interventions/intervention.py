@@ -111,8 +111,9 @@ class Intervention:
         return mask.to(batch.tokens.device)
 
     def values(self, batch: Batch, draw: int) -> Float[Tensor, "..."]:
-        """The replacement's values, in a shape that broadcasts to the site's."""
-        return self.replacement.values(self.site, batch, draw % self.replacement.draws)
+        """The replacement's values, with all axes of the site, in a shape that broadcasts to its activation's."""
+        found = self.replacement.values(self.site, batch, draw % self.replacement.draws)
+        return found[(None,) * (len(self.site.axes) - found.ndim)]
 
     def reaches(self, row: Row, n_layers: int) -> bool:
         """Whether a change here can reach the logits that decide.

@@ -121,11 +121,12 @@ class Sweep:
             progress: Called with (cells done, cells in all).
 
         Raises:
-            InputError: There is nothing to measure, two cells have the same labels, a metric that the task has no
-                answers for, a budget too small for one cell, or a model that cannot carry a row.
+            InputError: There is nothing to measure, two cells have the same labels, something is patched without a
+                direction, a metric that the task has no answers for, a budget too small for one cell, or a model that
+                cannot carry a row.
             AuditError: The engine's numbers are not those of the plain way.
         """
-        self._check(model, task)
+        self._check(model, task, direction)
         asked = task.metric if metric is None else metric
         check_metric(asked)
         run = SweepRun(model, task, self.cells, asked, direction, memory_budget, plainly)
@@ -146,7 +147,7 @@ class Sweep:
         how = run.provenance() | {"audit": audited, "seed": seed, "complete": complete}
         return SweepResult(frame, {**model_provenance(model), **task_provenance(task), **how}, labels)
 
-    def _check(self, model: Any, task: Task) -> None:
+    def _check(self, model: Any, task: Task, direction: Direction | None) -> None:
         if not self.cells or not task.units:
             raise InputError(
                 f"a sweep of {len(self.cells)} cells over {len(task.units)} units of task {task.name!r}: "
@@ -154,6 +155,11 @@ class Sweep:
             )
         for each in (change for cell in self.cells for change in cell.interventions):
             each.check(model)
+            if each.replacement.from_source and direction is None:
+                raise InputError(
+                    f"{each.site.name}: its replacement is taken from another run, expected direction='denoise' or "
+                    "'noise', which says from which, got none"
+                )
         names = tuple(self.cells[0].labels)
         if any(tuple(each.labels) != names or not each.interventions for each in self.cells):
             raise InputError(

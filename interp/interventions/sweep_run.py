@@ -1,6 +1,6 @@
 """One sweep on one model and task: batches, the engine or the plain way, and the frame that comes of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ class SweepRun:
         columns = example_labels(self._task)
         n_examples = len(measured)
         tall: dict[str, Any] = {
-            name: np.repeat(np.array([each.labels[name] for each in self._cells]), n_examples)
+            name: np.repeat(_as_column([each.labels[name] for each in self._cells]), n_examples)
             for name in self._cells[0].labels
         }
         tall |= {name: np.tile(values, len(self._cells)) for name, values in columns.items()}
@@ -177,6 +177,11 @@ def _is_ours(model: Any) -> bool:
 def _put(into: Measured, cell: int, draw: int, rows: slice, scores: RowScores) -> None:
     into.value[cell, draw, rows], into.margin[cell, draw, rows] = scores.value, scores.margin
     into.squares[cell, draw, rows], into.fired[cell, draw, rows] = scores.squares, scores.fired
+
+
+def _as_column(labels: list[Hashable]) -> np.ndarray:
+    """Labels as they are: numbers as numbers, but never 1 as "1" because another label is a text."""
+    return pd.Series(labels, dtype=object).infer_objects().to_numpy()
 
 
 def _joined(outcomes: Sequence[Outcome], attribute: str) -> np.ndarray:

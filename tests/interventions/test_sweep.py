@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 import torch
 from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+from random_tasks import random_task
+from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import Answers, score
 from interp.interventions.preparing import make_replacement
-from interp.interventions.replacement import Zero
+from interp.interventions.replacement import Add, Patch, Zero
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig
@@ -234,3 +236,38 @@ def test_zeroing_equals_removing_the_heads_output_weights(head):
     without = zero_heads((0, 0)).run(model, task).frame
     np.testing.assert_allclose(found["value"], without["base"], atol=1e-6)
     assert (found["effect"].abs() > 1e-7).mean() > 0.9
+
+
+@pytest.mark.parametrize("labels", [[1, "1"], [(0,), (0, 1)], [0, 1]])
+def test_labels_stay_what_they_are(labels):
+    """A number is not the text of it, and a tuple is one label."""
+    cells = [
+        Cell({"which": label}, (Intervention(Site("z", 0), Zero(), heads=(head,)),))
+        for head, label in enumerate(labels)
+    ]
+    found = Sweep(cells).run(HandModel(), varied_task())
+    assert found.frame["which"].drop_duplicates().tolist() == labels
+    assert found.table("effect").cells.tolist() == labels
+    assert found.estimates()["effect"].nunique() == 2
+
+
+def test_a_patch_without_a_direction_is_refused():
+    """It would patch a run with itself, and nothing would change."""
+    change = Intervention(Z, Patch(HandModel(), (Z,)), heads=(0,))
+    with pytest.raises(InputError, match="z: its replacement is taken from another run, expected direction='denoise'"):
+        Sweep([Cell({"head": 0}, (change,))]).run(HandModel(), varied_task())
+
+
+@pytest.mark.parametrize("leading", [0, 1, 2])
+@pytest.mark.parametrize("plainly", [True, False])
+def test_what_is_added_may_leave_out_leading_axes(leading, plainly):
+    model, task = random_model(), random_task(0)
+    vector = torch.linspace(-1, 1, model.config.d_model, dtype=torch.float64)
+    whole = Sweep([_adding(vector.reshape(1, 1, -1))]).run(model, task, plainly=True).frame
+    found = Sweep([_adding(vector.reshape((1,) * leading + (-1,)))]).run(model, task, plainly=plainly).frame
+    assert whole["effect"].abs().max() > 0.01
+    np.testing.assert_allclose(found["value"], whole["value"], rtol=1e-10)
+
+
+def _adding(vector):
+    return Cell({"layer": 1}, (Intervention(Site("resid_pre", 1), Add(lambda site, batch: vector)),))

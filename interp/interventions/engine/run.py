@@ -41,7 +41,6 @@ class Engine:
     """Measures many cells on batches.
 
     Attributes:
-        base: The last batch's scores without interventions.
         halvings: How often memory ran out and less was run at once.
     """
 

@@ -72,7 +72,7 @@ class TestAudit:
         monkeypatch.setattr(owner, name, broken(owner, name, damage))
         with pytest.raises(
             AuditError,
-            match=r"the sweep's own audit failed: \d+ prompts .* expected at most 1e-09; run it with plainly",
+            match=r"the sweep's own audit failed: \d+ prompts .* expected at most 1e-09; please report this",
         ):
             heads(model).run(model, task)
         heads(model).run(model, task, plainly=True)
@@ -122,6 +122,16 @@ class TestAudit:
             warnings.simplefilter("error")
             found = heads(model).run(model, task, metric=metric).provenance["audit"]
         assert found["largest_difference"] < 1e-10
+
+    @pytest.mark.parametrize("scale", [1.0, 10.0])
+    def test_small_probabilities(self, scale):
+        """Their margins are in logits: what rounding does to these is no share of a probability."""
+        model = random_model(n_layers=3, d_vocab=5000, dtype=torch.float32)
+        with torch.no_grad():
+            model.unembed.W_U.mul_(scale)
+        found = heads(model).run(model, random_task(0, d_vocab=5000), metric="probability")
+        assert found.frame["base"].max() < 0.1
+        assert found.provenance["audit"]["largest_difference"] < 1e-4
 
     def test_every_draw_and_batch_may_be_in_the_sample(self, model, task, monkeypatch):
         """Among them batches of one row, and every draw of a replacement."""
