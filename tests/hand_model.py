@@ -46,7 +46,8 @@ class Attention(nn.Module):
 class HandModel(HookedRootModule):
     def __init__(self, *, bias=0.2):
         super().__init__()
-        self.cfg = SimpleNamespace(n_layers=1, n_heads=2, n_ctx=12, d_vocab=len(WORDS))
+        size = len(WORDS)
+        self.cfg = SimpleNamespace(n_layers=1, n_heads=2, d_model=size, d_head=size, n_ctx=12, d_vocab=size)
         self.tokenizer = None
         self.blocks = nn.ModuleList([nn.Module()])
         self.blocks[0].attn = attention = Attention()

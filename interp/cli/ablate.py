@@ -71,7 +71,10 @@ def ablate(
 ) -> None:
     """Ablate one head, or every head, MLP or neuron by itself, and show the effects on a task with their intervals."""
     started = time.perf_counter()
-    which = _chosen(layer, head, components) if site is None and by is None else _at_site(layer, head, site, by)
+    if site is None and by is None:
+        which = _chosen(layer, head, components)
+    else:
+        which = _at_site(layer, head, components, site, by)
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
 
@@ -119,12 +122,16 @@ def _chosen(layer: int | None, head: int | None, components: Components) -> dict
     return chosen if layer is None else chosen | {"layers": [layer]}
 
 
-def _at_site(layer: int | None, head: int | None, site: str | None, by: str | None) -> dict[str, Any]:
+def _at_site(
+    layer: int | None, head: int | None, components: Components, site: str | None, by: str | None
+) -> dict[str, Any]:
     """Which site is meant, as ``interp.ablate`` takes it."""
     if head is not None:
         raise InputError(f"--head {head}: expected none beside --site or --by; leave one of them out")
+    if components != "heads":
+        raise InputError(f"--components {components}: expected none beside --site or --by; leave one of them out")
     return {
-        "site": site,
+        "site": site or "z",
         "by": None if by is None else axes_of(by),
         "layers": None if layer is None else [layer],
     }

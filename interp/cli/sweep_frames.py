@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from interp.interventions.sweep import SweepResult
+from interp.methods.conclusions import DIFFERENCES
 from interp.report.sweeps.frames import SweepFrames
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task
-
-_DIFFERENCES = ("logit_difference", "sentence_log_probability")
 
 
 def frames_of(result: SweepResult, task: Task, tokenizer: Any) -> SweepFrames:
@@ -61,7 +60,7 @@ def _run(name: str, column: str, examples: pd.DataFrame, provenance: Mapping[str
     values, correct = (UnitTable.from_frame(examples, each, by=("run",)) for each in (column, "correct"))
     interval = cluster_bootstrap(values, seed=seed)
     # A difference of answers is above chance above 0, a share of right answers above a half.
-    low = interval.low[0] if metric in _DIFFERENCES else cluster_bootstrap(correct, seed=seed).low[0] - 0.5
+    low = interval.low[0] if metric in DIFFERENCES else cluster_bootstrap(correct, seed=seed).low[0] - 0.5
     return {
         "run": name,
         "mean": interval.estimate[0],
@@ -77,7 +76,7 @@ def _run(name: str, column: str, examples: pd.DataFrame, provenance: Mapping[str
 def _correct(examples: pd.DataFrame, column: str, metric: str) -> pd.Series | float:
     if column == "base":
         return examples["base_correct"]
-    if metric in _DIFFERENCES:
+    if metric in DIFFERENCES:
         return (examples[column] > 0).astype(float)
     return examples[column] if metric == "accuracy" else np.nan
 

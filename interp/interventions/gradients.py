@@ -19,7 +19,7 @@ from torch import Tensor
 
 from interp.errors import InputError, suggest
 from interp.interventions.activations import require_run
-from interp.interventions.engine.budget import DEFAULT_BUDGET
+from interp.interventions.engine.budget import budget_of
 from interp.interventions.metrics import AnswerLogits, Answers, MetricName, score
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
@@ -141,7 +141,7 @@ def differentiable_runs(
         InputError: The budget does not hold one row.
     """
     for whole in batches(model, rows):
-        budget = DEFAULT_BUDGET["cuda" if whole.tokens.is_cuda else "cpu"] if memory_budget is None else memory_budget
+        budget = budget_of("cuda" if whole.tokens.is_cuda else "cpu", memory_budget)
         needed = DifferentiableRun(model, whole.take([0]), metric, hook_names).graph_bytes()
         if needed > budget:
             raise InputError(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import whole_number
 from interp.interventions.reference_set import (
     activations_of,
     check_aligned,
@@ -19,7 +20,14 @@ from interp.tasks.task import Task
 
 
 def make_replacement(
-    kind: Kind, model: Any, task: Task, *, sites: Sequence[Site], draws: int = DRAWS, seed: int = 0
+    kind: Kind,
+    model: Any,
+    task: Task,
+    *,
+    sites: Sequence[Site],
+    draws: int = DRAWS,
+    seed: int = 0,
+    memory_budget: int | None = None,
 ) -> Replacement:
     """Prepare a replacement for `task`'s units from its reference sets.
 
@@ -30,6 +38,7 @@ def make_replacement(
         sites: What is going to be replaced.
         draws: How many resamples to average the effects of; the other kinds have one.
         seed: Of the resamples.
+        memory_budget: Bytes that are held while the reference set is run; None for the device's default.
 
     Raises:
         InputError: The kind is unknown, a reference set is empty, or a positional mean or resample
@@ -37,22 +46,21 @@ def make_replacement(
     """
     if kind not in get_args(Kind):
         raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
-    if draws < 1:
-        raise InputError(f"draws: expected at least 1, got {draws}")
+    draws = whole_number("draws", draws, expected="a whole number of at least 1")
     if kind == "zero":
         return Zero()
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     if kind == "mean":
         _require_positions_alike(sites)
-        return Mean(means(model, references, sites))
+        return Mean(means(model, references, sites, memory_budget))
     if kind == "positional_mean":
         check_aligned(rows, references)
-        return PositionalMean(positional_means(model, references, sites))
+        return PositionalMean(positional_means(model, references, sites, memory_budget))
     donors = draw_donors(rows, references, draws, seed)
     needed = {each for chosen in donors.values() for each in chosen}
     activations = {
         (row.example, site): activation[index].clone()
-        for batch, by_site in activations_of(model, [references[each] for each in sorted(needed)], sites)
+        for batch, by_site in activations_of(model, [references[each] for each in sorted(needed)], sites, memory_budget)
         for site, activation in by_site.items()
         for index, row in enumerate(batch.rows)
     }

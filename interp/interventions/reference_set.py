@@ -16,6 +16,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.interventions.activations import read
+from interp.interventions.engine.budget import rows_in_one_run
 from interp.interventions.rows import Batch, Row, batches, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task
@@ -46,20 +47,22 @@ def reference_rows(task: Task) -> list[Row]:
 
 
 def activations_of(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site]
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
 ) -> Iterator[tuple[Batch, dict[Site, Float[Tensor, "batch ..."]]]]:
-    """Run the rows once and give the activations at the sites, batch by batch."""
+    """Run the rows once and give the activations at the sites, in batches that the budget holds."""
     names = {site: site.hook_name for site in sites}
-    for batch in batches(model, rows):
+    for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         cache = read(model, batch.tokens, names.values())
         yield batch, {site: cache[name] for site, name in names.items()}
 
 
-def means(model: Any, rows: Sequence[Row], sites: Sequence[Site]) -> dict[tuple[int, Site], Float[Tensor, "..."]]:
+def means(
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
+) -> dict[tuple[int, Site], Float[Tensor, "..."]]:
     """Mean over all rows and positions, by fold and site."""
     sums: dict[tuple[int, Site], Tensor] = {}
     counts: dict[tuple[int, Site], int] = {}
-    for batch, by_site in activations_of(model, rows, sites):
+    for batch, by_site in activations_of(model, rows, sites, memory_budget):
         fold = torch.tensor([row.fold for row in batch.rows], device=batch.tokens.device)
         for site, activation in by_site.items():
             for each in fold.unique().tolist():
@@ -70,12 +73,12 @@ def means(model: Any, rows: Sequence[Row], sites: Sequence[Site]) -> dict[tuple[
 
 
 def positional_means(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site]
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
 ) -> dict[tuple[int, str, int, Site], Float[Tensor, "..."]]:
     """Mean at every position, by fold, layout, length and site."""
     sums: dict[tuple[int, str, int, Site], Tensor] = {}
     counts: dict[tuple[int, str, int, Site], int] = {}
-    for batch, by_site in activations_of(model, rows, sites):
+    for batch, by_site in activations_of(model, rows, sites, memory_budget):
         for site, activation in by_site.items():
             for row, one in zip(batch.rows, _precise(activation), strict=True):
                 key = (row.fold, row.layout, len(row.tokens), site)

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 
 from interp.interventions.audit import audit
 from interp.interventions.cell import Cell
-from interp.interventions.engine.budget import Sizes
+from interp.interventions.engine.budget import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
@@ -46,6 +46,10 @@ class SweepRun:
             self._sizes = Sizes(model, self._metric, interventions, memory_budget)
             self._engine = Engine(model, self._metric, [each.interventions for each in cells], self._sizes)
         rows = task_rows(self._metric, task.units, direction)
+        self._batch_size = BATCH_SIZE
+        if self._engine is None:
+            kept = {site for each in interventions for site in each.replacement.keeps}
+            self._batch_size = rows_in_one_run(model, rows, kept, memory_budget, logits=True)
         self._batches = self._batched(rows)
         self._rows = [row for batch in self._batches for row in batch.rows]
         draws = [max(each.replacement.draws for each in cell.interventions) for cell in cells]
@@ -55,7 +59,7 @@ class SweepRun:
 
     def _batched(self, rows: Sequence[Row]) -> list[Batch]:
         """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
-        parts = batches(self._model, rows, size=BATCH_SIZE)
+        parts = batches(self._model, rows, size=self._batch_size)
         if self._sizes is not None:
             self._sizes.require(rows)
             whole, parts = parts, []
@@ -145,7 +149,7 @@ class SweepRun:
             "engine": "plain" if self._engine is None else "incremental",
         }
         if self._engine is None or self._sizes is None:
-            return how | {"batch_size": BATCH_SIZE}
+            return how | {"batch_size": self._batch_size}
         return how | {
             "memory_budget": self._sizes.budget,
             "tokens_at_once": self._sizes.tokens_at_once,

@@ -10,6 +10,7 @@ Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; repla
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from interp.errors import InputError
@@ -63,8 +64,8 @@ def ablate(
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the task's draw, the resamples and the statistics.
         draws: How many resamples to average the effects of.
-        memory_budget: Bytes of the sweep, beside the model's weights, what the replacement keeps of the reference
-            set, and the results; None for the device's default.
+        memory_budget: Bytes that the sweep holds beside the model's weights, what the replacement keeps of the
+            reference set, and the results; None for the device's default.
         progress: Called with (components done, components in all).
 
     Returns:
@@ -79,14 +80,14 @@ def ablate(
     """
     given = as_task(task, model, n=n, seed=seed)
     measured = as_measured(given, metric)
+    prepared = partial(make_replacement, kind, model, measured, draws=draws, seed=seed, memory_budget=memory_budget)
     if site is None and by is None:
         chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
-        replacement = make_replacement(kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed)
+        replacement = prepared(sites=sites_of(chosen))
         cells = [each.cell(replacement) for each in chosen]
     else:
         grid = _grid(site or "z", by, layers, components, {"heads": heads, "sets": sets})
-        replacement = make_replacement(kind, model, measured, sites=grid.sites(model), draws=draws, seed=seed)
-        cells = grid_cells(model, given, grid, replacement, given.examples)
+        cells = grid_cells(model, given, grid, prepared(sites=grid.sites(model)), given.examples)
     result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
     used = None if kind == "zero" else reference_hash(measured)
     how = {

@@ -6,10 +6,12 @@ a part of its layer's ``mlp_post``; a set of heads has a part in every layer tha
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
+
+import numpy as np
 
 from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import as_list, is_whole, numbers_below
 from interp.interventions.intervention import Intervention
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
@@ -85,7 +87,8 @@ def choose_components(
         return [_head_set(each) for each in check_sets(model, sets)]
     if heads is not None:
         return [_head(each) for each in check_heads(model, heads)]
-    chosen = _check_layers(model, layers)
+    every, wanted = range(model.cfg.n_layers), "expected different layers, at least one; "
+    chosen = list(every) if layers is None else sorted(numbers_below(len(every), "layers", layers, expected=wanted))
     if components == "heads":
         return [_head((layer, head)) for layer in chosen for head in range(model.cfg.n_heads)]
     if components == "mlps":
@@ -113,12 +116,17 @@ def check_heads(model: Any, heads: Sequence[Head] | None) -> list[Head]:
     Raises:
         InputError: None, one twice, or one that the model does not have.
     """
-    n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
     if heads is None:
-        return [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
-    if not all(isinstance(each, tuple | list) and len(each) == 2 and _whole(each) for each in heads):
+        return [(layer, head) for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
+    return _known_heads(model, heads)
+
+
+def _known_heads(model: Any, heads: object) -> list[Head]:
+    n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
+    given = as_list(heads)
+    if given is None or not all(map(_is_pair, given)):
         raise InputError(f"heads: expected (layer, head) pairs, got {heads!r}; give a list such as [(2, 1)]")
-    pairs = [(int(layer), int(head)) for layer, head in heads]
+    pairs = [(int(layer), int(head)) for layer, head in given]
     for layer, head in pairs:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
             raise InputError(
@@ -136,15 +144,19 @@ def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
     Raises:
         InputError: No set, one twice, or one that is no set of the model's heads.
     """
-    checked = [check_heads(model, each) for each in sets]
+    given = as_list(sets)
+    if given is None:
+        raise InputError(f"sets: expected sets of (layer, head) pairs, got {sets!r}; give a list such as [[(2, 1)]]")
+    checked = [_known_heads(model, each) for each in given]
     names = [set_name(each) for each in checked]
     if not names or len(set(names)) < len(names):
         raise InputError(f"sets: expected different sets of heads, at least one; got {', '.join(names) or 'none'}")
     return checked
 
 
-def _whole(numbers: Sequence[object]) -> bool:
-    return all(isinstance(each, Integral) for each in numbers)
+def _is_pair(given: object) -> TypeGuard[Head]:
+    pair = as_list(given) if isinstance(given, tuple | list | np.ndarray) else None  # a set has no first
+    return pair is not None and len(pair) == 2 and all(map(is_whole, pair))
 
 
 def _head(head: Head) -> Component:
@@ -157,15 +169,3 @@ def _head_set(heads: Sequence[Head]) -> Component:
         by_layer[layer] = (*by_layer.get(layer, ()), head)
     parts = tuple(Part(Site("z", layer), heads=chosen) for layer, chosen in by_layer.items())
     return Component({"heads": set_name(heads)}, parts)
-
-
-def _check_layers(model: Any, layers: Sequence[int] | None) -> list[int]:
-    n_layers = model.cfg.n_layers
-    if layers is None:
-        return list(range(n_layers))
-    if not layers or len(set(layers)) < len(layers) or not 0 <= min(layers) <= max(layers) < n_layers:
-        raise InputError(
-            f"layers: expected different layers, at least one; the model has {n_layers} (0 to {n_layers - 1}), "
-            f"got {list(layers)}"
-        )
-    return sorted(layers)

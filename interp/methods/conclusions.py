@@ -2,8 +2,8 @@
 
 1. The mean over balanced units, its interval, and sign flips corrected over all cells (max-T).
 2. It is compared with a minimum: a share of the base run's mean metric, which is an estimate from the same units.
-3. ``methods/verdict.py`` turns that into a state. Where the base run is not above chance, there is nothing to lose,
-   and all is undecided.
+3. ``methods/verdict.py`` turns that into a state. Where the base run is not shown to be above chance
+   (``above_chance``), there is nothing to lose, and all is undecided.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
 from interp.stats.units import UnitTable, estimates, standard_errors
 
-CHANCE: dict[str, float] = {"accuracy": 0.5}
-"""What guessing scores, where that is not 0."""
+DIFFERENCES: tuple[MetricName, ...] = ("logit_difference", "sentence_log_probability")
+"""The metrics that compare the right with the wrong answer: guessing scores 0."""
 
 
 def conclusions(
@@ -36,10 +36,10 @@ def conclusions(
     """Estimate, test and judge the mean of a column, cell by cell; the cells are one family.
 
     Args:
-        frame: As a sweep's, with ``base`` and `column`.
+        frame: As a sweep's, with ``base``, ``base_correct`` and `column`.
         column: Effects; negative is a drop.
         by: The columns that name a cell.
-        metric: What was measured; it says what chance is.
+        metric: What was measured; it says how chance is told (``above_chance``).
         minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
         alpha: Chance of any false drop or rise.
         seed: Of resamples and sign flips.
@@ -48,8 +48,9 @@ def conclusions(
         One row per cell: its labels, `column` (the mean), ``low``, ``high`` (95 %, cluster bootstrap), ``p``, ``q``
         (family-wise), ``base``, ``minimum`` (in the metric's units), ``state``, ``n_units``, ``n_clusters``.
     """
-    values, base = (UnitTable.from_frame(frame, name, by=by) for name in (column, "base"))
-    interval, of_base = cluster_bootstrap(values, seed=seed), cluster_bootstrap(base, seed=seed)
+    values = UnitTable.from_frame(frame, column, by=by)
+    base = estimates(UnitTable.from_frame(frame, "base", by=by))
+    interval = cluster_bootstrap(values, seed=seed)
     (test,) = sign_flip_test([values], seed=seed)
     absent, error = against_minimum(frame, column, by, share=minimum_effect, seed=seed)
     found = pd.DataFrame(
@@ -59,8 +60,8 @@ def conclusions(
             "high": interval.high,
             "p": test.p,
             "q": test.p_family,
-            "base": of_base.estimate,
-            "minimum": minimum_effect * np.abs(of_base.estimate),
+            "base": base,
+            "minimum": minimum_effect * np.abs(base),
             "n_units": values.n_units,
             "n_clusters": values.n_clusters,
         },
@@ -70,10 +71,27 @@ def conclusions(
         Evidence(row[column], error[cell], bool(absent[cell]), row["q"], row["minimum"], row["n_clusters"])
         for cell, row in enumerate(found.to_dict("records"))
     ]
-    above = of_base.low > CHANCE.get(metric, 0.0)
+    above = above_chance(frame, by, metric=metric, seed=seed)
     states = [effect_state(each, alpha) if known else "undecided" for each, known in zip(evidence, above, strict=True)]
     found.insert(found.columns.get_loc("n_units"), "state", states)
     return found
+
+
+def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: MetricName, seed: int) -> Bool[np.ndarray, " cell"]:
+    """Whether the base run is shown to be above chance, cell by cell: the whole interval is.
+
+    A difference of answers has to lie above 0. All else says nothing about chance by itself (a probability is above 0
+    in any model), so there the share of right answers has to lie above a half. Where that share is not known, because
+    the answers have several tokens, nothing is shown; nor is it where the interval is not known.
+
+    Args:
+        frame: With ``base`` and ``base_correct``.
+        by: The columns that name a cell.
+        metric: What ``base`` is.
+        seed: Of the resamples.
+    """
+    column, chance = ("base", 0.0) if metric in DIFFERENCES else ("base_correct", 0.5)
+    return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
 
 
 def against_minimum(

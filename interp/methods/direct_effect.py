@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.interventions.activations import read
+from interp.interventions.engine.budget import rows_in_one_run
 from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import Answers
 from interp.interventions.replacement import Replacement
@@ -27,7 +28,11 @@ from interp.tasks.task import Task
 
 
 def direct_effects(
-    model: HookedTransformer, task: Task, heads: Sequence[Component], replacement: Replacement
+    model: HookedTransformer,
+    task: Task,
+    heads: Sequence[Component],
+    replacement: Replacement,
+    memory_budget: int | None = None,
 ) -> pd.DataFrame:
     """The direct effect of every head on every example, averaged over the replacement's draws.
 
@@ -36,15 +41,17 @@ def direct_effects(
         task: Whose prompts are run; its answers are single tokens.
         heads: Components of one head each.
         replacement: What takes the place of their ``z``.
+        memory_budget: Bytes that are held while the prompts are run; None for the device's default.
 
     Returns:
         One row per head and example: ``layer``, ``head``, ``example``, ``direct`` (the scale frozen) and
         ``direct_renormalised`` (the scale taken anew), in logits.
     """
     last = Site("resid_post", model.config.n_layers - 1)
-    names = [site.hook_name for site in [*sites_of(heads), last]]
+    sites, rows = [*sites_of(heads), last], task_rows("logit_difference", task.units)
+    names = [site.hook_name for site in sites]
     blocks, parts = list(model.blocks), []
-    for batch in batches(model, task_rows("logit_difference", task.units)):
+    for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         kept = read(model, batch.tokens, names)
         ends = Ends.of(model, batch, kept[last.hook_name][:, -1])
         for each in heads:

@@ -140,7 +140,8 @@ def _check(metric: MetricName, method: str, steps: int) -> None:
     if metric == "kl_divergence" and method == "attribution":
         raise InputError(
             "kl_divergence is smallest at the run itself, so its gradient there is 0 and estimates nothing; "
-            "use method='integrated_gradients', or another metric"
+            "use another metric, or in Python screen='integrated_gradients' (patch) or method='integrated_gradients' "
+            "(attribute)"
         )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.given_numbers import whole_number
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, SweepResult
@@ -94,8 +95,8 @@ def greedy(
         KeyboardInterrupt: Interrupted before the first step was complete.
     """
     candidates = check_heads(model, heads)
-    if not 1 <= k <= len(candidates):
-        raise InputError(f"k: expected 1 to {len(candidates)} steps, as many as there are heads, got {k}")
+    n_heads = len(candidates)
+    k = whole_number("k", k, expected=f"1 to {n_heads} steps, as many as there are heads", most=n_heads)
     given = as_task(task, model, n=n, seed=seed)
     choosing, scored = halves(given, seed)
     run = partial(ablate, model, kind=kind, metric=metric, seed=seed, draws=draws, memory_budget=memory_budget)

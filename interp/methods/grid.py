@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, Literal, get_args
 
 from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import numbers_below, whole_numbers
 from interp.interventions.intervention import UNWRITTEN, Intervention, Positions
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
@@ -53,11 +54,10 @@ class Grid:
         """The sites, layer by layer.
 
         Raises:
-            InputError: A layer that the model does not have.
+            InputError: A layer that the model does not have, or one twice.
         """
         n = model.cfg.n_layers
-        layers = tuple(range(n)) if self.layers is None else self.layers
-        _require_known("layers", layers, n)
+        layers = list(range(n)) if self.layers is None else numbers_below(n, "layers", self.layers)
         return [Site(self.site, layer) for layer in layers]
 
     def cells(
@@ -99,18 +99,9 @@ def as_grid(site: str, by: Sequence[Axis], layers: Sequence[int] | None) -> Grid
     Raises:
         InputError: No such site or axis, or something else than lists of axes and layers.
     """
-    if layers is not None and not isinstance(layers, Sequence):
-        raise InputError(f"layers: expected a list of layers such as [0, 1], got {layers!r}")
     if isinstance(by, str) or not isinstance(by, Sequence):
         raise InputError(f"by: expected a tuple of axes such as ('layer', 'head'), got {by!r}")
-    return Grid(site, tuple(by), None if layers is None else tuple(layers))
-
-
-def _require_known(name: str, chosen: Sequence[int], n: int) -> None:
-    if not chosen or not 0 <= min(chosen) <= max(chosen) < n or len(set(chosen)) < len(chosen):
-        raise InputError(
-            f"{name}: the model has {n} (0 to {n - 1}), got {list(chosen)}; choose among these, each at most once"
-        )
+    return Grid(site, tuple(by), None if layers is None else tuple(whole_numbers("layers", layers)))
 
 
 def grid_cells(

@@ -53,15 +53,20 @@ class PatchResult(SweepResult):
         The columns of ``SweepResult.summary``, and ``clean`` and ``corrupted`` (the metric's means there),
         ``normalised``, ``normalised_low``, ``normalised_high``: ``(value - corrupted) / (clean - corrupted)``, a ratio
         of means with its 95 % cluster bootstrap. They are NaN, with a warning, where the interval of
-        ``clean - corrupted`` contains 0: then there is nothing to recover. After a screen ``q`` is NaN: the cells were
-        chosen on the same units, so the family is all cells, and most were not measured. Patch the chosen ones on
-        other units to test them.
+        ``clean - corrupted`` contains 0: then there is nothing to recover. Where that interval is not known (a
+        template has a single cluster), ``normalised`` is given however near 0 its denominator is, and its own interval
+        is NaN: read it with ``clean`` and ``corrupted``. After a screen ``q`` is NaN: the cells were chosen on the
+        same units, so the family is all cells, and most were not measured. Patch the chosen ones on other units to
+        test them.
         """
         found = super().summary() if self.screen is None else super().summary().assign(q=np.nan)
         return found.merge(self.normalised(), on=list(self.labels))
 
     def normalised(self) -> pd.DataFrame:
-        """The normalised effects alone, by cell."""
+        """The normalised effects alone, by cell, with ``clean`` and ``corrupted``.
+
+        NaN where the two runs are not shown to differ; without an interval where that cannot be told. See ``summary``.
+        """
         clean, corrupted = ("source", "base") if self.provenance["direction"] == "denoise" else ("base", "source")
         frame = self.frame.assign(
             _gap=self.frame[clean] - self.frame[corrupted], _moved=self.frame["value"] - self.frame[corrupted]
@@ -138,13 +143,13 @@ def patch(
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
+    method = _screen_method(screen)
     grid = as_grid(site, by, layers)
     given = as_pairs(task, model, n=n, seed=seed)
     cells = patch_cells(model, given, grid, direction)
     how: dict[str, Any] = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
     choice = None
-    if screen:
-        method: Method = "attribution" if screen is True else screen
+    if method is not None:
         estimated = estimate_cells(model, given, grid, cells, method=method, **how)
         choice = choose(estimated, top=top, audit=audit, seed=seed)
         cells = [cells[number] for number in choice.measured]
@@ -154,6 +159,17 @@ def patch(
         return PatchResult(result.frame, provenance, result.labels)
     screened = choice.judge(result)
     return PatchResult(result.frame, provenance | {"screen": screened.provenance()}, result.labels, screened)
+
+
+def _screen_method(screen: Any) -> Method | None:
+    """How a screen estimates; None where there is none."""
+    if isinstance(screen, bool | np.bool_):
+        return "attribution" if screen else None
+    if screen not in get_args(Method):
+        raise InputError(
+            f"screen: expected True, False or a method, got {screen!r}; {suggest(str(screen), get_args(Method))}"
+        )
+    return screen
 
 
 def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from interp.errors import InputError
+from interp.interventions.given_numbers import as_list
 from interp.model.sites import Site
 
 NODE = re.compile(r"(?P<layer>\d+)\.(?P<head>\d+)(\.(?P<reads>[qkv]))?|mlp\.(?P<mlp>\d+)|(?P<end>embed|logits)")
@@ -79,11 +80,12 @@ def parse_path(path: Sequence[str] | str, model: Any) -> Path:
     Raises:
         InputError: A node that the model does not have, or one that cannot hear the one before it.
     """
-    if isinstance(path, str) or len(path) < 2 or not all(isinstance(name, str) for name in path):
+    names = as_list(path)
+    if names is None or len(names) < 2 or not all(isinstance(name, str) for name in names):
         raise InputError(f"a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got {path!r}")
-    nodes = tuple(Node.parse(name, model) for name in path)
+    nodes = tuple(Node.parse(name, model) for name in names)
     if nodes[0].reads or nodes[0].name == "logits":
-        raise InputError(f"a path begins with what writes: a head such as 0.1 or mlp.0, got {path[0]!r}")
+        raise InputError(f"a path begins with what writes: a head such as 0.1 or mlp.0, got {names[0]!r}")
     for before, node in pairwise(nodes):
         if node.head is not None and node.reads is None:
             raise InputError(f"{node.name}: say what of the head receives: {node.name}.q, {node.name}.k or .v")

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from interp.errors import InputError, suggest
 from interp.interventions.activations import read, read_source
+from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Add
@@ -79,9 +80,12 @@ def path_patch(
             f"path patching: expected one of our own models, whose attention it repeats, got a {type(model).__name__}; "
             "load its weights with interp.load_model"
         )
-    parsed = [parse_path(path, model) for path in paths]
+    listed = as_list(paths)
+    if listed is None:
+        raise InputError(f"paths: expected a list of paths such as [['0.1', '2.3.k']], got {paths!r}")
+    parsed = [parse_path(path, model) for path in listed]
     if not parsed or len(set(parsed)) < len(parsed):
-        raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in paths]}")
+        raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in listed]}")
     runs = _Runs(model, parsed)
     changes = [Intervention(path[-1].site, _along(path, runs), heads=_heads(path[-1])) for path in parsed]
     if together:

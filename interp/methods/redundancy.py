@@ -42,8 +42,8 @@ class PairwiseResult:
 
     Attributes:
         frame: One row per pair and example: ``first``, ``second`` (such as ``2.1``), ``unit``, ``example``,
-            ``cluster``, ``template``, ``base``, ``effect_first``, ``effect_second``, ``effect`` (of both together),
-            ``interaction``.
+            ``cluster``, ``template``, ``base``, ``base_correct``, ``effect_first``, ``effect_second``, ``effect`` (of
+            both together), ``interaction``.
         provenance: How the numbers were made.
     """
 
@@ -133,7 +133,7 @@ def _interaction(pair: tuple[Head, Head], by_set: Mapping[Any, pd.DataFrame]) ->
     """A pair's rows; a sweep has its examples in the same order in every cell."""
     both, first, second = (by_set[set_name(each)] for each in (pair, pair[:1], pair[1:]))
     one, other = first["effect"].to_numpy(), second["effect"].to_numpy()
-    found = both[["unit", "example", "cluster", "template", "base", "effect"]].assign(
+    found = both[["unit", "example", "cluster", "template", "base", "base_correct", "effect"]].assign(
         effect_first=one, effect_second=other, interaction=both["effect"].to_numpy() - (one + other)
     )
     for number, (name, head) in enumerate(zip(PAIR, pair, strict=True)):

@@ -162,7 +162,9 @@ def compare_replacements(
     measured, sites = as_measured(given, metric), sites_of(chosen)
     cells: list[Cell] = []
     for kind in kinds:
-        replacement = make_replacement(kind, model, measured, sites=sites, draws=draws, seed=seed)
+        replacement = make_replacement(
+            kind, model, measured, sites=sites, draws=draws, seed=seed, memory_budget=memory_budget
+        )
         cells += [_of_kind(kind, each).cell(replacement) for each in chosen]
     result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
     how: dict[str, Any] = {"components": components, "minimum_effect": minimum_effect, "alpha": alpha}

@@ -16,7 +16,8 @@ Clopper & Pearson (1934); Buonaccorsi (1987), "A note on confidence intervals fo
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from interp.errors import InputError
+from interp.interventions.given_numbers import is_whole
 from interp.interventions.sweep import SweepResult
 from interp.methods.gradient_estimates import Estimates, Method
 from interp.stats.units import estimates
@@ -168,11 +170,16 @@ def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float
     return Choice(estimated, ranking[:first], sample)
 
 
-def _number(name: str, asked: int | float, n_cells: int) -> int:
-    share = isinstance(asked, float)
-    if isinstance(asked, bool) or not (0 < asked <= 1 if share else asked >= 1):
-        raise InputError(f"{name}: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got {asked}")
-    return ceil(asked * n_cells) if share else min(int(asked), n_cells)
+def _is_share(asked: object) -> TypeGuard[float]:
+    return isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < float(asked) <= 1
+
+
+def _number(name: str, asked: Any, n_cells: int) -> int:
+    if is_whole(asked) and asked >= 1:
+        return min(int(asked), n_cells)
+    if _is_share(asked):
+        return ceil(asked * n_cells)
+    raise InputError(f"{name}: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got {asked!r}")
 
 
 def recall(top: Top, audit: Audit, n_others: int, *, sought: int | None = None, confidence: float = 0.95) -> Recall:

@@ -116,7 +116,7 @@ def self_repair(
         draws: How many resamples to average the effects of.
         minimum_effect: The smallest direct effect whose repaired share is told, as a share of the base run's mean logit
             difference.
-        memory_budget: Bytes beside the model's weights, for the total effects; None for the device's default.
+        memory_budget: Bytes beside the model's weights; None for the device's default.
         progress: Called with (heads done, heads in all).
 
     Returns:
@@ -137,8 +137,10 @@ def self_repair(
     chosen = choose_components(model, heads=check_heads(model, heads))
     given = as_task(task, model, n=n, seed=seed)
     measured = as_measured(given, "logit_difference")
-    replacement = make_replacement(kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed)
-    direct = direct_effects(model, given, chosen, replacement)
+    replacement = make_replacement(
+        kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed, memory_budget=memory_budget
+    )
+    direct = direct_effects(model, given, chosen, replacement, memory_budget)
     result = Sweep([each.cell(replacement) for each in chosen]).run(
         model, given, metric="logit_difference", seed=seed, memory_budget=memory_budget, progress=progress
     )

@@ -38,6 +38,7 @@ def _state(weights: list[tuple[str, Tensor]]) -> str:
     for name, tensor in weights:
         digest.update(f"{name}{tuple(tensor.shape)}{tensor.stride()}{tensor.dtype}".encode())
         # In the order of the memory, so that a permuted view is not copied.
-        order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride(axis))
-        digest.update(tensor.permute(order).reshape(-1).view(torch.uint8).cpu().numpy())
+        strides = tensor.stride()
+        order = sorted(range(tensor.ndim), key=strides.__getitem__, reverse=True)
+        digest.update(tensor.permute(order).reshape(-1).view(torch.uint8).cpu().numpy().data)
     return digest.hexdigest()

@@ -5,16 +5,19 @@
 3. The interval is the percentile interval of these means, expanded so that it is as wide as
    Student's t would ask for at this number of clusters (the plain one covers too little when
    clusters are few).
+4. Clusters in which a cell was not measured are none of its own: its interval is the one that it would
+   have if it were tabulated alone. Cells with the same clusters share their draws.
 
 Cameron, Gelbach & Miller (2008), "Bootstrap-based improvements for inference with clustered
 errors"; Hesterberg (2015), "What teachers should know about the bootstrap", section 5.3 (expanded
 percentile interval).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy import stats
 
 from interp.stats.units import UnitTable, cluster_sums, estimates, has_spread, stratum_means
@@ -54,18 +57,51 @@ def cluster_bootstrap(
         Estimates with intervals. The caller decides nothing below ``FEWEST_CLUSTERS`` clusters.
     """
     sums, counts = cluster_sums(table)
-    n_clusters, n_cells = sums.shape[1:]
-    low, high = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
     measured = has_spread(counts)
-    estimate = estimates(table)
+    estimate, divisors = estimates(table), None
     if per is not None:
-        divisor = estimates(per)
-        measured &= np.nan_to_num(divisor) != 0
-        estimate = np.divide(estimate, divisor, out=np.full(n_cells, np.nan), where=np.nan_to_num(divisor) != 0)
-    if not measured.any():
-        return Intervals(estimate, low, high)
-    divisors = None if per is None else cluster_sums(per)[0][..., measured]
-    sums, counts = sums[..., measured], counts[..., measured]
+        divisor, divisors = estimates(per), cluster_sums(per)[0]
+        there = np.nan_to_num(divisor) != 0
+        measured &= there
+        estimate = np.divide(estimate, divisor, out=np.full(len(divisor), np.nan), where=there)
+    low, high = np.full(len(estimate), np.nan), np.full(len(estimate), np.nan)
+    for clusters, cells in _alike(counts, measured):
+        low[cells], high[cells] = _bootstrap(
+            sums[..., cells][:, clusters],
+            counts[..., cells][:, clusters],
+            None if divisors is None else divisors[..., cells][:, clusters],
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+        )
+    return Intervals(estimate, low, high)
+
+
+def _alike(
+    counts: Float[np.ndarray, "stratum cluster cell"], measured: Bool[np.ndarray, " cell"]
+) -> Iterator[tuple[Bool[np.ndarray, " cluster"], Bool[np.ndarray, " cell"]]]:
+    """The measured cells, those with the same clusters together: their clusters, and which cells they are."""
+    patterns: dict[bytes, list[int]] = {}
+    has: np.ndarray = counts.sum(axis=0) > 0
+    for cell in np.flatnonzero(measured):
+        patterns.setdefault(has[:, cell].tobytes(), []).append(int(cell))
+    for numbers in patterns.values():
+        cells = np.zeros(len(measured), dtype=bool)
+        cells[numbers] = True
+        yield has[:, numbers[0]], cells
+
+
+def _bootstrap(
+    sums: Float[np.ndarray, "stratum cluster cell"],
+    counts: Float[np.ndarray, "stratum cluster cell"],
+    divisors: Float[np.ndarray, "stratum cluster cell"] | None,
+    *,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
+    """Both ends of the interval of cells that have values in every cluster, at least two."""
+    n_clusters = sums.shape[1]
 
     def means(drawn: np.ndarray, axis: int = -1) -> np.ndarray:
         """Stratified means, cell by resample: one matrix product, instead of a loop over cells."""
@@ -88,5 +124,4 @@ def cluster_bootstrap(
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    low[measured], high[measured] = found.low, found.high
-    return Intervals(estimate, low, high)
+    return found.low, found.high

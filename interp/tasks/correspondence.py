@@ -2,10 +2,11 @@
 
 1. What the task names in both prompts corresponds: BOS, the related word, each distractor, the query, the last token.
    A word of several tokens corresponds token by token where both have as many, else by its last token.
-2. Between two neighbouring spans, tokens correspond one by one where there are as many of them in both prompts, and
-   the spans come in the same order. All else corresponds to nothing.
+2. Fillers, the tokens between two neighbouring spans, correspond one by one where the same two spans are neighbours in
+   the other prompt, in the same order, with as many fillers between them. All else corresponds to nothing.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from interp.tasks.task import EncodedExample
@@ -19,20 +20,29 @@ def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...
         return tuple(range(len(run.prompt)))
     found = [NOTHING] * len(run.prompt)
     ours, theirs = spans(run), spans(source)
-    both = sorted((name for name in ours if name in theirs), key=lambda name: ours[name])
+    both = [name for name in ours if name in theirs]
     for name in both:
         found_here = ours[name][-1:], theirs[name][-1:]
         if len(ours[name]) == len(theirs[name]):
             found_here = ours[name], theirs[name]
         for position, other in zip(*found_here, strict=True):
             found[position] = other
-    for before, after in pairwise(both):
-        between = range(ours[before][-1] + 1, ours[after][0])
-        others = range(theirs[before][-1] + 1, theirs[after][0])
-        if len(between) == len(others):
-            for position, other in zip(between, others, strict=True):
-                found[position] = other
+    ends, starts = ({ours[name][end]: theirs[name][end] for name in both} for end in (-1, 0))
+    stretches = set(fillers(source))
+    for between in fillers(run):
+        others = range(ends.get(between.start - 1, NOTHING) + 1, starts.get(between.stop, NOTHING))
+        if len(between) == len(others) and others in stretches:
+            found[between.start : between.stop] = others
+            stretches.remove(others)
     return tuple(found)
+
+
+def fillers(encoded: EncodedExample) -> Iterator[range]:
+    """The stretches of a prompt in which the task names nothing; BOS and the last token bound all."""
+    named = sorted({position for positions in spans(encoded).values() for position in positions})
+    for before, after in pairwise(named):
+        if after - before > 1:
+            yield range(before + 1, after)
 
 
 def spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:

@@ -100,6 +100,27 @@ def test_a_head_without_a_layer_is_refused_before_anything_is_loaded(calls, run,
     assert calls == {}
 
 
+@pytest.mark.parametrize("place", ["--site resid_mid", "--by layer,pos", "--site z --by layer"])
+@pytest.mark.parametrize("extra", ["--components mlps", "--components neurons", "--layer 1 --head 2"])
+def test_components_and_heads_beside_a_site_are_refused_before_anything_is_loaded(calls, run, place, extra):
+    result = run(*ALL, *place.split(), *extra.split())
+    assert result.exit_code == 2
+    named = extra.removeprefix("--layer 1 ")
+    assert result.stderr == f"error: {named}: expected none beside --site or --by; leave one of them out\n"
+    assert calls == {}
+
+
+def test_a_site_is_handed_on_and_named(run, answer, tmp_path):
+    answer(ablation({"layer": [0, 1]}, site="resid_mid", components=None))
+    result = run(*ALL, "--site", "resid_mid", "--by", "layer", "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert "agreement: mean ablation of resid_mid, by layer\n" in result.stdout
+    assert "- Ablating resid_mid at layer 0 costs 1.5 logits" in result.stdout
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "mean ablation of resid_mid, by layer" in page
+    assert "Ablating resid_mid at layer 0 costs" in page
+
+
 @pytest.mark.parametrize(("base", "above"), [(-0.14, False), (4.0, True)])
 @pytest.mark.parametrize("command", [ONE, ALL])
 def test_ablate_warns_where_the_model_is_not_above_chance(run, answer, base, above, command):

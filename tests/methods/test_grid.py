@@ -9,6 +9,7 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
+from interp.interventions.given_numbers import numbers_below
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Sweep
 from interp.methods.grid import Grid, label_positions
@@ -56,6 +57,23 @@ class TestRefused:
             Grid("z", ("layer",), layers).sites(model)
         with pytest.raises(InputError, match=r"layers: the model has 2 \(0 to 1\), got"):
             interp.patch(model, random_task(0), site="z", by=("layer",), layers=layers)
+
+    @pytest.mark.parametrize("layers", [1, "01", ["a"], [1.0], [True, False], np.array(1), None], ids=repr)
+    def test_what_is_no_list_of_layers(self, layers):
+        with pytest.raises(InputError, match=r"layers: expected a list of whole numbers such as \[0, 1\], got"):
+            numbers_below(2, "layers", layers)
+
+    @pytest.mark.parametrize("layers", [[0, 0], [np.int64(0), 0], [2], [-1], []], ids=repr)
+    def test_layers_that_are_not_there_or_twice(self, layers):
+        with pytest.raises(InputError, match=r"layers: the model has 2 \(0 to 1\), got .*; choose among these"):
+            numbers_below(2, "layers", layers)
+
+
+@pytest.mark.parametrize("layers", [[1, 0], (1, 0), range(1, -1, -1), np.array([1, 0]), np.array([1, 0], "uint8")])
+def test_layers_are_pythons_numbers_in_the_order_given(layers):
+    found = numbers_below(2, "layers", layers)
+    assert found == [1, 0]
+    assert {type(each) for each in found} == {int}
 
 
 class TestCells:

@@ -302,6 +302,17 @@ class TestResult:
             summary = result.summary()
         assert summary[["normalised", "normalised_low", "normalised_high"]].isna().all(axis=None)
 
+    def test_where_nobody_knows_whether_the_runs_differ_there_is_no_interval(self):
+        """A template has one cluster; the gaps of the other cancel."""
+        swapped = [unit_with_answers(pair(prompts(1, 1), f"s{n}"), ARE, IS) for n in range(11)]
+        units = [pair(prompts(1, 1), f"c{n}") for n in range(11)] + swapped + [pair(prompts(1, 1), "a", template="u")]
+        result = interp.patch(HandModel(), task_of(units, []), site="z", by=("head",))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            summary = result.summary().set_index("head")
+        assert summary["normalised"].tolist() == pytest.approx([1, 0])
+        assert summary[["normalised_low", "normalised_high"]].isna().all(axis=None)
+
     def test_an_interval_covers_what_it_estimates(self):
         units = [pair(prompts(n % 4, 1 + n % 3), f"c{n}") for n in range(24)]
         summary = interp.patch(HandModel(), task_of(units, []), site="z", by=("head",)).summary().set_index("head")

@@ -75,8 +75,21 @@ def test_accuracy_is_above_chance_from_one_half_on():
     """The gate that needs both leaves right and wrong answers equal: accuracy falls from 1 to 0."""
     result = pairwise(GatedModel("both"), varied_task(), heads=[(0, 0), (0, 1)], kind="zero", metric="accuracy")
     assert result.summary()["relation"].item() == "in series"
-    guess = result.frame.assign(base=0.4)
+    guess = result.frame.assign(base=0.4, base_correct=0.4)
     assert set(type(result)(guess, result.provenance).summary()["relation"]) == {"undecided"}
+
+
+def test_a_probability_is_above_chance_where_most_answers_are_right():
+    """Every probability is above 0: it is the share of right answers that says whether the model can do the task."""
+    task = varied_task()
+    result = pairwise(GatedModel("either"), task, heads=[(0, 0), (0, 1)], kind="zero", metric="probability")
+    frame, right = result.frame, result.frame["base_correct"]
+    assert (right == 1).all()
+    assert result.summary()["relation"].item() == "redundant"
+    for correct in (frame["example"] % 2, right * np.nan):  # half of them, and nobody knows
+        guess = type(result)(frame.assign(base_correct=correct), result.provenance).summary()
+        assert guess["base"].item() == pytest.approx(result.summary()["base"].item())
+        assert guess["relation"].item() == "undecided"
 
 
 def test_pairs_are_refused_where_there_are_none():

@@ -7,7 +7,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from interp.errors import InputError
 from interp.methods.ablation import ablate
-from interp.methods.replacements_compared import KINDS, compare_replacements
+from interp.methods.replacements_compared import KINDS, ReplacementComparison, compare_replacements
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*bit-identical")  # without either head, the answers' logits are 0
 
@@ -23,6 +23,15 @@ class OpenedModel(HandModel):
         written = self.blocks[0].attn(x)
         out = x + written
         out[..., [IS, ARE]] = written[..., [IS, ARE]] * written[..., BY, None]
+        return out
+
+
+class Untrained(HandModel):
+    """It answers "is" to every prompt: right for one of two."""
+
+    def forward(self, tokens):
+        out = 1e-3 * super().forward(tokens)
+        out[..., IS] += 0.1
         return out
 
 
@@ -84,8 +93,6 @@ def planted(states):
         for head, pair in enumerate(states)
         for kind, (mean, spread) in zip(("zero", "mean"), pair, strict=True)
     ]
-    from interp.methods.replacements_compared import ReplacementComparison
-
     asked = {"metric": "logit_difference", "minimum_effect": 0.1, "alpha": 0.05, "seed": 0}
     return ReplacementComparison(pd.concat(rows, ignore_index=True), asked, ("zero", "mean"), ("layer", "head"))
 
@@ -108,6 +115,24 @@ def test_nothing_is_concluded_where_the_base_run_is_at_chance():
     )
     assert at_chance.conclusions()["agreement"].tolist() == ["open"]
     assert at_chance.flips().empty
+
+
+@pytest.mark.parametrize(("correct", "agreement"), [(1.0, "flips"), (0.5, "open"), (0.4, "open"), (np.nan, "open")])
+@pytest.mark.parametrize("metric", ["probability", "accuracy"])
+def test_of_other_metrics_the_share_of_right_answers_tells_chance(metric, correct, agreement):
+    """A probability of 0.0003 is surely above 0, in an untrained model too."""
+    frame = planted([(DROP, RISE), (DROP, NONE)]).frame
+    tiny = frame.assign(base=3e-4, effect=3e-4 * frame["effect"], base_correct=correct)
+    asked = {"metric": metric, "minimum_effect": 0.1, "alpha": 0.05, "seed": 0}
+    found = ReplacementComparison(tiny, asked, ("zero", "mean"), ("layer", "head")).conclusions()
+    assert found["agreement"].tolist() == [agreement] * 2
+
+
+def test_nothing_is_concluded_of_a_model_that_guesses():
+    """All words have nearly the same probability, and no head changes it by a tenth."""
+    found = compare_replacements(Untrained(), varied_task(), kinds=("zero", "mean"), metric="probability")
+    assert set(found.effects()["state"]) == {"undecided"}
+    assert found.frame["base"].min() > 0.1
 
 
 def test_rank_agreement_is_scipys_over_mean_effects():

@@ -22,6 +22,12 @@ def found(frames):
     return findings(frames, described(frames))
 
 
+def ablated_at(site, axes):
+    """An ablation of a site in place of components."""
+    frames = sweep(axes)
+    return SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "site": site, "components": None}})
+
+
 def measured_by(metric, **options):
     frames = sweep(**options)
     return SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "metric": metric}})
@@ -32,6 +38,17 @@ def test_an_ablation_says_what_a_head_costs():
     assert first == "Ablating head 0.0 costs 4.0 logits [3.8, 4.2] (q < 0.001), accuracy goes from 1.00 to 0.55."
     assert counted.startswith("Of 12 cells, 1 is beyond the correction (q ≤ 0.05), 1 of them by at least 0.1 of the")
     assert counted.endswith(" model's own logit difference.")
+
+
+def test_an_ablation_of_a_site_names_it_and_its_axes():
+    by_place = ablated_at("resid_mid", {"layer": range(2), "pos": ("BOS", "last")})
+    assert done(by_place) == "mean ablation of resid_mid, by layer and position"
+    assert found(by_place)[0].startswith("Ablating resid_mid at layer 0, BOS costs 4.0 logits [3.8, 4.2]")
+    by_key = ablated_at("pattern", {"layer": range(2), "head": range(2), "key": ("BOS", "last")})
+    assert done(by_key) == "mean ablation of pattern, by layer, head and position attended to"
+    one = ablated_at("z", {"layer": [1], "head": [2]})
+    assert done(one) == "mean ablation of z, by layer and head"
+    assert found(one)[0].startswith("Ablating z at head 1.2 costs")
 
 
 @pytest.mark.parametrize(

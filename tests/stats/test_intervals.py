@@ -90,3 +90,66 @@ def test_a_stratum_of_one_cluster_has_no_spread_that_could_be_known():
     found = cluster_bootstrap(units)
     assert np.isfinite([found.low[0], found.high[0], standard_errors(units)[0]]).all()
     assert np.isnan([found.low[1], standard_errors(units)[1]]).all()
+
+
+def restricted(table, cells, clusters):
+    """Some cells of a table, and only the units of some clusters."""
+    kept = [number for number, each in enumerate(table.clusters) if each in clusters]
+    return UnitTable(
+        table.values[np.ix_(kept, cells)],
+        [table.clusters[each] for each in kept],
+        [table.strata[each] for each in kept],
+        table.cells[cells],
+    )
+
+
+def with_absent_cells():
+    """60 clusters in two strata: cells of all of them, of the first 25, and of 3, 5 and 8 in one stratum only."""
+    table = clustered(np.random.default_rng(8), cells=7, clusters=60)
+    cluster, one = np.array(table.clusters, dtype=int), np.array(table.strata) == "0"
+    values = table.values.copy()
+    values[np.ix_(cluster >= 25, [1, 4])] = np.nan
+    for cell, n_clusters in ((2, 5), (3, 8), (6, 3)):
+        values[(cluster >= 10 + n_clusters) | (cluster < 10) | ~one, cell] = np.nan
+    groups = [
+        ([0, 5], range(60)),
+        ([1, 4], range(25)),
+        ([2], range(10, 15)),
+        ([3], range(10, 18)),
+        ([6], range(10, 13)),
+    ]
+    return UnitTable(values, table.clusters, table.strata, table.cells), groups
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_the_interval_of_a_cell_is_the_one_that_it_has_alone(ratio):
+    """To the last bit, for cells with the same clusters; those that other cells have make no difference."""
+    table, groups = with_absent_cells()
+
+    def found(units):
+        below = UnitTable(4 + units.values**2, units.clusters, units.strata, units.cells)
+        return cluster_bootstrap(units, per=below if ratio else None)
+
+    together = found(table)
+    assert np.isfinite([together.low, together.high]).all()
+    for cells, clusters in groups:
+        alone = found(restricted(table, cells, {str(each) for each in clusters}))
+        for name in ("estimate", "low", "high"):
+            np.testing.assert_array_equal(getattr(together, name)[cells], getattr(alone, name))
+
+
+def test_with_few_clusters_of_its_own_a_cell_s_interval_is_as_wide_as_student_s():
+    values = np.full((60, 2), np.nan)
+    values[:, 0] = np.random.default_rng(9).normal(size=60)
+    values[:6, 1] = values[:6, 0]
+    units = UnitTable(values, [str(each) for each in range(60)], ["one"] * 60, pd.RangeIndex(2))
+    found = cluster_bootstrap(units, resamples=20_000)
+    expected = stats.ttest_1samp(values[:6, 1], 0).confidence_interval()
+    assert found.high[1] - found.low[1] == pytest.approx(expected.high - expected.low, rel=0.25)
+
+
+def test_cells_with_the_same_clusters_are_drawn_for_once(monkeypatch):
+    calls, bootstrap = [], stats.bootstrap
+    monkeypatch.setattr(stats, "bootstrap", lambda *given, **how: calls.append(1) or bootstrap(*given, **how))
+    cluster_bootstrap(clustered(np.random.default_rng(10), cells=40))
+    assert len(calls) == 1

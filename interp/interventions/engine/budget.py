@@ -1,14 +1,17 @@
 """How much is run at once? As much as a memory budget holds; the plan is a function of what was asked."""
 
 from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
 
 import torch
 
 from interp.errors import InputError
 from interp.interventions.engine.chunk import STAGE_OF
+from interp.interventions.given_numbers import whole_number
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
-from interp.interventions.rows import Row
+from interp.interventions.rows import BATCH_SIZE, Row
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 
@@ -27,6 +30,17 @@ def entry_sites(interventions: Iterable[Intervention]) -> set[Site]:
     return {Site(name, each.site.layer) for each in interventions for name in EXTRA_OF_STAGE[STAGE_OF[each.site.name]]}
 
 
+def budget_of(device_type: str, asked: object) -> int:
+    """The bytes that are asked for, or where that is None the default of ``cpu`` or ``cuda``.
+
+    Raises:
+        InputError: Something else than a number of bytes.
+    """
+    if asked is None:
+        return DEFAULT_BUDGET[device_type]
+    return whole_number("memory budget", asked, expected="a number of bytes from 1")
+
+
 class Sizes:
     """Bytes that a sweep takes, row by row.
 
@@ -42,9 +56,7 @@ class Sizes:
         weight = model.W_E
         self._item = weight.element_size()
         kind = "cuda" if weight.device.type == "cuda" else "cpu"
-        self.budget = DEFAULT_BUDGET[kind] if budget is None else budget
-        if not isinstance(self.budget, int) or self.budget < 1:
-            raise InputError(f"memory budget: expected a number of bytes from 1, got {self.budget!r}")
+        self.budget = budget_of(kind, budget)
         self.tokens_at_once = TOKENS_AT_ONCE[kind]
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
@@ -60,9 +72,9 @@ class Sizes:
         inner = config.n_heads * config.d_head
         per_token = self._n_kept_layers * (config.d_model + 3 * inner)
         per_token += sum(inner if site.name == "z" else config.d_model for site in self._extra)
-        per_token += sum(self._width(site, length) for site in self._source)
+        per_token += sum(width(site, config, length) for site in self._source)
         # A layer whose inputs are split by head holds some copies more while it runs.
-        split = (self._width(site, length) for site in self._source if {"head", "d_model"} <= set(site.axes))
+        split = (width(site, config, length) for site in self._source if {"head", "d_model"} <= set(site.axes))
         per_token += 4 * max(split, default=0)
         return self._item * (length * per_token) + self._predictions(row)
 
@@ -74,7 +86,7 @@ class Sizes:
         keys_and_values = 2 * inner * len(row.tokens)
         # Of what is replaced: what was there, what is put there, and both once more.
         edited = max(
-            (4 * share * self._width(site, len(row.tokens)) for site, share in self._edited.values()), default=0
+            (4 * share * width(site, config, len(row.tokens)) for site, share in self._edited.values()), default=0
         )
         return self._item * (n_tokens * int(per_token + edited) + keys_and_values) + self._predictions(row)
 
@@ -117,13 +129,34 @@ class Sizes:
             return 0
         return 3 * (1 + len(row.continuation)) * self._model.config.d_vocab * max(self._item, 4)
 
-    def _width(self, site: Site, length: int) -> int:
-        config = self._model.config
-        axes = {"head": config.n_heads, "d_head": config.d_head, "d_model": config.d_model, "d_mlp": config.d_mlp}
-        width = 1
-        for axis in site.axes:
-            width *= length if axis == "key_pos" else axes.get(axis, 1)
-        return width
+
+def width(site: Site, config: Any, length: int) -> int:
+    """How many numbers a site has at one position of `length`."""
+    sizes = {"head": "n_heads", "d_head": "d_head", "d_model": "d_model", "d_mlp": "d_mlp"}
+    known = {axis: getattr(config, sizes[axis]) for axis in site.axes if axis in sizes}
+    return prod(length if axis == "key_pos" else known.get(axis, 1) for axis in site.axes)
+
+
+def rows_in_one_run(
+    model: Any, rows: Sequence[Row], sites: Iterable[Site], memory_budget: int | None, *, logits: bool = False
+) -> int:
+    """How many rows a plain run of the model may have, so that what is kept of it fits into the budget.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        rows: Those that are going to be run.
+        sites: What is kept.
+        memory_budget: Bytes; None for the device's default.
+        logits: Whether the run goes on to the logits of all positions.
+    """
+    config, weight = model.cfg, next(model.parameters())
+    budget = budget_of("cuda" if weight.is_cuda else "cpu", memory_budget)
+    length = max(len(row.tokens) for row in rows)
+    d_mlp = getattr(config, "d_mlp", None) or 0  # models of attention alone have none
+    running = 4 * d_mlp + 8 * config.d_model + (2 * config.d_vocab if logits else 0)
+    widths = [width(site, config, length) for site in sites]
+    per_token = running + sum(widths) + max(widths, default=0)  # whoever reads a site copies it
+    return max(1, min(BATCH_SIZE, budget // (weight.element_size() * length * per_token)))
 
 
 def out_of_memory(error: BaseException) -> bool:

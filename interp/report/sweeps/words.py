@@ -27,14 +27,18 @@ def done(frames: SweepFrames) -> str:
         return f"{how['site']} of the {source} run patched into the {run} run, by {_listed(frames.labels)}"
     if frames.labels == ("heads",):
         return f"{_kind(frames)} ablation of sets of heads"
+    if _at_site(frames):
+        return f"{_kind(frames)} ablation of {how['site']}, by {_listed(frames.labels)}"
     which = "one" if len(frames.cells) == 1 else "each"
-    return f"{_kind(frames)} ablation of {which} {_COMPONENTS.get(how.get('components', ''), 'component')} by itself"
+    return f"{_kind(frames)} ablation of {which} {_COMPONENTS[how['components']]} by itself"
 
 
 def doing(frames: SweepFrames, name: str) -> str:
     """The beginning of a sentence about one cell."""
     if frames.patched:
         return f"Patching {frames.provenance['site']} at {name}"
+    if _at_site(frames):
+        return f"Ablating {frames.provenance['site']} at {name}"
     return f"Ablating {'the MLP of ' if frames.provenance.get('components') == 'mlps' else ''}{name}"
 
 
@@ -54,6 +58,11 @@ def scale(frames: SweepFrames) -> str:
 def _listed(labels: tuple[str, ...]) -> str:
     names = [_AXES.get(label, label) for label in labels]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _at_site(frames: SweepFrames) -> bool:
+    """Whether a site was ablated, by axes, in place of components."""
+    return frames.provenance.get("components") is None and frames.labels != ("heads",)
 
 
 def _kind(frames: SweepFrames) -> str:

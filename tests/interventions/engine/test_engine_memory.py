@@ -16,6 +16,7 @@ from random_tasks import change, random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
+from interp.interventions.engine.budget import DEFAULT_BUDGET, budget_of
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.run import Engine
 from interp.interventions.replacement import Patch, Zero
@@ -32,6 +33,8 @@ MEASURED = [  # site, replacement, metric, units, megabytes
     ("result", "patch", "logit_difference", 8, 50),
     ("q_input", "patch", "logit_difference", 8, 50),
     ("z", "zero", "kl_divergence", 8, 50),
+    ("mlp_post", "mean", "logit_difference", 8, 50),
+    ("resid_pre", "positional_mean", "logit_difference", 8, 50),
 ]
 SCRIPT = """
 import ctypes, gc, json, sys, warnings
@@ -39,7 +42,8 @@ import torch
 from random_tasks import change, random_task
 from interp.interventions import provenance
 from interp.interventions.engine import budget
-from interp.interventions.replacement import Patch, Zero
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig
 from interp.model.sites import Site
@@ -53,16 +57,19 @@ model = HookedTransformer(TransformerConfig(**shape, init_std=0.2))
 
 
 def sweep(name, kind, metric, units, megabytes):
-    task = random_task(0, lengths=(24,) * units, d_vocab=1000)
+    budget, sites = megabytes * 10**6, (Site(name, 2), Site(name, 0))
+    task = random_task(0, lengths=(24,) * units, d_vocab=1000, n_references=128)
     patched = kind == "patch"
-    replacement = Patch(model, (Site(name, 2), Site(name, 0))) if patched else Zero()
+    replacement = (
+        Patch(model, sites) if patched else make_replacement(kind, model, task, sites=sites, memory_budget=budget)
+    )
     places = [(2, None), (2, (1, 2)), (2, (1,)), (2, (2,)), (0, (20,))]
     cells = [
         Cell({"cell": number}, (change(name, layer, replacement, positions=positions),))
         for number, (layer, positions) in enumerate(places)
     ]
     direction = "denoise" if patched else None
-    return Sweep(cells).run(model, task, metric=metric, direction=direction, memory_budget=megabytes * 10**6)
+    return Sweep(cells).run(model, task, metric=metric, direction=direction, memory_budget=budget)
 
 
 def resident(field):
@@ -159,6 +166,18 @@ def needed(model, task, budget=1, **options):
         Sweep(cells()).run(model, task, memory_budget=budget, **options)
     assert f"got a budget of {budget:,}; give at least the former" in str(told.value)
     return int(re.search(r"takes ([\d,]+) bytes", str(told.value))[1].replace(",", ""))
+
+
+@pytest.mark.parametrize("asked", ["1GB", "100", 1e8, True, 0, -1, np.float32(9), np.int64(0)], ids=repr)
+def test_what_is_no_number_of_bytes_is_refused(asked):
+    with pytest.raises(InputError, match="memory budget: expected a number of bytes from 1, got"):
+        budget_of("cpu", asked)
+
+
+def test_a_budget_is_pythons_number_or_the_devices():
+    assert (budget_of("cpu", None), budget_of("cuda", None)) == (DEFAULT_BUDGET["cpu"], DEFAULT_BUDGET["cuda"])
+    found = budget_of("cpu", np.int64(10**8))
+    assert (found, type(found)) == (10**8, int)
 
 
 class TestSmallBudgets:

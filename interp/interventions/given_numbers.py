@@ -1,0 +1,74 @@
+"""Which numbers are meant? Python's or NumPy's, alone or in a list; text, floats and booleans are none.
+
+What is returned is Python's own ``int``, which labels and provenance can hold.
+"""
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, TypeGuard
+
+from interp.errors import InputError
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether `value` is a whole number of any library; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def as_list(values: object) -> list[Any] | None:
+    """The elements of a list, a tuple, a range, an array, ...; None for text, and for what has no elements."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        return None
+    try:
+        return list(values)
+    except TypeError:  # an array without axes
+        return None
+
+
+def whole_number(name: str, value: object, *, expected: str, most: int | None = None) -> int:
+    """A whole number from 1.
+
+    Args:
+        name: What the number is called.
+        value: What was given.
+        expected: Which numbers are meant, in words.
+        most: The largest of them; None for no end.
+
+    Raises:
+        InputError: Another number, or none.
+    """
+    if not is_whole(value) or value < 1 or (most is not None and value > most):
+        raise InputError(f"{name}: expected {expected}, got {value!r}")
+    return int(value)
+
+
+def whole_numbers(name: str, values: object) -> list[int]:
+    """Several whole numbers, in the order given.
+
+    Raises:
+        InputError: No list, or one with something else in it.
+    """
+    numbers = as_list(values)
+    if numbers is None or not all(map(is_whole, numbers)):
+        raise InputError(f"{name}: expected a list of whole numbers such as [0, 1], got {values!r}")
+    return [int(each) for each in numbers]
+
+
+def numbers_below(n: int, name: str, values: object, *, expected: str = "") -> list[int]:
+    """Different whole numbers from 0 to ``n - 1``, at least one, in the order given.
+
+    Args:
+        n: How many the model has.
+        name: What the numbers count.
+        values: What was given.
+        expected: Begins the message, where that is not clear from the rest.
+
+    Raises:
+        InputError: No list of whole numbers, or one that is empty, has a number twice, or one that the model lacks.
+    """
+    numbers = whole_numbers(name, values)
+    if not numbers or not 0 <= min(numbers) <= max(numbers) < n or len(set(numbers)) < len(numbers):
+        raise InputError(
+            f"{name}: {expected}the model has {n} (0 to {n - 1}), got {numbers}; choose among these, each at most once"
+        )
+    return numbers
