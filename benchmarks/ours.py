@@ -17,6 +17,7 @@ from interp.interventions.engine.budget import Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
 from interp.interventions.measured import Measured
+from interp.interventions.provenance import model_provenance
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
 from interp.model.sites import Site
@@ -28,7 +29,7 @@ METRIC = "logit_difference"
 def run_sweep(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -> Float[Tensor, "cell prompt"]:
     """The logit difference of each prompt under each cell's intervention, in the order of `cells`.
 
-    Timed as a whole: the base run, the clean run and the audit are part of it.
+    Timed as a whole: the base run, the clean run, the audit and the hash of the weights are part of it.
 
     Args:
         model: Has the same weights as the peers' models.
@@ -46,6 +47,7 @@ def run_sweep(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -
     for each in engine.measure(base):
         found.value[each.cell, each.draw], found.margin[each.cell, each.draw] = each.scores.value, each.scores.margin
     audit(model, METRIC, [batch], interventions, (found, base_scores, None), seed=0, budget=sizes.budget)
+    model_provenance(model)
     return torch.from_numpy(found.value[:, 0].astype(np.float32))
 
 

@@ -23,6 +23,7 @@ ANSWERS = {
     "kl_divergence": [(1, 1)],
     "sentence_log_probability": [(1, 1), (2, 1), (1, 3), (2, 2)],
 }
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 KINDS = ("zero", "mean", "positional_mean", "resample", "patch", "add")
 
 
@@ -47,9 +48,10 @@ def ways_to_choose(name, task):
     return ways
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", WRITTEN)
-def test_every_replacement_at_every_kind_of_place(name):
-    model = random_model(n_layers=LAYERS)
+def test_every_replacement_at_every_kind_of_place(name, device):
+    model = random_model(n_layers=LAYERS).to(device)
     task = random_task(WRITTEN.index(name), lengths=(6, 4, 6))
     replacements = every_replacement(model, task, [Site(name, layer) for layer in range(LAYERS)], patched=True)
     assert set(replacements) == set(KINDS) - ({"mean"} if name == "pattern" else set())
@@ -260,11 +262,12 @@ def test_a_sweep_that_changes_nothing_in_a_later_layer():
         assert_equal(differences(model, task, [cell], direction="denoise"))
 
 
-def test_the_shape_of_gpt2_small():
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_shape_of_gpt2_small(device):
     config = TransformerConfig(
         n_layers=12, n_heads=12, d_model=768, d_head=64, d_mlp=3072, d_vocab=500, n_ctx=32, init_std=0.2
     )
-    model = HookedTransformer(config)
+    model = HookedTransformer(config).to(device)
     task = random_task(1, lengths=(10, 10, 7), d_vocab=500)
     places = [("z", 0), ("resid_pre", 3), ("q", 6), ("pattern", 8), ("mlp_post", 9), ("attn_out", 11)]
     replacements = every_replacement(model, task, [Site("resid_pre", 3)], patched=True)
