@@ -24,8 +24,8 @@ INTRODUCTION = """# How fast are sweeps?
 Written by `python benchmarks/sweeps.py`, each section by its own mode and case, and by `python benchmarks/screen.py`.
 Milliseconds a cell: median (lowest to highest); interp's are those of a whole sweep with its audit and the hash of the
 weights, but without the tables made of it; a peer's those of a few cells, each of which costs it the same. GFLOP/s
-count the packed products of the cells, over all of the time. In the sections *without oneDNN*, interp's products run through
-PyTorch's own choice of library, as the peers' do.
+count the packed products of the cells, over all of the time. In the sections *without oneDNN*, interp's products run
+through PyTorch's own choice of library, as the peers' do.
 """
 WIDTH = 140
 """Of the terminal, at least, so that no number is broken."""
