@@ -14,9 +14,10 @@ wrong result in this field.
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
@@ -49,7 +50,7 @@ class SweepResult:
     """
 
     frame: pd.DataFrame
-    provenance: Mapping[str, Any]
+    provenance: Mapping[str, Any] = field(repr=False)
     labels: tuple[str, ...] = ("layer", "head")
 
     def summary(self) -> pd.DataFrame:
@@ -58,10 +59,14 @@ class SweepResult:
         Columns: the cell's labels, ``effect`` (mean over templates of their means), ``low``,
         ``high`` (95 %, cluster bootstrap), ``p`` (two-sided, sign flips), ``q`` (family-wise over
         this sweep's cells, max-T; NaN below 20 clusters), ``base``, ``value``, ``accuracy_base``,
-        ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``.
+        ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``. A KL divergence is above 0 wherever
+        anything changes, whichever way: there is no sign to flip, so ``p`` and ``q`` are NaN.
         """
+        found = self.estimates()
+        if self.provenance["metric"] == "kl_divergence":
+            return found.assign(p=np.nan, q=np.nan)[[*self.labels, *_SUMMARY]]
         (test,) = sign_flip_test([self.table("effect")], seed=self.provenance["seed"])
-        return self.estimates().assign(p=test.p, q=test.p_family)[[*self.labels, *_SUMMARY]]
+        return found.assign(p=test.p, q=test.p_family)[[*self.labels, *_SUMMARY]]
 
     def estimates(self) -> pd.DataFrame:
         """``summary`` without its tests, for who tests more than this sweep together."""

@@ -18,9 +18,11 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
         seed: Of the draw. Only for names.
 
     Raises:
-        InputError: The model has no tokenizer to load a named task with.
+        InputError: No model, or one without a tokenizer to load a named task with.
         TaskError: The name is unknown, or the task cannot be used.
     """
+    if not hasattr(model, "cfg"):
+        raise InputError(f"model: expected a model, got {model!r}; load one with interp.load_model")
     if isinstance(task, Task):
         return task
     if not isinstance(task, str):

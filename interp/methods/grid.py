@@ -41,7 +41,8 @@ class Grid:
     def __post_init__(self):
         written = [name for name in SITES if name not in UNWRITTEN]
         if self.site not in written:
-            raise InputError(f"no site that can be changed is called {self.site!r}; {suggest(self.site, written)}")
+            meant = str(self.site).rpartition("hook_")[2]  # TransformerLens' name of the point
+            raise InputError(f"no site that can be changed is called {self.site!r}; {suggest(meant, written)}")
         for axis in self.by:
             if axis not in get_args(Axis):
                 raise InputError(f"by: no axis is called {axis!r}; {suggest(str(axis), get_args(Axis))}")

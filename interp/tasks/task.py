@@ -5,7 +5,7 @@ A task is made by ``tasks/catalogue.py`` (``load_task``); a task of your own is 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from interp.tasks.example import Example
@@ -95,8 +95,8 @@ class Task:
     description: str
     metric: Metric
     query: Query
-    units: tuple[Unit, ...]
-    references: tuple[tuple[Unit, ...], ...]
+    units: tuple[Unit, ...] = field(repr=False)
+    references: tuple[tuple[Unit, ...], ...] = field(repr=False)
     dropped: Mapping[str, int]
     coverage: Mapping[str, float]
     hash: str

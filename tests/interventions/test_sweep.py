@@ -258,6 +258,16 @@ def test_a_patch_without_a_direction_is_refused():
         Sweep([Cell({"head": 0}, (change,))]).run(HandModel(), varied_task())
 
 
+def test_a_divergence_is_not_tested():
+    """It is above 0 wherever anything changes, so that no sign says anything."""
+    sweep = Sweep([Cell({"head": head}, (Intervention(Site("z", 1), Zero(), heads=(head,)),)) for head in range(3)])
+    model, task = random_model(), random_task(0, lengths=(6,) * 24)
+    tested, untested = (sweep.run(model, task, metric=name).summary() for name in ("logit_difference", "kl_divergence"))
+    assert tested[["p", "q"]].notna().all(axis=None)
+    assert untested[["p", "q"]].isna().all(axis=None)
+    assert (untested["low"] > 0).all()
+
+
 @pytest.mark.parametrize("leading", [0, 1, 2])
 @pytest.mark.parametrize("plainly", [True, False])
 def test_what_is_added_may_leave_out_leading_axes(leading, plainly):

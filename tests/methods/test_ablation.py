@@ -243,6 +243,15 @@ def test_a_named_task_needs_a_tokenizer():
         ablate(HandModel(), "agreement")
 
 
+def test_a_name_is_no_model():
+    with pytest.raises(InputError, match=r"model: expected a model, got 'default'; load one with interp.load_model"):
+        ablate("default", varied_task())
+
+
+def test_a_task_is_shown_in_a_line():
+    assert len(repr(varied_task())) < 500
+
+
 def test_unknown_kind_is_refused():
     # Past the type checker of the tests, as a caller without one gets there.
     from interp.interventions.preparing import make_replacement

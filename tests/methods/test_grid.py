@@ -36,6 +36,8 @@ class TestRefused:
             InputError, match="no site that can be changed is called 'resid_prr'; did you mean 'resid_pre'"
         ):
             Grid("resid_prr", ("layer",))
+        with pytest.raises(InputError, match=r"called 'blocks.0.attn.hook_z'; did you mean 'z'"):
+            Grid("blocks.0.attn.hook_z", ("layer",))
         for name in ("embed", "pos_embed", "scores"):
             with pytest.raises(InputError, match=f"no site that can be changed is called '{name}'"):
                 Grid(name, ("layer",))

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import SWEEP, write_manifest
 from interp.report.sweeps.cells import described
@@ -9,6 +11,7 @@ from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.page import render_sweep
 from interp.report.sweeps.panel import panel
 from interp.report.sweeps.plots import heatmap_figure, strongest_figure
+from interp.report.sweeps.states import statuses
 
 
 def save_sweep(frames: SweepFrames, out: str | Path, *, command: str | None = None) -> Path:
@@ -31,8 +34,9 @@ def save_sweep(frames: SweepFrames, out: str | Path, *, command: str | None = No
     folder = check_output(out)
     page = render_sweep(frames, command=command)
     with in_place_of(folder) as draft:
-        frames.cells.to_csv(draft / "cells.csv", index=False)
-        frames.cells.to_parquet(draft / "cells.parquet", index=False)
+        cells = _with_status(frames)
+        cells.to_csv(draft / "cells.csv", index=False)
+        cells.to_parquet(draft / "cells.parquet", index=False)
         frames.examples.to_parquet(draft / "examples.parquet", index=False)
         if frames.estimates is not None:
             frames.estimates.to_csv(draft / "estimates.csv", index=False)
@@ -40,6 +44,13 @@ def save_sweep(frames: SweepFrames, out: str | Path, *, command: str | None = No
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, frames.provenance, command, kind=SWEEP)
     return folder
+
+
+def _with_status(frames: SweepFrames) -> pd.DataFrame:
+    """The cells as they were summarised, and whether each changed anything."""
+    labels = list(frames.labels)
+    status = statuses(frames.examples, labels)[[*labels, "status"]]
+    return frames.cells.merge(status, on=labels, how="left", validate="one_to_one")
 
 
 def _write_figures(frames: SweepFrames, folder: Path) -> None:

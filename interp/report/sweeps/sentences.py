@@ -62,7 +62,8 @@ def evidence(frames: SweepFrames) -> str:
 
 def findings(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
     """The strongest findings, and how many there are; `cells` as ``cells.described`` gives them."""
-    large = cells["found"] == LARGE if frames.estimates is None else is_large(frames, cells)
+    tested = frames.estimates is None and frames.metric != "kl_divergence"
+    large = cells["found"] == LARGE if tested else is_large(frames, cells)
     strongest = strongest_first(cells[large]).head(_MOST)
     counted = _counted(frames, cells) if frames.estimates is None else _screened(frames, int(large.sum()))
     return [*(_finding(frames, cell) for _, cell in strongest.iterrows()), *counted]
@@ -118,16 +119,18 @@ def _estimate_of(cell: pd.Series, sign: float, unit: str = "") -> str:
 
 def _counted(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
     n_cells = len(cells)
+    if frames.metric == "kl_divergence":
+        return ["No cell is tested (q): a divergence is above 0 wherever anything changes; its size is what counts."]
     if frames.cells["q"].isna().all():
         most = int(cells["n_clusters"].max())
         return [f"Nothing is decided: a claim needs 20 clusters of items, and there are at most {most} in a cell."]
     beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
     if not beyond:
         return [f"None of {_cells(n_cells)} is beyond the correction (q ≤ {ALPHA:g}).{_largest(frames, cells)}"]
-    sentence = f"Of {_cells(n_cells)}, {beyond} {_is(beyond)} beyond the correction (q ≤ {ALPHA:g})"
-    if frames.metric == "kl_divergence" and not frames.patched:
-        return [f"{sentence}."]
-    return [f"{sentence}, {large} of them by at least {MINIMUM:g} of {_whole(frames)}."]
+    return [
+        f"Of {_cells(n_cells)}, {beyond} {_is(beyond)} beyond the correction (q ≤ {ALPHA:g}), {large} of them by at "
+        f"least {MINIMUM:g} of {_whole(frames)}."
+    ]
 
 
 def _screened(frames: SweepFrames, n_large: int) -> list[str]:
