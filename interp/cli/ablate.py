@@ -82,6 +82,7 @@ def ablate(
         check_output(out)
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
+    from interp.cli.memory import give_back_freed_memory
     from interp.cli.sweep_frames import frames_of
     from interp.methods.ablation import ablate as ablate_components
     from interp.tasks.catalogue import load_task
@@ -90,6 +91,8 @@ def ablate(
     given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     options: dict[str, Any] = {**which, "kind": kind, "metric": metric, "seed": seed}
     budget = None if memory is None else int(memory)
+    if budget is not None:
+        give_back_freed_memory()
     with warnings_as_lines():
         with progress_bar("ablate") as progress:
             result = ablate_components(loaded, given, **options, memory_budget=budget, progress=progress)
