@@ -26,22 +26,21 @@ def test_head_ablation(tmp_path):
     assert (tmp_path / "effects.csv").is_file()
 
 
-@pytest.mark.slow
-def test_activation_patching(tmp_path):
-    printed = run("analyses/activation_patching/run.py", "--out", tmp_path, "--n", 40)
-    found = re.search(r"agreement +denoise +2\.2 +last +(\S+)", printed)
-    assert found
-    assert float(found[1]) > 0.9
-    assert (tmp_path / "stream.png").stat().st_size > 10_000
+FOUND = {  # units, the line of the finding up to its number, more than which that is, the figure
+    "activation_patching": (40, r"agreement +denoise +2\.2 +last +(\S+)", 0.9, "stream.png"),
+    "path_patching": (48, r"0\.0 +2\.1\.k +(\S+)", 0.7, "senders.png"),
+}
 
 
 @pytest.mark.slow
-def test_path_patching(tmp_path):
-    printed = run("analyses/path_patching/run.py", "--out", tmp_path, "--n", 48)
-    found = re.search(r"0\.0 +2\.1\.k +(\S+)", printed)
+@pytest.mark.parametrize("analysis", FOUND)
+def test_patching(analysis, tmp_path):
+    n, finding, least, figure = FOUND[analysis]
+    printed = run(f"analyses/{analysis}/run.py", "--out", tmp_path, "--n", n)
+    found = re.search(finding, printed)
     assert found
-    assert float(found[1]) > 0.7
-    assert (tmp_path / "senders.png").stat().st_size > 10_000
+    assert float(found[1]) > least
+    assert (tmp_path / figure).stat().st_size > 10_000
 
 
 @pytest.mark.slow

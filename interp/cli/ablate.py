@@ -82,7 +82,7 @@ def ablate(
         check_output(out)
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
-    from interp.cli.memory import give_back_freed_memory
+    from interp.cli.memory import limited
     from interp.cli.sweep_frames import frames_of
     from interp.methods.ablation import ablate as ablate_components
     from interp.tasks.catalogue import load_task
@@ -90,12 +90,10 @@ def ablate(
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     options: dict[str, Any] = {**which, "kind": kind, "metric": metric, "seed": seed}
-    budget = None if memory is None else int(memory)
-    if budget is not None:
-        give_back_freed_memory()
+    options["memory_budget"] = limited(memory)
     with warnings_as_lines():
         with progress_bar("ablate") as progress:
-            result = ablate_components(loaded, given, **options, memory_budget=budget, progress=progress)
+            result = ablate_components(loaded, given, **options, progress=progress)
         frames = frames_of(result, given, loaded.tokenizer)
     folder = sweeps.save(frames, out)
     asked = {"task": task, **which, "kind": kind, "metric": frames.metric}

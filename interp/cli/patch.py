@@ -60,7 +60,7 @@ def patch(
         check_output(out)
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
-    from interp.cli.memory import give_back_freed_memory
+    from interp.cli.memory import limited
     from interp.cli.sweep_frames import frames_of
     from interp.methods.patching import patch as patch_cells
     from interp.tasks.catalogue import load_task
@@ -70,12 +70,10 @@ def patch(
     axes = axes_of(by)
     options: dict[str, Any] = {"site": site, "by": axes, "direction": direction, "metric": metric}
     options |= {"seed": seed, "screen": screen}
-    budget = None if memory is None else int(memory)
-    if budget is not None:
-        give_back_freed_memory()
+    options["memory_budget"] = limited(memory)
     with warnings_as_lines():
         with progress_bar("patch") as progress:
-            result = patch_cells(loaded, given, **options, memory_budget=budget, progress=progress)
+            result = patch_cells(loaded, given, **options, progress=progress)
         frames = frames_of(result, given, loaded.tokenizer)
     folder = sweeps.save(frames, out)
     if as_json:

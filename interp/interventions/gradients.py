@@ -141,7 +141,7 @@ def differentiable_runs(
         InputError: The budget does not hold one row.
     """
     for whole in batches(model, rows):
-        budget = budget_of("cuda" if whole.tokens.is_cuda else "cpu", memory_budget)
+        budget = budget_of(whole.tokens.device, memory_budget)
         needed = DifferentiableRun(model, whole.take([0]), metric, hook_names).graph_bytes()
         if needed > budget:
             raise InputError(

@@ -32,7 +32,7 @@ def make_replacement(
     """Prepare a replacement for `task`'s units from its reference sets.
 
     Args:
-        kind: Which one; see the module's docstring.
+        kind: Which one; ``replacement.py`` has them.
         model: The model that is measured.
         task: Its units and references.
         sites: What is going to be replaced.

@@ -12,6 +12,7 @@ from typing import Any
 
 from interp.errors import InputError
 from interp.interventions.given_numbers import as_list
+from interp.methods.components import check_heads, head_name
 from interp.model.sites import Site
 
 NODE = re.compile(r"(?P<layer>\d+)\.(?P<head>\d+)(\.(?P<reads>[qkv]))?|mlp\.(?P<mlp>\d+)|(?P<end>embed|logits)")
@@ -96,16 +97,20 @@ def parse_path(path: Sequence[str] | str, model: Any) -> Path:
 
 def paths_to(model: Any, receiver: str) -> list[list[str]]:
     """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads."""
-    senders = ["embed"]
-    senders += [f"{layer}.{head}" for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
-    senders += [f"mlp.{layer}" for layer in range(model.cfg.n_layers)]
+    senders = ["embed", *_heads(model), *_mlps(model)]
     reads_at = Node.parse(receiver, model).reads_at
     return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
 
 
 def paths_from(model: Any, sender: str) -> list[list[str]]:
     """The direct paths from `sender`, to everything that reads after it writes."""
-    heads = [f"{layer}.{head}" for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
-    receivers = [f"{head}.{reads}" for head in heads for reads in "qkv"]
-    receivers += [*(f"mlp.{layer}" for layer in range(model.cfg.n_layers)), "logits"]
+    receivers = [*(f"{head}.{reads}" for head in _heads(model) for reads in "qkv"), *_mlps(model), "logits"]
     return [[sender, name] for name in receivers if [sender, name] in paths_to(model, name)]
+
+
+def _heads(model: Any) -> list[str]:
+    return [head_name(each) for each in check_heads(model, None)]
+
+
+def _mlps(model: Any) -> list[str]:
+    return [f"mlp.{layer}" for layer in range(model.cfg.n_layers)]

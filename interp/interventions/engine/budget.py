@@ -30,14 +30,19 @@ def entry_sites(interventions: Iterable[Intervention]) -> set[Site]:
     return {Site(name, each.site.layer) for each in interventions for name in EXTRA_OF_STAGE[STAGE_OF[each.site.name]]}
 
 
-def budget_of(device_type: str, asked: object) -> int:
-    """The bytes that are asked for, or where that is None the default of ``cpu`` or ``cuda``.
+def kind_of(device: torch.device) -> str:
+    """Which of the defaults are a device's: all but ``cuda`` share those of ``cpu``."""
+    return "cuda" if device.type == "cuda" else "cpu"
+
+
+def budget_of(device: torch.device, asked: object) -> int:
+    """The bytes that are asked for, or where that is None the default of the device.
 
     Raises:
         InputError: Something else than a number of bytes.
     """
     if asked is None:
-        return DEFAULT_BUDGET[device_type]
+        return DEFAULT_BUDGET[kind_of(device)]
     return whole_number("memory budget", asked, expected="a number of bytes from 1")
 
 
@@ -55,9 +60,8 @@ class Sizes:
         self._model, self._metric = model, metric
         weight = model.W_E
         self._item = weight.element_size()
-        kind = "cuda" if weight.device.type == "cuda" else "cpu"
-        self.budget = budget_of(kind, budget)
-        self.tokens_at_once = TOKENS_AT_ONCE[kind]
+        self.budget = budget_of(weight.device, budget)
+        self.tokens_at_once = TOKENS_AT_ONCE[kind_of(weight.device)]
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(interventions)
@@ -150,7 +154,7 @@ def rows_in_one_run(
         logits: Whether the run goes on to the logits of all positions.
     """
     config, weight = model.cfg, next(model.parameters())
-    budget = budget_of("cuda" if weight.is_cuda else "cpu", memory_budget)
+    budget = budget_of(weight.device, memory_budget)
     length = max(len(row.tokens) for row in rows)
     d_mlp = getattr(config, "d_mlp", None) or 0  # models of attention alone have none
     running = 4 * d_mlp + 8 * config.d_model + (2 * config.d_vocab if logits else 0)

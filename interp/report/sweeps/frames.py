@@ -77,6 +77,11 @@ class SweepFrames:
         return str(self.provenance["metric"])
 
     @property
+    def tested(self) -> bool:
+        """Whether cells have a q: those of a screen were chosen on the same units, and a divergence has no sign."""
+        return self.estimates is None and self.metric != "kl_divergence"
+
+    @property
     def complete(self) -> bool:
         """Whether every example that was asked for is there."""
         return bool(self.provenance.get("complete", True))

@@ -145,7 +145,7 @@ def _reading(frames: SweepFrames) -> list[tuple[str, str]]:
             "this sweep by max-T, which bounds the chance of any false claim. Under 20 clusters it is missing.",
         ),
     ]
-    lines = [] if frames.estimates is not None or frames.metric == "kl_divergence" else tests
+    lines = tests if frames.tested else []
     lines.append(("[low, high]", "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters."))
     if frames.patched:
         lines.append(

@@ -71,8 +71,7 @@ def strongest_figure(frames: SweepFrames, cells: pd.DataFrame) -> Figure:
     ax.set_yticks(np.arange(len(shown)), labels=names, fontsize=8, parse_math=False)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.tick_params(axis="x", labelsize=8)
-    untested = frames.estimates is not None or frames.metric == "kl_divergence"
-    tested = "" if untested else "\n(filled: beyond the correction, and large)"
+    tested = "\n(filled: beyond the correction, and large)" if frames.tested else ""
     ax.set_xlabel(f"{scale(frames)}{tested}", fontsize=9)
     sns.despine(ax=ax, left=True)
     _title(figure, frames)

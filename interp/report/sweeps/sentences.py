@@ -62,8 +62,7 @@ def evidence(frames: SweepFrames) -> str:
 
 def findings(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
     """The strongest findings, and how many there are; `cells` as ``cells.described`` gives them."""
-    tested = frames.estimates is None and frames.metric != "kl_divergence"
-    large = cells["found"] == LARGE if tested else is_large(frames, cells)
+    large = cells["found"] == LARGE if frames.tested else is_large(frames, cells)
     strongest = strongest_first(cells[large]).head(_MOST)
     counted = _counted(frames, cells) if frames.estimates is None else _screened(frames, int(large.sum()))
     return [*(_finding(frames, cell) for _, cell in strongest.iterrows()), *counted]

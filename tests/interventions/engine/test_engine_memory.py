@@ -171,12 +171,15 @@ def needed(model, task, budget=1, **options):
 @pytest.mark.parametrize("asked", ["1GB", "100", 1e8, True, 0, -1, np.float32(9), np.int64(0)], ids=repr)
 def test_what_is_no_number_of_bytes_is_refused(asked):
     with pytest.raises(InputError, match="memory budget: expected a number of bytes from 1, got"):
-        budget_of("cpu", asked)
+        budget_of(torch.device("cpu"), asked)
 
 
 def test_a_budget_is_pythons_number_or_the_devices():
-    assert (budget_of("cpu", None), budget_of("cuda", None)) == (DEFAULT_BUDGET["cpu"], DEFAULT_BUDGET["cuda"])
-    found = budget_of("cpu", np.int64(10**8))
+    assert (budget_of(torch.device("cpu"), None), budget_of(torch.device("cuda"), None)) == (
+        DEFAULT_BUDGET["cpu"],
+        DEFAULT_BUDGET["cuda"],
+    )
+    found = budget_of(torch.device("cpu"), np.int64(10**8))
     assert (found, type(found)) == (10**8, int)
 
 
