@@ -10,8 +10,8 @@ from interp.methods.behaviour import behaviour
 from interp.methods.dossier import TASKS
 from interp.model.loading import embedded_models
 from interp.model.loading.load import model_folder
-from interp.recipes.default import SEED, STEPS
 from interp.recipes.published import PARADIGMS
+from interp.recipes.recipe import read_recipe
 
 MEGABYTE = 1_000_000
 SYNTAX = ("coreference", "reflexive")
@@ -41,8 +41,9 @@ def test_weights_and_tokenizers_are_small():
 def test_the_card_is_about_these_weights(model):
     card = (model_folder("default") / "README.md").read_text()
     assert model.hash in card
-    assert f"{STEPS:,} steps" in card
-    assert f"(seed {SEED})" in card
+    recipe = read_recipe("default")
+    assert f"{recipe.training.steps:,} steps" in card
+    assert f"(seed {recipe.seed})" in card
     for name in embedded_models():
         assert interp.load_model(name).hash in card
 

@@ -80,9 +80,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 model_app = typer.Typer(help="Look at a model.", no_args_is_help=True)
-train_app = typer.Typer(help="Train an embedded model anew.", no_args_is_help=True)
 app.add_typer(model_app, name="model")
-app.add_typer(train_app, name="train")
 
 app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
 app.command("tasks", epilog="Example: interp tasks --json")(show.tasks)
@@ -91,7 +89,7 @@ app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre -
     patch.patch
 )
 model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
-train_app.command("default", epilog="Example: interp train default --out my-model --seed 1")(train.default)
+app.command("train", epilog="Example: interp train books --text prose.txt --out my-model")(train.train)
 
 
 def _print_version(wanted: bool) -> bool:

@@ -1,4 +1,4 @@
-"""``interp train``: makes the embedded models anew."""
+"""``interp train``: makes an embedded model anew, or one of your own from a recipe."""
 
 import time
 from pathlib import Path
@@ -6,53 +6,66 @@ from typing import Annotated, Any
 
 import typer
 
-from interp.cli.options import LARGEST_SEED, JsonOption, ThreadsOption
+from interp.cli.options import LARGEST_SEED, DeviceOption, JsonOption, ThreadsOption
 
 
-def default(
-    out: Annotated[Path, typer.Option(help="Folder for the model; new or empty.", metavar="DIR")],
+def train(
+    config: Annotated[
+        str, typer.Argument(help="default or books, the embedded models' recipes, or a TOML file.", metavar="CONFIG")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for the model: new, empty, or with the checkpoints to go on from.", metavar="DIR"),
+    ],
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text to train on, plain or .xz, a paragraph a line.", show_default="the recipe's own", metavar="FILE"
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Seed of the weights and of the corpus.",
+            help="Seed of the weights and of the order of the text.",
             min=0,
             max=LARGEST_SEED,
-            show_default="the default model's",
+            show_default="the recipe's own",
             metavar="N",
         ),
     ] = None,
-    threads: ThreadsOption = 1,
     steps: Annotated[
-        int | None, typer.Option(help="Optimiser steps.", min=1, show_default="the recipe's own number", metavar="N")
+        int | None, typer.Option(help="Optimiser steps.", min=1, show_default="the recipe's own", metavar="N")
     ] = None,
+    threads: ThreadsOption = 1,
+    device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Train the embedded default model anew."""
+    """Train a model from a recipe; a training that was interrupted goes on from its newest checkpoint."""
     from interp.cli.terminal import print_json, progress_bar
-    from interp.report.folder import check_new_folder
-
-    folder = check_new_folder(out)
-    from interp.recipes.default import SEED, STEPS, train_default
+    from interp.report.training import check_training_folder, save_loss
 
     started = time.perf_counter()
-    total = STEPS if steps is None else steps
+    folder = check_training_folder(out)
+    from interp.recipes.recipe import read_recipe
+    from interp.recipes.train import train_recipe
+
+    recipe = read_recipe(config)
+    total = recipe.training.steps if steps is None else steps
     with progress_bar("train") as progress:
-        training: Any = train_default(
-            folder,
-            seed=SEED if seed is None else seed,
-            steps=total,
-            threads=threads,
-            progress=lambda step, _loss: progress(step, total),
-        )
+        options: Any = {"text": text, "seed": seed, "steps": steps, "threads": threads, "device": device}
+        training = train_recipe(recipe, folder, progress=lambda step, _loss: progress(step, total), **options)
+    save_loss(training.frame(), folder)
     result = {
         "folder": str(folder),
         "seconds": round(time.perf_counter() - started, 3),
         "tokens": training.tokens,
         "loss": training.loss,
+        "held_out_loss": training.curve.held_out.get(total),
         "hash": training.hash,
     }
     if as_json:
         print_json(result)
         return
     for name, value in result.items():
-        typer.echo(f"{name}: {value}")
+        if value is not None:
+            typer.echo(f"{name}: {value}")

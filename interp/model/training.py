@@ -1,25 +1,31 @@
-"""Training a transformer from a stream of documents: Muon on the block matrices, AdamW on the rest.
+"""Training a transformer on rows of tokens, so that it can be interrupted at any time and nothing is lost.
 
 1. Documents are packed whole into rows of ``n_ctx`` tokens; a row starts with BOS, as every prompt does.
-2. Block matrices step with Muon (Jordan et al. 2024); ``torch.optim.Muon`` takes matrices only, so a
-   per-head weight ``[head d_model d_head]`` is stepped as its ``[d_model head * d_head]`` view.
-3. Everything else steps with AdamW (Loshchilov & Hutter 2019).
-4. The learning rate warms up linearly and falls to zero along a cosine; gradients are clipped.
+2. A step lowers the mean cross-entropy of each row's ``n_ctx - 1`` next tokens under the causal mask, with clipped
+   gradients. The learning rate warms up linearly and falls to zero along a cosine.
+3. With a folder, the model, its optimisers and the loss so far are kept there (``checkpoints.py``). The same training
+   asked for again goes on from the newest checkpoint: on a CPU, with the same loss to the bit.
 """
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from interp.errors import ConfigError, InputError
+from interp.errors import ConfigError, InputError, suggest
+from interp.model.checkpoints import newest_checkpoint, restore_checkpoint, save_checkpoint
+from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
-CLIP = 1.0
+Precision = Literal["float32", "bfloat16"]
+CHOICES = {"optimizer": get_args(OptimizerName), "precision": get_args(Precision)}
+ROWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,15 @@ class TrainingConfig:
     Attributes:
         steps: Optimiser steps.
         batch_size: Rows of ``n_ctx`` tokens a step.
+        optimizer: ``muon`` (with AdamW for what are no blocks' matrices) or ``adamw``.
         muon_lr: Muon's peak learning rate.
         adamw_lr: AdamW's peak learning rate.
         weight_decay: Of both optimisers, decoupled.
         warmup_steps: Steps until the peak.
+        clip: Largest norm of the gradient; a larger one is scaled down to it.
+        precision: ``bfloat16`` runs the products in 16 bits; the weights and the optimisers stay in 32.
         log_every: Steps between calls of the progress callback.
+        checkpoint_every: Steps between checkpoints, where there is a folder for them; None for one at the end.
 
     Raises:
         ConfigError: A value is out of range.
@@ -41,21 +51,47 @@ class TrainingConfig:
 
     steps: int
     batch_size: int = 16
+    optimizer: OptimizerName = "muon"
     muon_lr: float = 0.02
     adamw_lr: float = 1.5e-3
     weight_decay: float = 0.1
     warmup_steps: int = 150
+    clip: float = 1.0
+    precision: Precision = "float32"
     log_every: int = 50
+    checkpoint_every: int | None = None
 
     def __post_init__(self):
-        for name in ("steps", "batch_size", "log_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        if self.warmup_steps < 0:
-            raise ConfigError(f"warmup_steps: expected 0 or more, got {self.warmup_steps}")
-        for name in ("muon_lr", "adamw_lr", "weight_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name}: expected a finite number of at least 0, got {getattr(self, name)}")
+        _check(dataclasses.asdict(self))
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "TrainingConfig":
+        """The config of `fields`.
+
+        Raises:
+            ConfigError: A field is unknown, ``steps`` is missing, or a value is out of range.
+        """
+        known = [each.name for each in dataclasses.fields(cls)]
+        for name in fields:
+            if name not in known:
+                raise ConfigError(f"training: unknown field {name!r}; {suggest(name, known)}")
+        if "steps" not in fields:
+            raise ConfigError("training: expected 'steps', the number of optimiser steps; it is missing")
+        _check(fields)
+        return cls(**fields)
+
+
+@dataclass
+class LossCurve:
+    """How well the next token was predicted, in nats.
+
+    Attributes:
+        train: The loss on each step's rows, before the step.
+        held_out: By number of steps made, the loss on rows that are never trained on.
+    """
+
+    train: list[float] = field(default_factory=list)
+    held_out: dict[int, float] = field(default_factory=dict)
 
 
 def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iterator[list[int]]:
@@ -73,51 +109,100 @@ def train(
     rows: Iterable[list[int]],
     config: TrainingConfig,
     *,
+    held_out: Sequence[list[int]] = (),
+    folder: str | Path | None = None,
     progress: Callable[[int, float], None] | None = None,
-) -> list[float]:
-    """Train `model` in place on token rows and return the loss of every step, in nats a token.
+) -> LossCurve:
+    """Train `model` in place on token rows.
 
     Args:
         model: Left in evaluation mode.
-        rows: Rows of ``n_ctx`` ids, as many as the steps need; an endless stream, for example.
+        rows: Rows of ``n_ctx`` ids, as many as the steps need; an endless stream, for example. The same ones each time
+            that a training goes on.
         config: How to train.
+        held_out: Rows that are never trained on; the loss on them is measured at every checkpoint and at the end.
+        folder: Where checkpoints go, one folder ``step-00000100`` each, which ``load_model`` reads. If it holds some
+            of the same training, that one goes on.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
 
     Raises:
-        InputError: There are fewer rows than the steps need.
+        InputError: There are fewer rows than the steps need, or the loss is no longer a finite number.
+        LoadError: The folder holds another training, or a damaged checkpoint.
+        OutputError: The folder cannot be written to.
     """
-    optimizers = make_optimizers(model, config)
-    losses: list[float] = []
-    stream = iter(rows)
+    run = _Run(model, config, None if folder is None else Path(folder), held_out)
+    stream = islice(iter(rows), len(run.curve.train) * config.batch_size, None)
     model.train()
     try:
-        for step in range(config.steps):
+        for step in range(len(run.curve.train), config.steps):
             batch = list(islice(stream, config.batch_size))
             if len(batch) < config.batch_size:
                 raise InputError(
                     f"the rows ended in step {step + 1} of {config.steps}; give more of them, or fewer steps"
                 )
-            losses.append(_step(model, batch, optimizers, learning_rate_scale(step, config)))
+            run.step(step, batch)
             if progress is not None and (step + 1) % config.log_every == 0:
-                progress(step + 1, sum(losses[-config.log_every :]) / config.log_every)
+                progress(step + 1, sum(run.curve.train[-config.log_every :]) / config.log_every)
     finally:
         model.eval()
-    return losses
+    return run.curve
 
 
-def _step(
-    model: HookedTransformer, batch: list[list[int]], optimizers: list[torch.optim.Optimizer], scale: float
-) -> float:
-    """Step once on `batch`, at `scale` of the peak learning rates; returns the loss before."""
-    loss = model(torch.tensor(batch, device=model.W_E.device), return_type="loss")
-    loss.backward()
-    nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], CLIP)
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = group["peak_lr"] * scale
-        optimizer.step()
-    model.zero_grad()
-    return loss.item()
+class _Run:
+    """A training in progress."""
+
+    def __init__(self, model: HookedTransformer, config: TrainingConfig, folder: Path | None, held_out: Any):
+        self._model, self._config, self._folder = model, config, folder
+        self._held_out = list(held_out)
+        rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
+        self._optimizers = make_optimizers(model, config.optimizer, **rates)
+        self.curve = LossCurve()
+        newest = None if folder is None else newest_checkpoint(folder)
+        if newest is not None:
+            kept = restore_checkpoint(newest, model, self._optimizers, dataclasses.asdict(config))
+            self.curve = LossCurve(kept["train"], {int(step): loss for step, loss in kept["held_out"].items()})
+
+    def step(self, step: int, batch: list[list[int]]) -> None:
+        """Step once on `batch`, and keep what is to be kept then."""
+        loss = self._loss(batch)
+        loss.backward()
+        nn.utils.clip_grad_norm_([p for p in self._model.parameters() if p.requires_grad], self._config.clip)
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak_lr"] * learning_rate_scale(step, self._config)
+            optimizer.step()
+        self._model.zero_grad()
+        self.curve.train.append(loss.item())
+        if not math.isfinite(self.curve.train[-1]):
+            raise InputError(
+                f"the loss of step {step + 1} is {self.curve.train[-1]}, expected a finite number; "
+                "lower the learning rates, or warm up longer"
+            )
+        self._keep(step + 1)
+
+    def _loss(self, batch: list[list[int]]) -> torch.Tensor:
+        device = self._model.W_E.device
+        with torch.autocast(device.type, torch.bfloat16, enabled=self._config.precision == "bfloat16"):
+            return self._model(torch.tensor(batch, device=device), return_type="loss")
+
+    def _keep(self, done: int) -> None:
+        every, last = self._config.checkpoint_every, done == self._config.steps
+        if not last and (every is None or done % every):
+            return
+        if self._held_out:
+            self.curve.held_out[done] = self._held_out_loss()
+        if self._folder is not None:
+            kept = dataclasses.asdict(self.curve)
+            save_checkpoint(self._folder, self._model, self._optimizers, dataclasses.asdict(self._config), kept)
+
+    def _held_out_loss(self) -> float:
+        """The mean over all held-out tokens, as many at once as in a step."""
+        rows, total = self._held_out, 0.0
+        with torch.no_grad():
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                batch = rows[start : start + ROWS_AT_ONCE]
+                total += self._loss(batch).item() * len(batch)
+        return total / len(rows)
 
 
 def learning_rate_scale(step: int, config: TrainingConfig) -> float:
@@ -128,47 +213,13 @@ def learning_rate_scale(step: int, config: TrainingConfig) -> float:
     return 0.5 * (1 + math.cos(math.pi * done))
 
 
-def make_optimizers(model: HookedTransformer, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    """Muon on the blocks' matrices and AdamW on the other parameters; ``b_U``, which GPT-2 lacks, stays zero."""
-    model.unembed.b_U.requires_grad_(False)
-    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    matrices = [name for name in named if name.startswith("blocks.") and ".W_" in name]
-    muon = torch.optim.Muon(
-        [as_matrix(name, named[name]) for name in matrices], lr=config.muon_lr, weight_decay=config.weight_decay
-    )
-    share_gradients(muon, {name: named[name] for name in matrices})
-    adamw = torch.optim.AdamW(
-        [p for name, p in named.items() if name not in matrices],
-        lr=config.adamw_lr,
-        betas=(0.9, 0.98),
-        weight_decay=config.weight_decay,
-    )
-    for optimizer in (muon, adamw):
-        for group in optimizer.param_groups:
-            group["peak_lr"] = group["lr"]
-    return [muon, adamw]
-
-
-def share_gradients(optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter]) -> None:
-    """Before each step, give the optimizer's matrices the gradients of the `parameters` that they view."""
-
-    def copy(*_: object) -> None:
-        matrices = optimizer.param_groups[0]["params"]
-        for matrix, (name, parameter) in zip(matrices, parameters.items(), strict=True):
-            matrix.grad = None if parameter.grad is None else as_matrix(name, parameter.grad)
-
-    optimizer.register_step_pre_hook(copy)
-
-
-def as_matrix(name: str, weight: Tensor) -> Float[Tensor, "d_out d_in"]:
-    """A block's weight as the matrix ``[out in]`` that Muon's step is defined on.
-
-    ``W_Q``, ``W_K`` and ``W_V`` are ``[head d_model d_head]`` with ``d_model`` outermost in memory, ``W_O`` is
-    ``[head d_head d_model]``, ``W_in`` and ``W_out`` are ``[in out]``: each is viewed, not copied.
-    """
-    plain = weight.detach()
-    # `view` raises where `reshape` would copy: a copy would be trained, and the model would stay as it was.
-    if name.endswith(("W_Q", "W_K", "W_V")):
-        plain = plain.permute(1, 0, 2)
-        return plain.view(len(plain), -1).T
-    return plain.view(-1, plain.shape[-1]).T
+def _check(fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        if name in ("steps", "batch_size", "log_every", "warmup_steps", "checkpoint_every"):
+            least = 0 if name == "warmup_steps" else 1
+            if not (isinstance(value, int) and value >= least) and (name, value) != ("checkpoint_every", None):
+                raise ConfigError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+        elif name in CHOICES and value not in CHOICES[name]:
+            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {value!r}")
+        elif name not in CHOICES and not (isinstance(value, int | float) and 0 <= value < math.inf):
+            raise ConfigError(f"{name}: expected a finite number of at least 0, got {value!r}")

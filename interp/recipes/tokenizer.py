@@ -13,7 +13,7 @@ that never occur in a text.
 
 from collections.abc import Iterable
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from interp.errors import InputError
@@ -45,24 +45,58 @@ def build_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
         InputError: When a word is not one piece for the regular expression, and so could never
             be found in a text: it has a space, a hyphen or digits among its letters, or none.
     """
-    split = pre_tokenizers.Split(Regex(PIECES), behavior="isolated")
-    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    pre_tokenizer = pre_tokenizers.Sequence([split, to_bytes])
-
+    pre_tokenizer = _pieces()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     known = [_one_piece(word, pre_tokenizer) for word in sorted(set(words))]
     entries = [BOS, *alphabet, POSSESSIVE, *known]
     vocabulary = {entry: index for index, entry in enumerate(entries)}
+    return _finished(Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True)))
 
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+
+def learn_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
+    """Learn a byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019) of `size` entries from `texts`.
+
+    Ids and decoding are as in ``build_tokenizer``: 0 is ``<|endoftext|>``, and every text can be encoded.
+
+    Raises:
+        InputError: The texts have too few different pieces for a vocabulary of this size.
+    """
+    tokenizer = _prepared(Tokenizer(models.BPE()))
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=[BOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    if tokenizer.get_vocab_size() != size:
+        raise InputError(
+            f"the text gives {tokenizer.get_vocab_size()} of the {size} entries that the vocabulary is to have; "
+            "give more text, or a smaller vocabulary"
+        )
+    return _finished(tokenizer)
+
+
+def _pieces() -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(Regex(PIECES), behavior="isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def _prepared(tokenizer: Tokenizer) -> Tokenizer:
+    """`tokenizer` with what comes before and after its vocabulary."""
     tokenizer.normalizer = normalizers.Sequence(
         # A space is put before every text, and taken away again where that makes two.
         [normalizers.Prepend(" "), normalizers.Replace(Regex(r"\A  "), " ")]
     )
-    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.pre_tokenizer = _pieces()
     tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    return tokenizer
+
+
+def _finished(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
+        tokenizer_object=_prepared(tokenizer),
         bos_token=BOS,
         eos_token=BOS,
         clean_up_tokenization_spaces=False,

@@ -46,14 +46,14 @@ def test_a_card_in_another_encoding_is_shown_as_far_as_it_can_be_read(tmp_path):
     assert _card(str(tmp_path)) == "# A small mod\ufffdle"
 
 
-@pytest.mark.parametrize("arguments", ["", "model", "train"])
+@pytest.mark.parametrize("arguments", ["", "model"])
 def test_no_command_at_all_shows_the_help(run, arguments):
     result = run(*arguments.split())
     assert "Usage: " in result.output
     assert "error:" not in result.output
 
 
-@pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "patch", "model info", "train default"])
+@pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "patch", "model info", "train"])
 def test_every_command_has_help_with_an_example(run, command):
     result = run(*command.split(), "--help")
     assert result.exit_code == 0

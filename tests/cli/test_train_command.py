@@ -1,37 +1,50 @@
-"""`interp train default`: its options, and what it never does. The training itself is faked."""
+"""`interp train`: its options, and what it never does. The training itself is faked but for one tiny recipe."""
 
 import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+FRAME = pd.DataFrame({"step": [1], "tokens": [64], "split": ["train"], "loss": [2.5]})
+TRAINING = SimpleNamespace(
+    tokens=5120, loss=2.5, hash="abc", curve=SimpleNamespace(held_out={}), frame=lambda: FRAME
+)  # fmt: skip
 
-def test_train_default_hands_its_options_on(run, monkeypatch, tmp_path):
+
+@pytest.fixture
+def faked(monkeypatch):
     called = {}
 
-    def train_default(out, *, progress, **options):
-        called.update(options, out=out)
+    def train_recipe(recipe, out, *, progress, **options):
+        called.update(options, recipe=recipe.name, out=out)
+        out.mkdir(parents=True)
         progress(5, 3.2)
-        return SimpleNamespace(tokens=5120, loss=2.5, hash="abc")
+        return TRAINING
 
-    monkeypatch.setattr("interp.recipes.default.train_default", train_default)
+    monkeypatch.setattr("interp.recipes.train.train_recipe", train_recipe)
+    return called
+
+
+def test_it_hands_its_options_on(run, faked, monkeypatch, tmp_path):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    out = tmp_path / "model"
-    result = run("train", "default", "--out", out, "--seed", 4, "--steps", 5, "--threads", 2, "--json")
+    out, options = tmp_path / "model", ("--seed", 4, "--steps", 5, "--threads", 2, "--text", "a.txt", "--json")
+    result = run("train", "books", "--out", out, *options)
     assert result.exit_code == 0, result.output
-    assert called == {"out": out, "seed": 4, "steps": 5, "threads": 2}
+    faked["text"] = str(faked["text"])
+    expected = {"seed": 4, "steps": 5, "threads": 2, "text": "a.txt", "device": "cpu"}
+    assert faked == {"out": out, "recipe": "books", **expected}
     assert json.loads(result.stdout)["loss"] == 2.5
+    assert pd.read_csv(out / "loss.csv").equals(FRAME)
+    assert (out / "loss.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("seed", [0, 2**63 - 1])
-def test_every_seed_that_a_generator_takes(run, monkeypatch, tmp_path, seed):
-    given = []
-    training = SimpleNamespace(tokens=1, loss=1.0, hash="abc")
-    monkeypatch.setattr("interp.recipes.default.train_default", lambda *_, seed, **__: given.append(seed) or training)
+def test_every_seed_that_a_generator_takes(run, faked, tmp_path, seed):
     assert run("train", "default", "--out", tmp_path / "m", "--seed", seed).exit_code == 0
-    assert given == [seed]
+    assert faked["seed"] == seed
     torch.Generator().manual_seed(seed)
     np.random.default_rng(seed)
 
@@ -41,3 +54,23 @@ def test_training_never_writes_into_a_folder_in_use(run, tmp_path):
     result = run("train", "default", "--out", tmp_path)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: output folder")
+
+
+def test_a_recipe_that_is_not_there(run, tmp_path):
+    result = run("train", "defualt", "--out", tmp_path / "m")
+    assert result.exit_code == 2
+    assert "no such recipe; expected a TOML file or one of books, default" in result.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_asked_again_it_goes_on(run, tmp_path):
+    (tmp_path / "own.toml").write_text(
+        '[data]\nsource = "grammar"\n[tokenizer]\nkind = "lexicon"\n[model]\nn_layers = 1\nn_heads = 1\nd_model = 8\n'
+        "d_head = 4\nd_mlp = 8\nn_ctx = 16\n[training]\nsteps = 4\nbatch_size = 2\ncheckpoint_every = 2\n"
+    )
+    first, again = (run("train", tmp_path / "own.toml", "--out", tmp_path / "m", "--json") for _ in range(2))
+    assert first.exit_code == again.exit_code == 0, first.output
+    assert json.loads(first.stdout)["hash"] == json.loads(again.stdout)["hash"]
+    other = run("train", tmp_path / "own.toml", "--out", tmp_path / "m", "--steps", 6)
+    assert other.exit_code == 2
+    assert "steps was 4 there and is 6 here" in other.stderr

@@ -1,14 +1,18 @@
 """Packing, the schedule, and that every matrix really is trained, the same way each time."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 from tiny_models import random_model
 
-from interp.errors import ConfigError, InputError
+from interp.errors import ConfigError, InputError, LoadError, OutputError
+from interp.model.checkpoints import checkpoints
 from interp.model.config import TransformerConfig
-from interp.model.training import TrainingConfig, as_matrix, learning_rate_scale, make_optimizers, packed_rows, train
+from interp.model.loading import load_model
+from interp.model.optimizers import as_matrix, make_optimizers
+from interp.model.training import TrainingConfig, learning_rate_scale, packed_rows, train
 from interp.model.transformer import HookedTransformer
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O", "W_in", "W_out")
@@ -51,20 +55,34 @@ class TestSchedule:
     def test_no_warm_up(self):
         assert learning_rate_scale(0, TrainingConfig(steps=5, warmup_steps=0)) == 1
 
-    @pytest.mark.parametrize("field", ["steps", "batch_size", "log_every"])
+    @pytest.mark.parametrize("field", ["steps", "batch_size", "log_every", "checkpoint_every"])
     def test_values_out_of_range_raise(self, field):
-        with pytest.raises(ConfigError, match=f"{field}: expected at least 1, got 0"):
+        with pytest.raises(ConfigError, match=f"{field}: expected a whole number of at least 1, got 0"):
             TrainingConfig(**{"steps": 1, field: 0})
 
-    @pytest.mark.parametrize("field", ["muon_lr", "adamw_lr", "weight_decay"])
+    @pytest.mark.parametrize("field", ["muon_lr", "adamw_lr", "weight_decay", "clip"])
     @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
     def test_rates_out_of_range_raise(self, field, value):
         with pytest.raises(ConfigError, match=f"{field}: expected a finite number of at least 0, got {value}"):
             TrainingConfig(**{"steps": 1, field: value})
 
     def test_a_negative_warm_up_raises(self):
-        with pytest.raises(ConfigError, match="warmup_steps: expected 0 or more, got -1"):
+        with pytest.raises(ConfigError, match="warmup_steps: expected a whole number of at least 0, got -1"):
             TrainingConfig(steps=1, warmup_steps=-1)
+
+    @pytest.mark.parametrize("field", ["optimizer", "precision"])
+    def test_an_unknown_choice_raises(self, field):
+        with pytest.raises(ConfigError, match=f"{field}: expected one of .*, got 'sgd'"):
+            TrainingConfig.from_dict({"steps": 1, field: "sgd"})
+
+    def test_a_misspelt_field_raises(self):
+        with pytest.raises(ConfigError, match="unknown field 'warm_up'; did you mean 'warmup_steps'"):
+            TrainingConfig.from_dict({"steps": 1, "warm_up": 3})
+        with pytest.raises(ConfigError, match="expected 'steps'"):
+            TrainingConfig.from_dict({})
+
+
+RATES = {"muon_lr": 0.02, "adamw_lr": 1.5e-3, "weight_decay": 0.1}
 
 
 class TestMatrices:
@@ -92,12 +110,18 @@ class TestMatrices:
 
     def test_every_parameter_has_one_optimizer(self):
         model = random_model()
-        muon, adamw = make_optimizers(model, TrainingConfig(steps=1))
+        muon, adamw = make_optimizers(model, "muon", **RATES)
         held = [p.data_ptr() for each in (muon, adamw) for group in each.param_groups for p in group["params"]]
         assert sorted(held) == sorted(p.data_ptr() for name, p in model.named_parameters() if name != "unembed.b_U")
         assert {p.data_ptr() for p in muon.param_groups[0]["params"]} == {
             p.data_ptr() for p in block_matrices(model).values()
         }
+
+    def test_adamw_steps_everything_where_it_is_asked_for(self):
+        model = random_model()
+        (adamw,) = make_optimizers(model, "adamw", **RATES)
+        assert len(adamw.param_groups[0]["params"]) == len(list(model.parameters())) - 1
+        assert not model.b_U.requires_grad
 
     @pytest.mark.parametrize("tied", [True, False])
     def test_one_step_changes_everything_but_the_unembedding_bias(self, tied):
@@ -111,7 +135,7 @@ class TestMatrices:
     def test_muon_steps_are_orthogonal(self):
         """With no decay, Muon's step from a gradient has singular values near 1, times the rate."""
         model = random_model(dtype=torch.float32)
-        muon, _ = make_optimizers(model, TrainingConfig(steps=1, muon_lr=0.5, weight_decay=0.0))
+        muon, _ = make_optimizers(model, "muon", **RATES | {"muon_lr": 0.5, "weight_decay": 0.0})
         before = {name: as_matrix(name, p).clone() for name, p in block_matrices(model).items()}
         model(torch.arange(8)[None], return_type="loss").backward()
         muon.step()
@@ -142,7 +166,7 @@ class TestTrain:
 
     def test_a_tiny_model_learns(self):
         model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
-        losses = train(model, counting_rows(), self.CONFIG)
+        losses = train(model, counting_rows(), self.CONFIG).train
         assert losses[0] == pytest.approx(torch.tensor(30.0).log().item(), rel=0.05)
         assert losses[-1] < 0.5 * losses[0]
         assert not model.training
@@ -163,7 +187,7 @@ class TestTrain:
             def step(self):
                 seen.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
 
-        def watching(model, config):
+        def watching(model, name, **rates):
             optimizer = Watch(model.parameters(), lr=1.0)
             optimizer.param_groups[0]["peak_lr"] = 1.0
             return [optimizer]
@@ -181,7 +205,7 @@ class TestTrain:
     def test_progress_tells_the_mean_since_the_last_time(self):
         told = []
         model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
-        losses = train(model, counting_rows(), self.CONFIG, progress=lambda *each: told.append(each))
+        losses = train(model, counting_rows(), self.CONFIG, progress=lambda *each: told.append(each)).train
         assert [step for step, _ in told] == [20, 40, 60]
         assert [loss for _, loss in told] == pytest.approx([sum(losses[i : i + 20]) / 20 for i in (0, 20, 40)])
 
@@ -199,3 +223,95 @@ class TestTrain:
         with pytest.raises(InputError, match="the rows ended in step 3 of 60; give more of them, or fewer steps"):
             train(model, itertools.islice(counting_rows(), 20), self.CONFIG)
         assert not model.training
+
+    def test_a_loss_that_is_no_number_raises(self):
+        model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
+        with torch.no_grad():
+            model.W_E[3] = float("nan")
+        with pytest.raises(InputError, match="the loss of step 1 is nan, expected a finite number"):
+            train(model, counting_rows(), self.CONFIG)
+
+    def test_bfloat16_products_leave_the_weights_in_32_bits(self):
+        curves = []
+        for precision in ("float32", "bfloat16"):
+            model = HookedTransformer(TransformerConfig(1, 2, 16, 8, 32, 30, 8))
+            curves.append(train(model, counting_rows(), replace(self.CONFIG, precision=precision)).train)
+            assert {p.dtype for p in model.parameters()} == {torch.float32}
+        assert curves[0] != curves[1]
+        assert curves[1] == pytest.approx(curves[0], rel=0.1)
+
+
+class StoppedError(Exception):
+    pass
+
+
+def ending_rows(n):
+    """Rows that are interrupted after `n`."""
+    yield from itertools.islice(counting_rows(), n)
+    raise StoppedError
+
+
+class TestGoingOn:
+    """A training that is interrupted and asked for again is the training that never was."""
+
+    CONFIG = TrainingConfig(steps=12, batch_size=4, adamw_lr=0.02, warmup_steps=3, checkpoint_every=5)
+    HELD_OUT = tuple(itertools.islice(repeated_rows(), 3))
+
+    def model(self):
+        return HookedTransformer(TransformerConfig(2, 2, 16, 8, 32, 30, 8, tied=False))
+
+    @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+    @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+    @pytest.mark.parametrize("interrupted_after", [3, 5, 9, 11])
+    def test_to_the_bit(self, tmp_path, optimizer, precision, interrupted_after):
+        config = replace(self.CONFIG, optimizer=optimizer, precision=precision)
+        whole = self.model()
+        expected = train(whole, counting_rows(), config, held_out=self.HELD_OUT)
+        with pytest.raises(StoppedError):
+            train(self.model(), ending_rows(4 * interrupted_after), config, held_out=self.HELD_OUT, folder=tmp_path)
+        kept = [step for step in (5, 10) if step <= interrupted_after]
+        assert list(checkpoints(tmp_path)) == kept
+        again = self.model()
+        got = train(again, counting_rows(), config, held_out=self.HELD_OUT, folder=tmp_path)
+        assert got == expected
+        assert list(got.held_out) == [5, 10, 12]
+        assert again.hash == whole.hash
+
+    def test_a_checkpoint_is_a_model(self, tmp_path):
+        model = self.model()
+        curve = train(model, counting_rows(), self.CONFIG, folder=tmp_path)
+        found = checkpoints(tmp_path)
+        assert list(found) == [5, 10, 12]
+        assert load_model(found[12]).hash == model.hash != load_model(found[5]).hash
+        assert [(path / "optimizers.safetensors").is_file() for path in found.values()] == [False, False, True]
+        assert train(self.model(), iter(()), self.CONFIG, folder=tmp_path) == curve
+
+    @pytest.mark.parametrize(("field", "value"), [("muon_lr", 0.03), ("steps", 20), ("optimizer", "adamw")])
+    def test_another_training_raises(self, tmp_path, field, value):
+        train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path)
+        match = f"a checkpoint of another training: {field} was .* there and is {value!r} here"
+        with pytest.raises(LoadError, match=match):
+            train(self.model(), counting_rows(), replace(self.CONFIG, **{field: value}), folder=tmp_path)
+
+    def test_another_model_raises(self, tmp_path):
+        train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path)
+        other = HookedTransformer(TransformerConfig(2, 2, 16, 8, 20, 30, 8, tied=False))
+        with pytest.raises(LoadError, match=r"'blocks.0.mlp.W_in': expected shape \(16, 20\), got \(16, 32\)"):
+            train(other, counting_rows(), self.CONFIG, folder=tmp_path)
+
+    def test_a_damaged_checkpoint_raises(self, tmp_path):
+        train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path)
+        damaged = checkpoints(tmp_path)[12] / "optimizers.safetensors"
+        damaged.write_bytes(damaged.read_bytes()[:200])
+        with pytest.raises(LoadError, match="not a readable safetensors file"):
+            train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path)
+
+    def test_a_half_written_checkpoint_is_none(self, tmp_path, monkeypatch):
+        def full_disk(*_, **__):
+            raise OSError("No space left on device")
+
+        train(self.model(), counting_rows(), replace(self.CONFIG, steps=12), folder=tmp_path / "good")
+        monkeypatch.setattr("interp.model.checkpoints.save_file", full_disk)
+        with pytest.raises(OutputError, match=r"no checkpoint can be written here .*No space left"):
+            train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path / "bad")
+        assert not list((tmp_path / "bad").iterdir())

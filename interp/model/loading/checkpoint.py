@@ -47,7 +47,7 @@ def read_weights(folder: Path) -> State:
             more than dense tensors.
     """
     if (folder / WEIGHTS).is_file():
-        return _read_safetensors(folder / WEIGHTS)
+        return read_safetensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():
         weight_map = read_json(folder / INDEX).get("weight_map")
         named = isinstance(weight_map, dict) and all(isinstance(shard, str) for shard in weight_map.values())
@@ -55,7 +55,7 @@ def read_weights(folder: Path) -> State:
             raise LoadError(f"{folder / INDEX}: expected a 'weight_map' from tensors to the names of files")
         state: State = {}
         for shard in sorted(set(weight_map.values())):
-            tensors = _read_safetensors(folder / shard)
+            tensors = read_safetensors(folder / shard)
             if twice := state.keys() & tensors.keys():
                 raise LoadError(
                     f"{folder / shard}: tensor {min(twice)!r} is in an earlier shard too; expected each tensor once; "
@@ -68,7 +68,12 @@ def read_weights(folder: Path) -> State:
     raise LoadError(f"{folder}: no weights here; expected {WEIGHTS}, {INDEX} with its shards, or {BIN}")
 
 
-def _read_safetensors(path: Path) -> State:
+def read_safetensors(path: Path) -> State:
+    """The tensors of one safetensors file.
+
+    Raises:
+        LoadError: It is missing or damaged.
+    """
     try:
         return load_file(path)
     except (OSError, ValueError, SafetensorError) as error:

@@ -1,0 +1,57 @@
+"""A text as documents: one paragraph a line, each on its own, in an order that a seed decides.
+
+A model of sentences needs no book at a time: like every prompt, each paragraph begins after a BOS.
+"""
+
+import lzma
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from interp.errors import InputError
+from interp.recipes.tokenizer import BOS
+
+
+@dataclass(frozen=True)
+class Paragraphs:
+    """The paragraphs of a text.
+
+    Attributes:
+        trained: What is trained on.
+        held_out: What never is.
+    """
+
+    trained: list[str]
+    held_out: list[str]
+
+    def shuffled(self, seed: int) -> Iterator[str]:
+        """The paragraphs to train on without end, each once before any comes again."""
+        for epoch in count():
+            order = np.random.default_rng([seed, epoch]).permutation(len(self.trained))
+            yield from (self.trained[number] for number in order)
+
+
+def read_paragraphs(path: Path, held_out: float) -> Paragraphs:
+    """Read a text and set some of its paragraphs aside, spread evenly over it.
+
+    Args:
+        path: A plain or ``.xz`` file in UTF-8. Empty lines and the mark between texts are left out.
+        held_out: The share that is set aside.
+
+    Raises:
+        InputError: The file cannot be read, is no such text, or has too few paragraphs.
+    """
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
+            lines = [line for line in map(str.strip, file) if line and line != BOS]
+    except (OSError, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a text in UTF-8, plain or .xz, got {error}") from error
+    every = round(1 / held_out) if held_out else len(lines) + 1
+    aside = lines[every - 1 :: every]
+    trained = [line for number, line in enumerate(lines, start=1) if number % every]
+    if not trained or (held_out and not aside):
+        raise InputError(f"{path}: expected at least {every} paragraphs, one a line, got {len(lines)}")
+    return Paragraphs(trained, aside)

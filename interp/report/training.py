@@ -1,0 +1,69 @@
+"""How did a training go? Its loss as a table and as a picture, beside the model."""
+
+from pathlib import Path
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from interp.report.folder import check_new_folder
+from interp.report.place import absolute, os_errors_of
+
+FOLDER, CHECKPOINTS = "output folder", "checkpoints"
+TABLE, PICTURE = "loss.csv", "loss.png"
+SMOOTHED = 100
+
+
+def check_training_folder(out: str | Path) -> Path:
+    """Find out whether a training can write to `out`: new, empty, or begun by a training before.
+
+    Returns:
+        `out` as an absolute path.
+
+    Raises:
+        OutputError: It is a file, holds something else, or cannot be written.
+    """
+    folder = absolute(out, FOLDER)
+    begun = (folder / CHECKPOINTS).is_dir()
+    return folder if begun else check_new_folder(folder)
+
+
+def save_loss(frame: pd.DataFrame, folder: Path) -> None:
+    """Write ``loss.csv`` and ``loss.png`` to `folder`.
+
+    Args:
+        frame: ``step``, ``tokens``, ``split`` (``train`` or ``held out``) and ``loss`` in nats a token.
+        folder: Where the model lies.
+
+    Raises:
+        OutputError: The folder cannot be written.
+    """
+    with os_errors_of(folder, FOLDER):
+        frame.to_csv(folder / TABLE, index=False)
+        loss_curve(frame).savefig(folder / PICTURE, dpi=150)
+
+
+def loss_curve(frame: pd.DataFrame) -> Figure:
+    """The loss by tokens seen: of training (a running mean over up to a hundredth of the steps), and held out."""
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    with sns.axes_style("ticks"):
+        ax = figure.subplots()
+    colours = sns.color_palette("colorblind")
+    trained, held_out = frame[frame["split"] == "train"], frame[frame["split"] == "held out"]
+    window = max(1, len(trained) // SMOOTHED)
+    smooth = trained["loss"].rolling(window, min_periods=1).mean()
+    ax.plot(trained["tokens"], smooth, color=colours[0], label=f"training (mean of {window} steps)")
+    if len(held_out):
+        ax.plot(held_out["tokens"], held_out["loss"], "o--", color=colours[1], markersize=3.5, label="held out")
+        ax.legend(frameon=False)
+    ax.set(xlabel="tokens seen", ylabel="cross-entropy (nats a token)", title="Next-token loss")
+    ax.xaxis.set_major_formatter(lambda value, _: _short(value))
+    sns.despine(figure)
+    return figure
+
+
+def _short(tokens: float) -> str:
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if tokens >= size:
+            return f"{tokens / size:g}{unit}"
+    return f"{tokens:g}"
