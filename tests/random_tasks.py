@@ -7,7 +7,7 @@ import numpy as np
 
 from interp.interventions.engine.budget import Sizes
 from interp.interventions.engine.run import Engine
-from interp.interventions.intervention import Intervention
+from interp.interventions.intervention import Intervention, heads_at
 from interp.interventions.preparing import make_replacement
 from interp.interventions.reference import PlainRun
 from interp.interventions.replacement import Add, Patch
@@ -66,11 +66,11 @@ def random_task(seed=0, *, lengths=(6, 6, 6, 4), metric="logit_difference", n_re
     )
 
 
-def widths(model, n_tokens):
+def widths(model, site, n_tokens):
     """How large each axis of a site is."""
     config = model.config
     names = ("d_model", "d_head", "d_mlp")
-    sizes = {"batch": 1, "head": config.n_heads, "pos": 1, "query_pos": 1, "key_pos": n_tokens}
+    sizes = {"batch": 1, "head": heads_at(site.name, model), "pos": 1, "query_pos": 1, "key_pos": n_tokens}
     return sizes | {name: getattr(config, name) for name in names}
 
 
@@ -79,7 +79,7 @@ def something_to_add(model, seed=0):
 
     def added(site, batch):
         generator = np.random.default_rng([seed, WRITTEN.index(site.name), site.layer])
-        sizes = widths(model, batch.length)
+        sizes = widths(model, site, batch.length)
         values = 0.5 * generator.normal(size=[sizes[axis] for axis in site.axes])
         return batch.tokens.new_tensor(values, dtype=next(model.parameters()).dtype)
 

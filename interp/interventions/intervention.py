@@ -12,6 +12,7 @@ from interp.errors import InputError
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
 
 Positions = tuple[int, ...] | Mapping[int, tuple[int, ...]] | None
 UNWRITTEN = ("embed", "pos_embed", "scores")
@@ -19,6 +20,23 @@ UNWRITTEN = ("embed", "pos_embed", "scores")
 
 READ_BY_LATER_POSITIONS = ("resid_pre", "k", "v", "k_input", "v_input")
 """Sites of a layer whose value at a position is read by that layer's attention from later positions."""
+
+READ_THROUGH_KEY_HEADS = ("k", "v", "k_input", "v_input")
+"""Sites with one entry for each head of keys and values, of which there may be fewer than of queries."""
+
+
+def heads_at(site: str, model: Any) -> int:
+    """How many heads a site of `model` has."""
+    shared = getattr(model.cfg, "n_key_value_heads", None)
+    n: int = shared if shared and site in READ_THROUGH_KEY_HEADS else model.cfg.n_heads
+    return n
+
+
+def looks_back_only(model: Any) -> bool:
+    """Whether the attention of `model` is causal."""
+    if isinstance(model, HookedTransformer):
+        return model.config.causal
+    return getattr(model.cfg, "attention_dir", "causal") == "causal"
 
 
 @dataclass(frozen=True)
@@ -69,8 +87,9 @@ class Intervention:
             InputError: It says which there are.
         """
         axes = {"layer": (self.site.layer,), "heads": self.heads, "units": self.units}
-        for name, size in (("layer", "n_layers"), ("heads", "n_heads"), ("units", "d_mlp")):
-            n, chosen = getattr(model.cfg, size, None), axes[name]
+        sizes = {"layer": model.cfg.n_layers, "heads": heads_at(self.site.name, model)}
+        for name, n in (sizes | {"units": getattr(model.cfg, "d_mlp", None)}).items():
+            chosen = axes[name]
             if n is not None and chosen is not None and max(each or 0 for each in chosen) >= n:
                 raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {chosen}; choose among these")
 
@@ -115,16 +134,19 @@ class Intervention:
         found = self.replacement.values(self.site, batch, draw % self.replacement.draws)
         return found[(None,) * (len(self.site.axes) - found.ndim)]
 
-    def reaches(self, row: Row, n_layers: int) -> bool:
+    def reaches(self, row: Row, n_layers: int, *, causal: bool = True) -> bool:
         """Whether a change here can reach the logits that decide.
 
-        Attention is causal and reads what earlier layers wrote: what the last layer computes after its keys and
-        values moves the logits of its own position only; what is earlier moves those of all later positions.
+        Attention reads what earlier layers wrote: what the last layer computes after its keys and values moves the
+        logits of its own position only; what is earlier moves those of all later positions and, where attention is not
+        `causal`, of all.
         """
         first = row.run.critical
         last = len(row.tokens) - 1 - bool(row.continuation)
         own_position_only = self.site.layer == n_layers - 1 and self.site.name not in READ_BY_LATER_POSITIONS
-        return any(first <= each <= last if own_position_only else each <= last for each in self.at(row))
+        if own_position_only:
+            return any(first <= each <= last for each in self.at(row))
+        return any(each <= last or not causal for each in self.at(row))
 
     def apply(self, old: Float[Tensor, "..."], batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """A new activation with the replacement in place; the given one stays as it is."""
@@ -146,13 +168,19 @@ class Intervention:
         return mask
 
 
-def changed_positions(interventions: Sequence[Intervention], row: Row) -> tuple[tuple[int, ...], ...]:
+def changed_positions(
+    interventions: Sequence[Intervention], row: Row, *, causal: bool = True
+) -> tuple[tuple[int, ...], ...]:
     """For each of a cell's interventions, the positions of `row` where it can change anything.
 
-    Where all patch in the source's activations, that is where the source has read other tokens; after anything else,
-    a patch changes what the other intervention has changed.
+    Where all patch in the source's activations, that is where the source has read other tokens: from the first one on
+    or, where attention is not `causal`, anywhere if there is one. After anything else, a patch changes what the other
+    intervention has changed.
     """
-    start = row.first_difference if all(each.replacement.from_source for each in interventions) else 0
+    start = 0
+    if all(each.replacement.from_source for each in interventions):
+        start = row.first_difference
+        start = 0 if start < len(row.tokens) and not causal else start
     return tuple(tuple(position for position in each.at(row) if position >= start) for each in interventions)
 
 

@@ -18,14 +18,15 @@ ABSENT = "absent"
 class Statuses:
     """Says of each example what a cell did to it; see ``SweepResult``."""
 
-    def __init__(self, rows: Sequence[Row], n_layers: int):
+    def __init__(self, rows: Sequence[Row], n_layers: int, *, causal: bool):
         """Know the rows.
 
         Args:
             rows: Those of all examples.
             n_layers: Of the model.
+            causal: Whether its attention is.
         """
-        self._rows, self._n_layers = rows, n_layers
+        self._rows, self._n_layers, self._causal = rows, n_layers, causal
         self._n_examples = 1 + max(row.example for row in rows)
         self._known: dict[Hashable, Bool[np.ndarray, " example"]] = {}
 
@@ -50,14 +51,14 @@ class Statuses:
     def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
         last = each.site.layer == self._n_layers - 1
         key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, each.places)
-        return self._by_example(key, lambda row: each.reaches(row, self._n_layers))
+        return self._by_example(key, lambda row: each.reaches(row, self._n_layers, causal=self._causal))
 
     def _may_move(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
         """Whether the other run has read other tokens, where all is patched from there."""
         if not all(each.replacement.from_source for each in interventions):
             return np.ones(self._n_examples, dtype=bool)
         key = ("moves", *(each.places for each in interventions))
-        return self._by_example(key, lambda row: any(changed_positions(interventions, row)))
+        return self._by_example(key, lambda row: any(changed_positions(interventions, row, causal=self._causal)))
 
     def _by_example(self, key: Hashable, holds: Callable[[Row], bool]) -> Bool[np.ndarray, " example"]:
         if key not in self._known:

@@ -11,6 +11,7 @@ from interp.interventions.audit import audit
 from interp.interventions.cell import Cell
 from interp.interventions.engine.budget import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine
+from interp.interventions.intervention import looks_back_only
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
 from interp.interventions.reference import PlainRun, RowScores
@@ -116,7 +117,7 @@ class SweepRun:
         base, source = self._base.outcome(0, self._asked), self._source.outcome(0, self._asked)
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
         measured = self._measured()
-        statuses = Statuses(self._rows, self._model.cfg.n_layers)
+        statuses = Statuses(self._rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
         columns = example_labels(self._task)
         n_examples = len(measured)
         tall: dict[str, Any] = {

@@ -98,21 +98,18 @@ class Ends:
         self, added: Iterator[Float[Tensor, "batch d_model"]]
     ) -> tuple[Float[np.ndarray, " batch"], Float[np.ndarray, " batch"]]:
         """The change of the logit difference by each of `added`, averaged: with the scale frozen, and taken anew."""
-        scale = self._scale(self.stream)
+        scale = self.model.ln_final.scale(self.stream)
         base = self._read(self.stream, scale)
         frozen, anew = [], []
         for each in added:
             moved = self.stream + _wide(each)
             frozen.append(self._read(moved, scale) - base)
-            anew.append(self._read(moved, self._scale(moved)) - base)
+            anew.append(self._read(moved, self.model.ln_final.scale(moved)) - base)
         return as_numbers(torch.stack(frozen).mean(0)), as_numbers(torch.stack(anew).mean(0))
-
-    def _scale(self, x: Float[Tensor, "batch d_model"]) -> Float[Tensor, "batch 1"]:
-        return ((x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + self.model.ln_final.eps).sqrt()
 
     def _read(self, x: Float[Tensor, "batch d_model"], scale: Float[Tensor, "batch 1"]) -> Float[Tensor, " batch"]:
         """The logit difference but for what does not depend on the stream."""
-        return ((x - x.mean(-1, keepdim=True)) / scale * _wide(self.model.ln_final.w) * self.direction).sum(-1)
+        return (self.model.ln_final.share(x, scale) * self.direction).sum(-1)
 
 
 def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

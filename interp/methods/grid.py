@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from interp.errors import InputError, suggest
 from interp.interventions.given_numbers import numbers_below, whole_numbers
-from interp.interventions.intervention import UNWRITTEN, Intervention, Positions
+from interp.interventions.intervention import UNWRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site
@@ -74,7 +74,7 @@ class Grid:
         """
         axes: dict[str, list[tuple[Hashable, Any]]] = {
             "layer": [(site.layer, site) for site in self.sites(model)],
-            "head": [(head, (head,)) for head in range(model.cfg.n_heads)],
+            "head": [(head, (head,)) for head in range(heads_at(self.site, model))],
             "pos": list(positions),
             "key": [(key, (key,)) for key in range(n_keys)],
             "neuron": [(each, (each,)) for each in range(model.cfg.d_mlp)] if "neuron" in self.by else [],

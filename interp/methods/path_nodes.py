@@ -12,6 +12,7 @@ from typing import Any
 
 from interp.errors import InputError
 from interp.interventions.given_numbers import as_list
+from interp.interventions.intervention import heads_at
 from interp.methods.components import check_heads, head_name
 from interp.model.sites import Site
 
@@ -26,13 +27,16 @@ class Node:
         name: ``2.1``, ``2.1.q``, ``mlp.2``, ``embed`` or ``logits``.
         layer: Its block; -1 for the embeddings, the number of layers for the logits.
         head: The head; None for all else.
-        reads: ``q``, ``k`` or ``v`` of a head that receives; None else.
+        reads: ``q``, ``k`` or ``v`` of a head that receives; None else. Keys and values that several heads share have
+            numbers of their own.
+        parallel: Whether the MLPs of its model read what attention reads.
     """
 
     name: str
     layer: int
     head: int | None = None
     reads: str | None = None
+    parallel: bool = False
 
     @classmethod
     def parse(cls, name: str, model: Any) -> "Node":
@@ -48,11 +52,14 @@ class Node:
         if found["end"]:
             return cls(name, -1 if name == "embed" else n_layers)
         layer, head = int(found["mlp"] or found["layer"]), None if found["mlp"] else int(found["head"])
+        n_heads = heads_at(f"{found['reads']}_input", model) if found["reads"] else n_heads
         if layer >= n_layers or (head is not None and head >= n_heads):
             raise InputError(
                 f"{name}: the model has layers 0 to {n_layers - 1} of heads 0 to {n_heads - 1}; choose among these"
             )
-        return cls(name, layer, head, found["reads"])
+        if head is None and not model.config.d_mlp:
+            raise InputError(f"{name}: the model is of attention alone and has no MLPs; choose heads")
+        return cls(name, layer, head, found["reads"], model.config.parallel)
 
     @property
     def writes_at(self) -> float:
@@ -62,7 +69,7 @@ class Node:
     @property
     def reads_at(self) -> float:
         """When it reads, as a receiver: before the heads of a layer write, and before its MLP does."""
-        return self.layer + (0.25 if self.head is None else -0.25)
+        return self.layer + (0.25 if self.head is None and not self.parallel else -0.25)
 
     @property
     def site(self) -> Site:
@@ -104,7 +111,14 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
 
 def paths_from(model: Any, sender: str) -> list[list[str]]:
     """The direct paths from `sender`, to everything that reads after it writes."""
-    receivers = [*(f"{head}.{reads}" for head in _heads(model) for reads in "qkv"), *_mlps(model), "logits"]
+    heads = [
+        f"{layer}.{head}.{reads}"
+        for layer in range(model.cfg.n_layers)
+        for head in range(model.cfg.n_heads)
+        for reads in "qkv"
+        if head < heads_at(f"{reads}_input", model)
+    ]
+    receivers = [*heads, *_mlps(model), "logits"]
     return [[sender, name] for name in receivers if [sender, name] in paths_to(model, name)]
 
 
@@ -113,4 +127,4 @@ def _heads(model: Any) -> list[str]:
 
 
 def _mlps(model: Any) -> list[str]:
-    return [f"mlp.{layer}" for layer in range(model.cfg.n_layers)]
+    return [f"mlp.{layer}" for layer in range(model.cfg.n_layers)] if model.config.d_mlp else []

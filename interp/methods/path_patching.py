@@ -31,8 +31,10 @@ from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.given_task import as_pairs
 from interp.methods.patching import PatchResult
 from interp.methods.path_nodes import Node, Path, parse_path
+from interp.model.places import places_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.residual.stream import require_additive
 from interp.shapes import Residual
 from interp.tasks.task import Task
 
@@ -70,7 +72,8 @@ def path_patch(
 
     Raises:
         InputError: A node that the model does not have, a path that no information can take, no unit with a
-            counterfactual of its length, a model that is not ours, or a budget too small for one cell.
+            counterfactual of its length, a model that is not ours or whose stream is no sum, or a budget too small
+            for one cell.
         AuditError: The engine's numbers are not those of the plain way.
     """
     if direction not in get_args(Direction):
@@ -80,6 +83,7 @@ def path_patch(
             f"path patching: expected one of our own models, whose attention it repeats, got a {type(model).__name__}; "
             "load its weights with interp.load_model"
         )
+    require_additive(model)
     listed = as_list(paths)
     if listed is None:
         raise InputError(f"paths: expected a list of paths such as [['0.1', '2.3.k']], got {paths!r}")
@@ -133,9 +137,13 @@ def _needs(node: Node) -> list[Site]:
     if node.name == "embed":
         return [Site("resid_pre", 0)]
     if node.head is None:
-        return [Site("resid_mid", node.layer), Site("mlp_out", node.layer)]
+        return [Site(_seen_by_mlp(node), node.layer), Site("mlp_out", node.layer)]
     names = ("z",) if node.reads is None else ("resid_pre", "q", "k", "v", "z")
     return [Site(name, node.layer) for name in names]
+
+
+def _seen_by_mlp(node: Node) -> str:
+    return "resid_pre" if node.parallel else "resid_mid"
 
 
 def _along(path: Path, runs: _Runs) -> Add:
@@ -166,13 +174,16 @@ def _passed_on(node: Node, change: Residual, runs: _Runs, batch: Batch) -> Resid
     run, _ = runs.of(batch)
     block = list(runs.model.blocks)[node.layer]
     if node.head is None:
-        stream = run[Site("resid_mid", node.layer).hook_name]
+        stream = run[Site(_seen_by_mlp(node), node.layer).hook_name]
         return block.mlp(block.ln2(stream + change)) - run[Site("mlp_out", node.layer).hook_name]
     attention, head = block.attn, node.head
-    parts = {name: run[Site(name, node.layer).hook_name][:, :, head] for name in ("q", "k", "v")}
+    q, k, v = (run[Site(name, node.layer).hook_name].clone() for name in ("q", "k", "v"))
+    read = {"q": (q, attention.W_Q, attention.b_Q), "k": (k, attention.W_K, attention.b_K)}
+    parts, weight, bias = (read | {"v": (v, attention.W_V, attention.b_V)})[node.reads or ""]
     y = block.ln1(run[Site("resid_pre", node.layer).hook_name] + change)
-    weights = {"q": (attention.W_Q, attention.b_Q), "k": (attention.W_K, attention.b_K)}
-    weight, bias = (weights | {"v": (attention.W_V, attention.b_V)})[node.reads or ""]
-    parts[node.reads or ""] = y @ weight[head] + bias[head]
-    z = torch.nn.functional.scaled_dot_product_attention(parts["q"], parts["k"], parts["v"], is_causal=True)
-    return (z - run[Site("z", node.layer).hook_name][:, :, head]) @ attention.W_O[head]
+    parts[:, :, head] = y @ weight[head] + bias[head]
+    writing = [head] if node.reads == "q" else list(range(head * attention.group, (head + 1) * attention.group))
+    places = places_of(torch.ones_like(batch.tokens, dtype=torch.bool), batch.length, causal=runs.model.config.causal)
+    z = attention.mixed(attention.turn(q, places.query), attention.turn(k, places.key), v, places)
+    change = (z - run[Site("z", node.layer).hook_name])[:, :, writing]
+    return torch.einsum("bphd,hdm->bpm", change, attention.W_O[writing])

@@ -1,20 +1,32 @@
-"""A pre-LayerNorm block: two additions to the residual stream."""
+"""A block: what attention and the MLP add to the residual stream, in each of the orders that the field uses.
+
+======================  ======================================================================================
+pre-norm (GPT-2)        ``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``: the stream is a sum
+parallel (GPT-NeoX)     ``x + attn(ln1(x)) + mlp(ln2(x))``
+attention only          ``x + attn(ln1(x))``
+post-norm (2017, BERT)  ``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``: the stream is normalised, and no sum
+======================  ======================================================================================
+"""
 
 from collections.abc import Iterator
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from interp.model.attention import Attention, HeadInput, Mask
+from interp.model.attention import Attention, HeadInput, KeyInput
 from interp.model.cache import LayerCache
 from interp.model.config import TransformerConfig
-from interp.model.mlp import MLP
-from interp.model.norm import LayerNorm
+from interp.model.mlp import make_mlp
+from interp.model.norm import make_norm
+from interp.model.places import Places
 from interp.model.points import HookPoint
 from interp.shapes import Residual
 
+Rows = Float[Tensor, "*rows d_model"]
 
-class Block(nn.Module):
-    """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``.
+
+class AttentionBlock(nn.Module):
+    """``x + attn(ln1(x))``.
 
     While somebody listens to an input split by head, ``ln1`` runs for queries, keys and values in turn, and its
     points see ``[batch pos head ...]``.
@@ -24,41 +36,141 @@ class Block(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.n_heads = config.n_heads
-        self.ln1, self.ln2 = LayerNorm(config.d_model, config.eps), LayerNorm(config.d_model, config.eps)
-        self.attn, self.mlp = Attention(config), MLP(config)
-        self.hook_resid_pre, self.hook_resid_mid, self.hook_resid_post = HookPoint(), HookPoint(), HookPoint()
-        self.hook_attn_in, self.hook_mlp_in = HookPoint(), HookPoint()
+        self.n_heads, self.n_kv_heads = config.n_heads, config.kv_heads
+        self._make_norms(config)
+        self.attn = Attention(config)
+        self.hook_resid_pre, self.hook_resid_post = HookPoint(), HookPoint()
+        self.hook_attn_in, self.hook_attn_out = HookPoint(), HookPoint()
         self.hook_q_input, self.hook_k_input, self.hook_v_input = HookPoint(), HookPoint(), HookPoint()
-        self.hook_attn_out, self.hook_mlp_out = HookPoint(), HookPoint()
 
-    def forward(self, x: Residual, mask: Mask | None, cache: LayerCache | None = None) -> Residual:
+    def _make_norms(self, config: TransformerConfig) -> None:
+        self.ln1 = make_norm(config)
+
+    def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
         x = self._stream(x)
-        x = self.hook_resid_mid(x + self.hook_attn_out(self.attn(self._inputs(x), mask, cache)))
-        return self.hook_resid_post(x + self.hook_mlp_out(self.mlp(self.ln2(self._mlp_input(x)))))
+        return self.left(self.hook_resid_post(self.attended(x + self._attention(x, places, cache))))
+
+    def _attention(self, x: Residual, places: Places, cache: LayerCache | None) -> Residual:
+        return self.hook_attn_out(self.attn(self._inputs(x), places, cache))
 
     def _stream(self, x: Residual) -> Residual:
         """The stream, or a copy where listened: an edit in place leaves what the block before wrote in the cache."""
         return self.hook_resid_pre(x.clone()) if self.hook_resid_pre.listened else x
 
-    def _inputs(self, x: Residual) -> tuple[HeadInput, HeadInput, HeadInput]:
+    def _inputs(self, x: Residual) -> tuple[HeadInput, KeyInput, KeyInput]:
         """What queries, keys and values read: one normalised stream, or a copy a head where listened."""
         points = (self.hook_q_input, self.hook_k_input, self.hook_v_input)
         if not self.hook_attn_in.listened and not any(point.listened for point in points):
-            shared = self.ln1(x)
+            shared = self.read_by_attention(x)
             return shared, shared, shared
         heads = self.hook_attn_in(x.unsqueeze(-2).repeat(1, 1, self.n_heads, 1))
         # A copy each, so that a hook that edits the queries' input in place leaves keys and values alone.
-        q, k, v = (self.ln1(point(heads.clone())) for point in points)
+        sizes = (1, self.n_heads // self.n_kv_heads, self.n_heads // self.n_kv_heads)
+        q, k, v = (
+            self.read_by_attention(point(heads[:, :, ::step].clone()))
+            for point, step in zip(points, sizes, strict=True)
+        )
         return q, k, v
+
+    def read_by_attention(self, x: Rows) -> Rows:
+        """What attention reads of the stream."""
+        return self.ln1(x)
+
+    def attended(self, x: Rows) -> Rows:
+        """What goes on when attention has written."""
+        return x
+
+    def left(self, x: Rows) -> Rows:
+        """What the next block gets."""
+        return x
+
+
+class Block(AttentionBlock):
+    """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``."""
+
+    parallel = False
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__(config)
+        self.mlp = make_mlp(config)
+        self.hook_resid_mid, self.hook_mlp_in, self.hook_mlp_out = HookPoint(), HookPoint(), HookPoint()
+
+    def _make_norms(self, config: TransformerConfig) -> None:
+        self.ln1, self.ln2 = make_norm(config), make_norm(config)
+
+    def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
+        x = self._stream(x)
+        mid = self.attended(self.hook_resid_mid(x + self._attention(x, places, cache)))
+        out = self.hook_mlp_out(self.mlp(self.read_by_mlp(self._mlp_input(self.seen_by_mlp(x, mid)))))
+        return self.left(self.hook_resid_post(mid + out))
+
+    def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
+        """The stream before attention has written, or after."""
+        return after
 
     def _mlp_input(self, x: Residual) -> Residual:
         """The stream, or a copy where listened: an edit in place there reaches the MLP and not the stream."""
         return self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
 
+    def read_by_mlp(self, x: Rows) -> Rows:
+        """What the MLP reads of the stream."""
+        return self.ln2(x)
+
+
+class ParallelBlock(Block):
+    """``x + attn(ln1(x)) + mlp(ln2(x))``; ``hook_resid_mid`` is what attention has added to, and the MLP has not."""
+
+    parallel = True
+
+    def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
+        """The stream before attention has written."""
+        return before
+
+
+class PostNormAttentionBlock(AttentionBlock):
+    """``ln1(x + attn(x))``; ``hook_resid_post`` is the sum."""
+
+    def read_by_attention(self, x: Rows) -> Rows:
+        """The stream, which is normalised already."""
+        return x
+
+    def left(self, x: Rows) -> Rows:
+        """The normalised sum."""
+        return self.ln1(x)
+
+
+class PostNormBlock(Block):
+    """``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``; ``hook_resid_mid`` and ``hook_resid_post`` are the sums."""
+
+    def read_by_attention(self, x: Rows) -> Rows:
+        """The stream, which is normalised already."""
+        return x
+
+    def attended(self, x: Rows) -> Rows:
+        """The normalised sum."""
+        return self.ln1(x)
+
+    def read_by_mlp(self, x: Rows) -> Rows:
+        """The stream, which is normalised already."""
+        return x
+
+    def left(self, x: Rows) -> Rows:
+        """The normalised sum."""
+        return self.ln2(x)
+
+
+def make_block(config: TransformerConfig) -> AttentionBlock:
+    """A block of a config."""
+    post = config.norm_position == "post"
+    if config.d_mlp == 0:
+        return PostNormAttentionBlock(config) if post else AttentionBlock(config)
+    if config.parallel:
+        return ParallelBlock(config)
+    return PostNormBlock(config) if post else Block(config)
+
 
 class Blocks(nn.ModuleList):
-    """The blocks in order."""
+    """The blocks in order; those of a model of attention alone have no ``mlp`` and what belongs to it."""
 
     def __iter__(self) -> Iterator[Block]:
         return super().__iter__()  # type: ignore[return-value]  # holds nothing but blocks

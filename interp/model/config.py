@@ -1,4 +1,8 @@
-"""The shape of a transformer: frozen, validated, without side effects."""
+"""The shape of a transformer: frozen, validated, without side effects.
+
+Each field picks a component when the model is made (``positional.py``, ``norm.py``, ``scores.py``, ``mlp.py``,
+``block.py``); no forward pass asks for it again. The defaults are GPT-2's.
+"""
 
 import dataclasses
 import sys
@@ -11,35 +15,66 @@ from transformer_lens.config import TransformerLensConfig
 
 from interp.errors import ConfigError, suggest
 
-Activation = Literal["gelu_new", "gelu", "relu"]
-LARGEST = sys.float_info.max  # JSON can hold whole numbers that no float can
-DTYPES = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
+Activation = Literal["gelu_new", "gelu", "relu", "silu"]
+Positions = Literal["none", "learned", "sinusoidal", "relative", "rotary", "alibi"]
+Normalization = Literal["none", "LN", "RMS"]
+NormPosition = Literal["pre", "post"]
+ScoreName = Literal["scaled_dot", "dot", "bilinear", "additive"]
+Bias = Literal["qkv", "o", "mlp", "norm", "unembed"]
+BIASES: tuple[Bias, ...] = get_args(Bias)
+CHOICES: dict[str, tuple[str, ...]] = {
+    "act_fn": get_args(Activation),
+    "positions": get_args(Positions),
+    "normalization": get_args(Normalization),
+    "norm_position": get_args(NormPosition),
+    "scores": get_args(ScoreName),
 }
+COUNTS = ("n_layers", "n_heads", "d_model", "d_head", "d_vocab", "n_ctx", "relative_distance")
+SWITCHES = ("tied", "causal", "gated", "parallel", "embed_norm", "prediction_head")
+LARGEST = sys.float_info.max  # JSON can hold whole numbers that no float can
+LENS_POSITIONS = {"learned": "standard", "sinusoidal": "standard", "rotary": "rotary", "alibi": "alibi"}
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """What a GPT-2-style transformer is made of.
+    """What a transformer is made of.
 
     Attributes:
         n_layers: Blocks.
         n_heads: Attention heads of a block.
         d_model: Width of the residual stream.
         d_head: Width of one head; ``n_heads * d_head`` need not equal ``d_model``.
-        d_mlp: Neurons of one MLP.
+        d_mlp: Neurons of one MLP; 0 for a model of attention alone.
         d_vocab: Entries of the vocabulary.
         n_ctx: The longest prompt, in tokens, BOS included.
         act_fn: The MLP's activation; GPT-2's is ``gelu_new`` (the tanh approximation).
-        eps: Added to the variance in LayerNorm.
+        eps: Added to the variance, or the mean square, in a norm.
         tied: Whether the unembedding is the embedding's transpose.
         init_std: Standard deviation of the embeddings at initialisation.
+        positions: How order is known. ``learned`` and ``sinusoidal`` (Vaswani et al. 2017) are added to the
+            embedding; ``relative`` (Shaw et al. 2018), ``rotary`` (Su et al. 2021) and ``alibi`` (Press et al. 2022)
+            act inside attention; ``none`` knows order only by the causal mask.
+        rotary_dim: How many of a head's components turn; None for all.
+        rotary_base: The slowest turn takes about this many positions.
+        relative_distance: Distances beyond it count as it, with ``relative`` positions.
+        normalization: ``LN`` (LayerNorm), ``RMS`` (RMSNorm, Zhang & Sennrich 2019) or ``none``.
+        norm_position: ``pre`` normalises what a layer reads and leaves the stream a sum; ``post`` normalises the stream
+            itself after each addition (Vaswani et al. 2017; BERT; GPT-1), so it has no additive decomposition.
+        n_kv_heads: Heads of keys and values, each shared by equally many query heads (grouped-query attention, Ainslie
+            et al. 2023; 1 is multi-query attention); None for as many as ``n_heads``.
+        scores: How a query is compared with a key: ``scaled_dot``, ``dot``, ``bilinear`` (Luong et al. 2015) or
+            ``additive`` (Bahdanau et al. 2015).
+        causal: Whether a position sees only itself and what is before.
+        gated: Whether neurons are multiplied by a second linear map of the input (SwiGLU, Shazeer 2020).
+        parallel: Whether the MLP reads what attention reads, and not what attention has written.
+        biases: Which biases there are: of queries, keys and values (``qkv``), of what attention writes (``o``), of
+            ``mlp``, ``norm`` and ``unembed``.
+        embed_norm: Whether the embedding is normalised before the first block (BERT).
+        n_token_types: Kinds of tokens with an embedding each (BERT's segments); every token is of kind 0.
+        prediction_head: Whether a dense layer, the activation and a norm stand before the unembedding (BERT).
 
     Raises:
-        ConfigError: A value describes no model.
+        ConfigError: A value describes no model, or two that exclude each other.
     """
 
     n_layers: int
@@ -53,13 +88,38 @@ class TransformerConfig:
     eps: float = 1e-5
     tied: bool = True
     init_std: float = 0.02
+    positions: Positions = "learned"
+    rotary_dim: int | None = None
+    rotary_base: float = 10_000.0
+    relative_distance: int = 16
+    normalization: Normalization = "LN"
+    norm_position: NormPosition = "pre"
+    n_kv_heads: int | None = None
+    scores: ScoreName = "scaled_dot"
+    causal: bool = True
+    gated: bool = False
+    parallel: bool = False
+    biases: tuple[Bias, ...] = BIASES
+    embed_norm: bool = False
+    n_token_types: int = 0
+    prediction_head: bool = False
 
     def __post_init__(self):
         _check(self.to_dict())
 
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    @property
+    def additive_stream(self) -> bool:
+        """Whether the residual stream is the sum of what was written to it."""
+        return self.norm_position == "pre" and not self.embed_norm
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as a JSON-ready dictionary."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "biases": list(self.biases)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "TransformerConfig":
@@ -77,7 +137,8 @@ class TransformerConfig:
         if missing:
             raise ConfigError(f"config: expected the fields {', '.join(required)}; missing {', '.join(missing)}")
         _check(fields)
-        return cls(**fields)
+        biases = {"biases": tuple(fields["biases"])} if "biases" in fields else {}
+        return cls(**{**fields, **biases})
 
     def to_lens(self, device: torch.device, dtype: torch.dtype) -> TransformerLensConfig:
         """The same as TransformerLens describes it, for its own utilities."""
@@ -90,68 +151,93 @@ class TransformerConfig:
             d_mlp=self.d_mlp,
             d_vocab=self.d_vocab,
             device=str(device),
+            positional_embedding_type=LENS_POSITIONS.get(self.positions, self.positions),
+            n_key_value_heads=self.n_kv_heads,
+            attn_only=self.d_mlp == 0,
+            gated_mlp=self.gated,
+            uses_rms_norm=self.normalization == "RMS",
             eps=self.eps,
             act_fn=self.act_fn,
             dtype=dtype,
-            normalization_type="LN",
+            normalization_type=None if self.normalization == "none" else self.normalization,
         )
 
 
-def require_count(name: str, value: object) -> None:
-    """Refuse what is not a whole number of at least 1.
+def require_count(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least `least`.
 
     Raises:
         ConfigError: `value` is none.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"{name}: expected a whole number of at least 1, got {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{name}: expected a whole number of at least {least}, got {value!r}")
 
 
 def _check(fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
-        if name in ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx"):
+        if name in COUNTS:
             require_count(name, value)
-        elif name == "act_fn" and value not in get_args(Activation):
-            raise ConfigError(f"act_fn: expected one of {', '.join(get_args(Activation))}, got {value!r}")
-        elif name in ("eps", "init_std") and not (isinstance(value, int | float) and 0 < value <= LARGEST):
+        elif name in ("d_mlp", "n_token_types"):
+            require_count(name, value, 0)
+        elif name in ("n_kv_heads", "rotary_dim") and value is not None:
+            require_count(name, value)
+        elif name in CHOICES and value not in CHOICES[name]:
+            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {value!r}")
+        elif name in ("eps", "init_std", "rotary_base") and not (
+            isinstance(value, int | float) and 0 < value <= LARGEST
+        ):
             raise ConfigError(f"{name}: expected a positive number, got {value!r}")
-        elif name == "tied" and not isinstance(value, bool):
-            raise ConfigError(f"tied: expected true or false, got {value!r}")
+        elif name in SWITCHES and not isinstance(value, bool):
+            raise ConfigError(f"{name}: expected true or false, got {value!r}")
+        elif name == "biases":
+            _check_biases(value)
+    _check_heads(fields)
+    _check_positions(fields)
+    _check_layers(fields)
 
 
-def resolve_device(device: str | torch.device | None) -> torch.device:
-    """The torch device that `device` names; ``None`` is the CPU, ``"auto"`` CUDA where there is one.
+def _check_biases(value: Any) -> None:
+    if not isinstance(value, list | tuple) or any(each not in BIASES for each in value) or len({*value}) < len(value):
+        raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {value!r}")
 
-    Raises:
-        ConfigError: No such device on this machine.
-    """
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device("cpu" if device is None else device)
-    except (RuntimeError, TypeError) as error:
-        raise ConfigError(f"device: expected cpu, cuda, cuda:N or auto, got {device!r}") from error
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device: {device!r} was asked for, but PyTorch sees no CUDA device here; use cpu")
-    if resolved.type == "cuda" and (resolved.index or 0) >= torch.cuda.device_count():
+
+def _check_heads(fields: Mapping[str, Any]) -> None:
+    """Refuse heads that cannot be shared out, or turned by pairs of components."""
+    shared, turned = fields.get("n_kv_heads"), fields.get("rotary_dim")
+    if shared is not None and fields["n_heads"] % shared:
         raise ConfigError(
-            f"device: {device!r} was asked for, but there are {torch.cuda.device_count()} CUDA devices, from 0"
+            f"n_kv_heads: expected a divisor of n_heads={fields['n_heads']}, so that each key head serves equally many "
+            f"query heads, got {shared}"
         )
-    if resolved.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device: expected cpu, cuda, cuda:N or auto, got {device!r}")
-    return resolved
+    if fields.get("positions") != "rotary":
+        return
+    if turned is None and fields["d_head"] % 2:
+        raise ConfigError(
+            f"d_head: rotary positions turn pairs of components, expected an even number, got {fields['d_head']}; "
+            "or give rotary_dim"
+        )
+    if turned is not None and (turned % 2 or turned > fields["d_head"]):
+        raise ConfigError(
+            f"rotary_dim: pairs of components turn, expected an even number of at most d_head={fields['d_head']}, "
+            f"got {turned}"
+        )
 
 
-def resolve_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
-    """The torch dtype that `dtype` names; ``None`` is float32.
+def _check_positions(fields: Mapping[str, Any]) -> None:
+    if fields.get("positions") == "relative" and fields.get("scores", "dot") not in ("dot", "scaled_dot"):
+        raise ConfigError(
+            f"positions: 'relative' adds to keys that are multiplied with queries, but scores is {fields['scores']!r}; "
+            "choose dot or scaled_dot"
+        )
 
-    Raises:
-        ConfigError: Not one of float64, float32, bfloat16, float16.
-    """
-    if dtype is None:
-        return torch.float32
-    if isinstance(dtype, str) and dtype in DTYPES:
-        return DTYPES[dtype]
-    if isinstance(dtype, torch.dtype) and dtype in DTYPES.values():
-        return dtype
-    raise ConfigError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+
+def _check_layers(fields: Mapping[str, Any]) -> None:
+    """Refuse what no block can be both."""
+    post = fields.get("norm_position") == "post"
+    if post and fields.get("normalization") == "none":
+        raise ConfigError("norm_position: 'post' normalises the stream, but normalization is 'none'; choose LN or RMS")
+    for name in ("parallel", "gated"):
+        if fields.get(name) and fields["d_mlp"] == 0:
+            raise ConfigError(f"{name}: speaks of the MLP, but d_mlp is 0: the model is of attention alone")
+    if post and fields.get("parallel"):
+        raise ConfigError("parallel: attention and MLP cannot both read a stream that is normalised between them")

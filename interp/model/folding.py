@@ -1,37 +1,48 @@
 """Explicit rewrites that change the weights and not the function; each returns a new model.
 
-``fold_layer_norm``: LayerNorm's affine part ``w, b`` is linear, so it moves into the weights that read it
-(Elhage et al. 2021): ``W' = diag(w) W``, ``bias' = bias + b W``. Afterwards each LayerNorm only centres and scales.
+``fold_layer_norm``: a norm's affine part ``w, b`` is linear, so it moves into the weights that read it
+(Elhage et al. 2021): ``W' = diag(w) W``, ``bias' = bias + b W``. Afterwards each norm only centres and scales.
 ``center_writing_weights``: LayerNorm subtracts the mean, so nobody reads the stream's component along
 the all-ones vector; weights that write there are centred.
 """
 
-import copy
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from interp.model.norm import LayerNorm
+from interp.errors import InputError
+from interp.model.config import BIASES, TransformerConfig
+from interp.model.norm import NoNorm
 from interp.model.transformer import HookedTransformer
 
 
 @torch.no_grad()
 def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
-    """A new model, the same function, whose LayerNorms have ``w = 1`` and ``b = 0``.
+    """A new model, the same function, whose norms have ``w = 1`` and ``b = 0``.
 
-    A tied unembedding becomes a weight of its own.
+    A tied unembedding becomes a weight of its own; a model that lacks some biases gets all of them, where a norm's
+    has to go somewhere.
+
+    Raises:
+        InputError: The norms stand behind the additions, where the stream itself reads them.
     """
-    new = untied(model)
+    _require_pre_norm(model, "fold_layer_norm")
+    norms_biased = model.config.normalization == "LN" and "norm" in model.config.biases
+    new = remade(model, **({"biases": BIASES} if norms_biased else {}))
     for block in new.blocks:
-        attn = block.attn
-        for letter in "QKV":
-            weight, bias = getattr(attn, f"W_{letter}"), getattr(attn, f"b_{letter}")
-            bias += torch.einsum("m,hmd->hd", block.ln1.b, weight)
+        for weight, bias in _read_by_attention(block.attn):
+            bias += block.ln1.b @ weight
             weight *= block.ln1.w[:, None]
-        block.mlp.b_in += block.ln2.b @ block.mlp.W_in
-        block.mlp.W_in *= block.ln2.w[:, None]
         _make_plain(block.ln1)
-        _make_plain(block.ln2)
+        if new.config.d_mlp:
+            for weight, bias in _read_by_mlp(block.mlp):
+                bias += block.ln2.b @ weight
+                weight *= block.ln2.w[:, None]
+            _make_plain(block.ln2)
     new.unembed.b_U += new.ln_final.b @ new.unembed.W_U
     new.unembed.W_U *= new.ln_final.w[:, None]
     _make_plain(new.ln_final)
@@ -40,26 +51,68 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
 
 @torch.no_grad()
 def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
-    """A new model, the same function, in which no writer changes the stream's mean over ``d_model``."""
-    new = untied(model)
-    writers: list[Tensor] = [new.embed.W_E, new.pos_embed.W_pos]
+    """A new model, the same function, in which no writer changes the stream's mean over ``d_model``.
+
+    Sinusoidal positions become learned ones, whose table is centred.
+
+    Raises:
+        InputError: The stream's mean is read: by RMSNorm, or where there is no norm, or by norms behind the additions.
+    """
+    _require_pre_norm(model, "center_writing_weights")
+    if model.config.normalization != "LN" or model.config.embed_norm:
+        raise InputError(
+            f"center_writing_weights: the stream's mean is ignored where all that read it are LayerNorms and none "
+            f"writes to it, got normalization {model.config.normalization!r}, embed_norm {model.config.embed_norm}; "
+            "leave the weights as they are"
+        )
+    embedded = {"positions": "learned"} if model.config.positions == "sinusoidal" else {}
+    new = remade(model, **embedded)
+    writers: list[Tensor] = [new.embed.W_E]
+    if new.config.positions == "learned":
+        writers.append(new.pos_embed.W_pos)
     for block in new.blocks:
-        writers += [block.attn.W_O, block.attn.b_O, block.mlp.W_out, block.mlp.b_out]
+        writers += [block.attn.W_O, block.attn.b_O]
+        if new.config.d_mlp:
+            writers += [block.mlp.W_out, block.mlp.b_out]
     for weight in writers:
         weight -= weight.mean(-1, keepdim=True)
     return new
 
 
-def untied(model: HookedTransformer) -> HookedTransformer:
-    """A copy of `model` whose unembedding is a weight of its own."""
-    fields = {**model.config.to_dict(), "tied": False}
-    new = HookedTransformer(type(model.config)(**fields), model.tokenizer, name=model.name)
+def remade(model: HookedTransformer, **fields: Any) -> HookedTransformer:
+    """A copy of `model` with an unembedding of its own and some other `fields` of the config.
+
+    What is a constant in `model` and a parameter in the copy, such as a bias that it lacks, takes the constant's value.
+    """
+    config: TransformerConfig = dataclasses.replace(model.config, tied=False, **fields)
+    new = HookedTransformer(config, model.tokenizer, name=model.name)
     new.to(device=model.W_E.device, dtype=model.W_E.dtype)
-    state = {**copy.deepcopy(model.state_dict()), "unembed.W_U": model.W_U.detach().clone()}
-    new.load_state_dict(state)
+    held = {**dict(model.named_buffers()), **dict(model.named_parameters()), "unembed.W_U": model.W_U}
+    for name, parameter in new.named_parameters():
+        parameter.data.copy_(held[name])
     return new
 
 
-def _make_plain(norm: LayerNorm) -> None:
-    nn.init.ones_(norm.w)
-    nn.init.zeros_(norm.b)
+def _require_pre_norm(model: HookedTransformer, what: str) -> None:
+    if model.config.norm_position != "pre":
+        raise InputError(
+            f"{what}: this model normalises the stream itself (post-norm), so no weight that reads it can take a norm "
+            "in; use the model as it is"
+        )
+
+
+def _read_by_attention(attn: Any) -> Iterator[tuple[Float[Tensor, "d_model d_head"], Float[Tensor, " d_head"]]]:
+    for letter in "QKV":
+        yield from zip(getattr(attn, f"W_{letter}"), getattr(attn, f"b_{letter}"), strict=True)
+
+
+def _read_by_mlp(mlp: Any) -> Iterator[tuple[Float[Tensor, "d_model d_mlp"], Float[Tensor, " d_mlp"]]]:
+    yield mlp.W_in, mlp.b_in
+    if hasattr(mlp, "W_gate"):
+        yield mlp.W_gate, mlp.b_gate
+
+
+def _make_plain(norm: Any) -> None:
+    if not isinstance(norm, NoNorm):
+        nn.init.ones_(norm.w)
+        nn.init.zeros_(norm.b)

@@ -104,7 +104,7 @@ class StrictHooks(HookedRootModule):
     @staticmethod
     def _runs(point: str, layers: range) -> bool:
         layer = re.match(r"blocks\.(\d+)\.", point)
-        return int(layer[1]) in layers if layer else point in ("hook_embed", "hook_pos_embed")
+        return int(layer[1]) in layers if layer else not point.startswith(("ln_final", "unembed"))
 
     def _matching(self, names: NamesFilter) -> list[str]:
         """The points that `names` stands for."""

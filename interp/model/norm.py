@@ -1,11 +1,16 @@
-"""LayerNorm with a readable scale (Ba et al. 2016)."""
+"""LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019), each with a readable scale; and none."""
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from interp.model.biases import add_bias
+from interp.model.config import Normalization, TransformerConfig
 from interp.model.points import HookPoint
+
+Rows = Float[Tensor, "*rows d_model"]
+Scales = Float[Tensor, "*rows 1"]
 
 
 class LayerNorm(nn.Module):
@@ -15,21 +20,87 @@ class LayerNorm(nn.Module):
     Half-precision inputs are normalised in float32 and rounded once, at the end.
     """
 
-    def __init__(self, d_model: int, eps: float):
+    w: Tensor
+    b: Tensor
+
+    def __init__(self, d_model: int, eps: float, *, bias: bool = True):
         super().__init__()
         self.eps = eps
         self.w = nn.Parameter(torch.ones(d_model))
-        self.b = nn.Parameter(torch.zeros(d_model))
+        add_bias(self, "b", (d_model,), present=bias)
         self.hook_scale = HookPoint()
         self.hook_normalized = HookPoint()
 
-    def forward(self, x: Float[Tensor, "*rows d_model"]) -> Float[Tensor, "*rows d_model"]:
+    def forward(self, x: Rows) -> Rows:
         if self.hook_scale.listened:
             return self.hook_normalized(self._explicit(x))
-        return self.hook_normalized(F.layer_norm(x, x.shape[-1:], self.w, self.b, self.eps))
+        return self.hook_normalized(self._fused(x))
 
-    def _explicit(self, x: Float[Tensor, "*rows d_model"]) -> Float[Tensor, "*rows d_model"]:
+    def _fused(self, x: Rows) -> Rows:
+        return F.layer_norm(x, x.shape[-1:], self.w, self.b, self.eps)
+
+    def _explicit(self, x: Rows) -> Rows:
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        centred = wide - wide.mean(-1, keepdim=True)
-        scale = self.hook_scale((centred.square().mean(-1, keepdim=True) + self.eps).sqrt())
-        return (centred / scale * self.w + self.b).to(x.dtype)
+        return (self.share(wide, self.hook_scale(self.scale(wide))) + self.b).to(x.dtype)
+
+    def centred(self, x: Rows) -> Rows:
+        """What of `x` is normalised: all but its mean."""
+        return x - x.mean(-1, keepdim=True)
+
+    def scale(self, x: Rows) -> Scales:
+        """What `x` is divided by."""
+        return (self.centred(x).square().mean(-1, keepdim=True) + self.eps).sqrt()
+
+    def share(self, part: Rows, scale: Float[Tensor, "*#rows 1"]) -> Rows:
+        """What `part` of a whole with this scale becomes; the shares of all parts and ``b`` are the output."""
+        return self.centred(part) / scale * self.w.to(part.dtype)
+
+
+class RMSNorm(LayerNorm):
+    """``x / scale * w`` with ``scale = sqrt(mean(x^2) + eps)``: the mean stays."""
+
+    def __init__(self, d_model: int, eps: float):
+        super().__init__(d_model, eps, bias=False)
+
+    def _fused(self, x: Rows) -> Rows:
+        return F.rms_norm(x, x.shape[-1:], self.w, self.eps)
+
+    def centred(self, x: Rows) -> Rows:
+        """What of `x` is normalised: all of it."""
+        return x
+
+
+class NoNorm(nn.Module):
+    """``x``: for models without norms; it scales by 1 and has no points."""
+
+    w: Tensor
+    b: Tensor
+
+    def __init__(self, d_model: int):
+        super().__init__()
+        self.register_buffer("w", torch.ones(d_model), persistent=False)
+        self.register_buffer("b", torch.zeros(d_model), persistent=False)
+
+    def forward(self, x: Rows) -> Rows:
+        return x
+
+    def scale(self, x: Rows) -> Scales:
+        """1."""
+        return torch.ones_like(x[..., :1])
+
+    def share(self, part: Rows, scale: Float[Tensor, "*#rows 1"]) -> Rows:
+        """The part itself."""
+        return part
+
+
+Norm = LayerNorm | RMSNorm | NoNorm
+
+
+def make_norm(config: TransformerConfig) -> Norm:
+    """The norm of a config."""
+    kind: Normalization = config.normalization
+    if kind == "none":
+        return NoNorm(config.d_model)
+    if kind == "RMS":
+        return RMSNorm(config.d_model, config.eps)
+    return LayerNorm(config.d_model, config.eps, bias="norm" in config.biases)

@@ -1,4 +1,4 @@
-"""How a transformer's parameters step: Muon on the blocks' matrices and AdamW on the rest, or AdamW on all.
+"""How a model's parameters step: Muon on the blocks' matrices and AdamW on the rest, or AdamW on all.
 
 1. Muon (Jordan et al. 2024) makes each step a nearly orthogonal matrix. ``torch.optim.Muon`` takes matrices only, so a
    per-head weight ``[head d_model d_head]`` is stepped as its ``[d_model head * d_head]`` view.
@@ -20,18 +20,20 @@ BETAS = (0.9, 0.98)
 
 
 def make_optimizers(
-    model: HookedTransformer, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
+    model: nn.Module, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
 ) -> list[torch.optim.Optimizer]:
-    """The optimisers of a model; ``b_U``, which GPT-2 lacks, stays zero.
+    """The optimisers of a model; a transformer's ``b_U``, which GPT-2 lacks, stays zero.
 
     Args:
         model: Its parameters are stepped in place.
-        name: ``muon`` steps the blocks' matrices with Muon and everything else with AdamW; ``adamw`` all with AdamW.
+        name: ``muon`` steps a transformer's blocks' matrices with Muon and everything else with AdamW; ``adamw`` all
+            with AdamW.
         muon_lr: Muon's peak learning rate.
         adamw_lr: AdamW's peak learning rate.
         weight_decay: Of both, decoupled.
     """
-    model.unembed.b_U.requires_grad_(False)
+    if isinstance(model, HookedTransformer):
+        model.unembed.b_U.requires_grad_(False)
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
     matrices = [each for each in named if name == "muon" and each.startswith("blocks.") and ".W_" in each]
     rest = [p for each, p in named.items() if each not in matrices]

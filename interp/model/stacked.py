@@ -13,7 +13,10 @@ from interp.model.block import Blocks
 
 
 class StackedWeights:
-    """Weights of a model with ``blocks``, each a copy with a leading ``layer`` axis."""
+    """Weights of a model with ``blocks``, each a copy with a leading ``layer`` axis.
+
+    Every query head has its own keys and values here, where some share them, too.
+    """
 
     @property
     def blocks(self) -> Blocks:
@@ -28,12 +31,12 @@ class StackedWeights:
     @property
     def W_K(self) -> Float[Tensor, "layer head d_model d_head"]:  # noqa: N802
         """What makes keys from the stream."""
-        return torch.stack([block.attn.W_K for block in self.blocks])
+        return torch.stack([_by_query_head(block.attn.W_K, block.n_heads) for block in self.blocks])
 
     @property
     def W_V(self) -> Float[Tensor, "layer head d_model d_head"]:  # noqa: N802
         """What makes values from the stream."""
-        return torch.stack([block.attn.W_V for block in self.blocks])
+        return torch.stack([_by_query_head(block.attn.W_V, block.n_heads) for block in self.blocks])
 
     @property
     def W_O(self) -> Float[Tensor, "layer head d_head d_model"]:  # noqa: N802
@@ -48,12 +51,12 @@ class StackedWeights:
     @property
     def b_K(self) -> Float[Tensor, "layer head d_head"]:  # noqa: N802
         """The keys' bias."""
-        return torch.stack([block.attn.b_K for block in self.blocks])
+        return torch.stack([_by_query_head(block.attn.b_K, block.n_heads) for block in self.blocks])
 
     @property
     def b_V(self) -> Float[Tensor, "layer head d_head"]:  # noqa: N802
         """The values' bias."""
-        return torch.stack([block.attn.b_V for block in self.blocks])
+        return torch.stack([_by_query_head(block.attn.b_V, block.n_heads) for block in self.blocks])
 
     @property
     def b_O(self) -> Float[Tensor, "layer d_model"]:  # noqa: N802
@@ -94,3 +97,8 @@ class StackedWeights:
     def all_head_labels(self) -> list[str]:
         """``L0H0``, ``L0H1``, ...: the heads in the order of the stacked weights."""
         return [f"L{layer}H{head}" for layer, block in enumerate(self.blocks) for head in range(block.n_heads)]
+
+
+def _by_query_head(weight: Float[Tensor, "kv_head ..."], n_heads: int) -> Float[Tensor, "head ..."]:
+    """Weights of keys or values, each as often as there are query heads that read it."""
+    return weight.repeat_interleave(n_heads // len(weight), dim=0)

@@ -1,10 +1,10 @@
-"""Training a transformer on rows of tokens, so that it can be interrupted at any time and nothing is lost.
+"""Training a language model on rows of tokens, so that it can be interrupted at any time and nothing is lost.
 
 1. Documents are packed whole into rows of ``n_ctx`` tokens; a row starts with BOS, as every prompt does.
 2. A step lowers the mean cross-entropy of each row's ``n_ctx - 1`` next tokens under the causal mask, with clipped
    gradients. The learning rate warms up linearly and falls to zero along a cosine.
-3. With a folder, the model, its optimisers and the loss so far are kept there (``checkpoints.py``). The same training
-   asked for again goes on from the newest checkpoint: on a CPU, with the same loss to the bit.
+3. With a folder, a transformer, its optimisers and the loss so far are kept there (``checkpoints.py``). The same
+   training asked for again goes on from the newest checkpoint: on a CPU, with the same loss to the bit.
 """
 
 import dataclasses
@@ -35,7 +35,8 @@ class TrainingConfig:
     Attributes:
         steps: Optimiser steps.
         batch_size: Rows of ``n_ctx`` tokens a step.
-        optimizer: ``muon`` (with AdamW for what are no blocks' matrices) or ``adamw``.
+        optimizer: ``muon`` (with AdamW for what are no blocks' matrices, so for all that is no transformer's) or
+            ``adamw``.
         muon_lr: Muon's peak learning rate.
         adamw_lr: AdamW's peak learning rate.
         weight_decay: Of both optimisers, decoupled.
@@ -105,7 +106,7 @@ def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iter
 
 
 def train(
-    model: HookedTransformer,
+    model: nn.Module,
     rows: Iterable[list[int]],
     config: TrainingConfig,
     *,
@@ -116,17 +117,19 @@ def train(
     """Train `model` in place on token rows.
 
     Args:
-        model: Left in evaluation mode.
+        model: A ``HookedTransformer``, or any model whose ``model(tokens, return_type="loss")`` is the mean loss. Left
+            in evaluation mode.
         rows: Rows of ``n_ctx`` ids, as many as the steps need; an endless stream, for example. The same ones each time
             that a training goes on.
         config: How to train.
         held_out: Rows that are never trained on; the loss on them is measured at every checkpoint and at the end.
-        folder: Where checkpoints go, one folder ``step-00000100`` each, which ``load_model`` reads. If it holds some
-            of the same training, that one goes on.
+        folder: Where a transformer's checkpoints go, one folder ``step-00000100`` each, which ``load_model`` reads. If
+            it holds some of the same training, that one goes on.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
 
     Raises:
-        InputError: There are fewer rows than the steps need, or the loss is no longer a finite number.
+        InputError: There are fewer rows than the steps need, the loss is no longer a finite number, or there is a
+            folder and the model is no transformer.
         LoadError: The folder holds another training, or a damaged checkpoint.
         OutputError: The folder cannot be written to.
     """
@@ -151,7 +154,11 @@ def train(
 class _Run:
     """A training in progress."""
 
-    def __init__(self, model: HookedTransformer, config: TrainingConfig, folder: Path | None, held_out: Any):
+    def __init__(self, model: Any, config: TrainingConfig, folder: Path | None, held_out: Any):
+        if folder is not None and not isinstance(model, HookedTransformer):
+            raise InputError(
+                f"folder: checkpoints hold a HookedTransformer, got a {type(model).__name__}; leave the folder out"
+            )
         self._model, self._config, self._folder = model, config, folder
         self._held_out = list(held_out)
         rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
@@ -181,7 +188,7 @@ class _Run:
         self._keep(step + 1)
 
     def _loss(self, batch: list[list[int]]) -> torch.Tensor:
-        device = self._model.W_E.device
+        device = next(self._model.parameters()).device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._config.precision == "bfloat16"):
             return self._model(torch.tensor(batch, device=device), return_type="loss")
 

@@ -1,14 +1,15 @@
-"""A GPT-2-style transformer with a readable residual stream.
+"""A transformer with a readable residual stream.
 
 ``embed -> blocks -> ln_final -> unembed`` (Radford et al. 2019), with TransformerLens' names for
 every point and parameter, so that its ``ActivationCache``, ``patching`` and ``head_detector``
-run on this model unchanged.
+run on this model unchanged. What the parts are, ``TransformerConfig`` says.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.ActivationCache import ActivationCache
@@ -17,26 +18,30 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
 from interp.model import hooks
-from interp.model.block import Block, Blocks
+from interp.model.block import AttentionBlock, Blocks, make_block
 from interp.model.cache import KeyValueCache, SeenMask
 from interp.model.config import TransformerConfig
 from interp.model.generation import generate
 from interp.model.loss import next_token_loss, next_token_losses
-from interp.model.norm import LayerNorm
+from interp.model.norm import NoNorm, Norm, make_norm
+from interp.model.places import Places, places_of
 from interp.model.points import HookPoint
-from interp.model.positional import Embed, PosEmbed, TiedUnembed, Unembed
+from interp.model.positional import AddedEmbedding, Embed, TokenTypeEmbed, make_pos_embed
 from interp.model.stacked import StackedWeights
 from interp.model.text import TOKEN_DTYPES, TextMixin
+from interp.model.unembed import PredictionHead, make_unembed
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
 Loss = Float[Tensor, ""] | Float[Tensor, "batch _"]
 
+DRAWN = ("W", "rel_")
+"""How the names of parameters begin that are drawn; norms and biases have fixed values at first."""
 RETURN_TYPES = ("logits", "loss", "both", None)
 
 
 class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRootModule):
-    """GPT-2, hooked. Made in evaluation mode, with weights drawn from `seed`.
+    """A transformer, hooked. Made in evaluation mode, with weights drawn from `seed`.
 
     Attributes:
         config: What the model is made of (ours, frozen).
@@ -58,15 +63,29 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         super().__init__()
         self.config, self.tokenizer, self.name = config, tokenizer, name
         self.embed = Embed(config.d_vocab, config.d_model)
-        self.pos_embed = PosEmbed(config.n_ctx, config.d_model)
-        self.hook_embed, self.hook_pos_embed = HookPoint(), HookPoint()
-        self.blocks = Blocks(Block(config) for _ in range(config.n_layers))
-        self.ln_final = LayerNorm(config.d_model, config.eps)
-        self.unembed = TiedUnembed(self.embed) if config.tied else Unembed(config.d_model, config.d_vocab)
+        self.hook_embed = HookPoint()
+        self._add_to_the_embedding(config)
+        self.blocks = Blocks(make_block(config) for _ in range(config.n_layers))
+        self.ln_final = _before_unembedding(config)
+        self.unembed = make_unembed(config, self.embed)
         self._initialise(seed)
         self.setup()
         hooks.name_head_inputs_as_transformer_lens_does(self)
         self.eval()
+
+    def _add_to_the_embedding(self, config: TransformerConfig) -> None:
+        """What the architecture adds to a token's embedding, and how the sum is normalised."""
+        added = []
+        pos_embed = make_pos_embed(config)
+        if pos_embed is not None:
+            self.pos_embed, self.hook_pos_embed = pos_embed, HookPoint()
+            added.append(AddedEmbedding(pos_embed, self.hook_pos_embed))
+        if config.n_token_types:
+            self.token_type_embed = TokenTypeEmbed(config.n_token_types, config.d_model)
+            self.hook_token_type_embed = HookPoint()
+            added.append(AddedEmbedding(self.token_type_embed, self.hook_token_type_embed))
+        self._added = tuple(added)  # in a tuple: each holds what the model itself holds
+        self.ln_embed = make_norm(config) if config.embed_norm else NoNorm(config.d_model)
 
     def _initialise(self, seed: int) -> None:
         """GPT-2's initialisation: normal, residual writers scaled by ``1 / sqrt(2 n_layers)``; biases zero."""
@@ -74,7 +93,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         embedding, write = self.config.init_std, 0.02 / (2 * self.config.n_layers) ** 0.5
         for name, parameter in self.named_parameters():
             kind = name.rsplit(".", 1)[-1]
-            if kind.startswith("W_") and parameter.device.type != "meta":
+            if kind.startswith(DRAWN) and parameter.device.type != "meta":
                 std = {"W_E": embedding, "W_pos": embedding, "W_O": write, "W_out": write}.get(kind, 0.02)
                 nn.init.normal_(parameter, std=std, generator=generator)
 
@@ -108,13 +127,12 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             raise InputError(f"return_type: expected 'logits', 'loss', 'both' or None, got {return_type!r}")
         blocks = self._blocks_before(stop_at_layer)
         tokens, mask = self.as_tokens(input, attention_mask)
-        step, seen = (None, mask) if cache is None else cache.step(mask, self.config.n_layers)
+        step, seen = (None, mask) if cache is None else self._step(cache, mask)
         self._check(tokens, seen)
-        positions = (seen.long().cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
-        x = self.hook_embed(self.embed(tokens)) + self.hook_pos_embed(self.pos_embed(positions))
-        attend = attention_mask_or_none(seen, tokens.shape[1])
+        places = places_of(seen, tokens.shape[1], causal=self.config.causal)
+        x = self._embedded(tokens, places)
         for layer, block in enumerate(blocks):
-            x = block(x, attend, None if step is None else step.layers[layer])
+            x = block(x, places, None if step is None else step.layers[layer])
         if stop_at_layer is not None:
             return x
         out = self._answer(self.ln_final(x), tokens, mask, return_type, loss_per_token)
@@ -122,10 +140,22 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             cache.commit(step)
         return out
 
+    def _step(self, cache: KeyValueCache, mask: PaddingMask) -> tuple[KeyValueCache, SeenMask]:
+        if not self.config.causal:
+            raise InputError("cache: every position of a bidirectional model sees the new ones, so none can be kept")
+        return cache.step(mask, self.config.n_layers)
+
+    def _embedded(self, tokens: Tokens, places: Places) -> Residual:
+        """What enters the first block."""
+        x = self.hook_embed(self.embed(tokens))
+        for added in self._added:
+            x = added(x, places.query)
+        return self.ln_embed(x)
+
     def _answer(
         self, x: Residual, tokens: Tokens, mask: PaddingMask, return_type: str | None, loss_per_token: bool
     ) -> Any:
-        """What was asked for, from the last LayerNorm's output."""
+        """What was asked for, from the last norm's output."""
         if return_type is None:
             return None
         logits = self.unembed(x)
@@ -134,7 +164,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         loss = (next_token_losses if loss_per_token else next_token_loss)(logits, tokens, mask)
         return loss if return_type == "loss" else (logits, loss)
 
-    def _blocks_before(self, stop: int | None) -> list[Block]:
+    def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
         n = self.config.n_layers
         if stop is not None and not -n <= stop <= n:
             raise InputError(f"stop_at_layer: expected a block from 0 to {n} (the end), or from -{n} to -1, got {stop}")
@@ -212,9 +242,9 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         return self._modules["blocks"]  # type: ignore[return-value]  # torch knows modules only
 
     @property
-    def ln_final(self) -> LayerNorm:
-        """The last LayerNorm."""
-        return self._modules["ln_final"]  # type: ignore[return-value]  # torch knows modules only
+    def ln_final(self) -> Any:
+        """The last norm (``norm.Norm``), or the prediction head in its place: what stands before the unembedding."""
+        return self._modules["ln_final"]
 
     @property
     def cfg(self) -> TransformerLensConfig:
@@ -243,7 +273,13 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
 
     @property
     def W_pos(self) -> Float[Tensor, "n_ctx d_model"]:  # noqa: N802
-        """The position embedding."""
+        """The position embedding.
+
+        Raises:
+            InputError: Positions are not embedded in this model.
+        """
+        if self.config.positions not in ("learned", "sinusoidal"):
+            raise InputError(f"W_pos: positions are {self.config.positions!r} here and have no embedding")
         return self.pos_embed.W_pos
 
     def accumulated_bias(
@@ -254,20 +290,16 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         With `mlp_input`, block `layer`'s own ``b_O`` is in it too.
         """
         blocks = list(self.blocks)
-        total = torch.zeros_like(self.ln_final.b)
+        total = self.W_E.new_zeros(self.config.d_model)
         for block in blocks[:layer]:
-            total = total + block.attn.b_O + (block.mlp.b_out if include_mlp_biases else 0)
+            total = total + block.attn.b_O
+            if include_mlp_biases and self.config.d_mlp:
+                total = total + block.mlp.b_out
         return total + blocks[layer].attn.b_O if mlp_input else total
 
 
-def attention_mask_or_none(seen: SeenMask, n_new: int) -> Bool[Tensor, "#batch 1 query_pos key_pos"] | None:
-    """Who may look where; None where plain causal attention says the same.
-
-    A padding position may look at itself, so that its (unused) softmax stays finite.
-    """
-    n = seen.shape[1]
-    if n == n_new and bool(seen.all()):
-        return None
-    key = torch.arange(n, device=seen.device)
-    query = key[n - n_new :, None]
-    return (((key <= query) & seen[:, None, :]) | (key == query))[:, None]
+def _before_unembedding(config: TransformerConfig) -> Norm | PredictionHead:
+    """The last norm: that of a stream which no norm has touched; BERT's head takes its place."""
+    if config.prediction_head:
+        return PredictionHead(config)
+    return make_norm(config) if config.norm_position == "pre" else NoNorm(config.d_model)

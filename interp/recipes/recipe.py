@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from interp.errors import ConfigError, LoadError, suggest
-from interp.model.config import TransformerConfig, resolve_dtype
+from interp.model.config import TransformerConfig
+from interp.model.devices import resolve_dtype
 from interp.model.training import TrainingConfig
 
 if sys.version_info >= (3, 11):

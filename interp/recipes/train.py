@@ -18,7 +18,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
-from interp.model.config import resolve_device
+from interp.model.devices import resolve_device
 from interp.model.loading import save_model
 from interp.model.training import LossCurve, packed_rows, train
 from interp.model.transformer import HookedTransformer

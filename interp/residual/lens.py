@@ -1,6 +1,6 @@
 """Which component pushed the logit up? Direct logit attribution (Elhage et al. 2021; nostalgebraist 2020).
 
-1. The last LayerNorm is linear once its scale is known: ``ln(x) = centre(x) / scale * w + b``.
+1. The last norm is linear once its scale is known: ``ln(x) = centre(x) / scale * w + b`` (RMSNorm: without centring).
 2. So each component of the stream writes ``centre(component) / scale * w @ W_U[:, token]`` to the token's logit.
 3. With ``b @ W_U + b_U`` as one more component, the attributions sum to the logit.
 """
@@ -54,11 +54,9 @@ def direct_logit_attribution(
         other, other_bias = _readout(model, wrong, n, wide)
         direction, bias = direction - other, bias - other_bias
     final, parts = stream.total[rows, at].to(wide), stream.components[:, rows, at].to(wide)
-    w, b, eps = model.ln_final.w.to(wide), model.ln_final.b.to(wide), model.ln_final.eps
-    scale = ((final - final.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + eps).sqrt()
-    normalised = (parts - parts.mean(-1, keepdim=True)) / scale * w
-    written = (normalised * direction).sum(-1)
-    constant = (b * direction).sum(-1) + bias
+    norm = model.ln_final
+    written = (norm.share(parts, norm.scale(final)) * direction).sum(-1)
+    constant = (norm.b.to(wide) * direction).sum(-1) + bias
     labels = pd.concat([stream.labels, pd.DataFrame({"label": [BIAS], "kind": ["bias"]})], ignore_index=True)
     values = torch.cat([written, constant[None]]).double().cpu().numpy()
     frames = [labels.assign(example=example, attribution=values[:, example]) for example in range(n)]

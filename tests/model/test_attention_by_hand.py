@@ -4,6 +4,8 @@ import pytest
 import torch
 from tiny_models import random_model, relative_error
 
+from interp.model.places import places_of
+
 WEIGHTS = torch.tensor([0.1, 0.2, 0.6, 0.1], dtype=torch.float64)
 VALUES = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 2], [0, 0, 1]], dtype=torch.float64)
 
@@ -12,16 +14,20 @@ def attention(n_heads=1):
     return random_model(n_layers=1, n_heads=n_heads, d_model=3, d_head=3).blocks[0].attn
 
 
+def causal(n):
+    return places_of(torch.ones(1, n, dtype=torch.bool), n, causal=True)
+
+
 def weighted_sum(order, fused):
     """The last position's z when it attends to the values in `order` with their weights."""
     attn = attention()
-    q = torch.zeros(1, 1, 4, 3, dtype=torch.float64)
+    q = torch.zeros(1, 4, 1, 3, dtype=torch.float64)
     k = torch.zeros_like(q)
-    q[0, 0, -1, 0] = 3**0.5  # times 1/sqrt(d_head): the scores of the last position are k's first column
-    k[0, 0, :, 0] = WEIGHTS[order].log()
-    attend = attn._fused if fused else attn._explicit
+    q[0, -1, 0, 0] = 3**0.5  # times 1/sqrt(d_head): the scores of the last position are k's first column
+    k[0, :, 0, 0] = WEIGHTS[order].log()
+    attend = attn.mixed if fused else attn._explicit
     with torch.no_grad():
-        return attend(q, k, VALUES[order][None, None], None)[0, 0, -1]
+        return attend(q, k, VALUES[order][None, :, None], causal(4))[0, -1, 0]
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -39,20 +45,20 @@ def test_swapping_tokens_with_their_weights_changes_nothing(order, fused):
 @pytest.mark.parametrize("fused", [True, False])
 def test_the_first_position_can_only_look_at_itself(fused):
     attn = attention()
-    q, k = torch.randn(2, 1, 1, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    q, k = torch.randn(2, 1, 4, 1, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        z = (attn._fused if fused else attn._explicit)(q, k, VALUES[None, None], None)
+        z = (attn.mixed if fused else attn._explicit)(q, k, VALUES[None, :, None], causal(4))
     assert relative_error(z[0, 0, 0], VALUES[0]) < 1e-15
 
 
 def test_scores_that_float16_can_hold_are_computed_in_it():
     """A query and a key whose product, before it is scaled, lies beyond float16's 65,504."""
     attn = random_model(n_layers=1, n_heads=1, d_model=64, d_head=64).blocks[0].attn.half()
-    q = k = torch.full((1, 1, 2, 64), 40.0, dtype=torch.float16)
+    q = k = torch.full((1, 2, 1, 64), 40.0, dtype=torch.float16)
     scores = []
     attn.hook_attn_scores.add_hook(lambda x, *, hook: scores.append(x))
     with torch.no_grad():
-        attn._explicit(q, k, k, None)
+        attn._explicit(q, k, k, causal(2))
     assert scores[0][0, 0, 1].tolist() == [12_800, 12_800]
 
 

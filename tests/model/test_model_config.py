@@ -17,14 +17,18 @@ FIELDS = {"n_layers": 2, "n_heads": 3, "d_model": 12, "d_head": 5, "d_mlp": 20, 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("value", [0, -1, 2.5, "3", None, True])
 def test_sizes_are_whole_numbers(field, value):
-    with pytest.raises(ConfigError, match=f"{field}: expected a whole number of at least 1, got {value!r}"):
+    if (field, value) == ("d_mlp", 0) and value is not False:
+        assert TransformerConfig.from_dict({**FIELDS, field: 0}).to_lens(torch.device("cpu"), torch.float32).attn_only
+        return
+    least = 0 if field == "d_mlp" else 1
+    with pytest.raises(ConfigError, match=f"{field}: expected a whole number of at least {least}, got {value!r}"):
         TransformerConfig.from_dict({**FIELDS, field: value})
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"act_fn": "silu"}, "act_fn: expected one of gelu_new, gelu, relu, got 'silu'"),
+        ({"act_fn": "swish"}, "act_fn: expected one of gelu_new, gelu, relu, silu, got 'swish'"),
         ({"eps": 0}, "eps: expected a positive number, got 0"),
         ({"eps": 10**400}, "eps: expected a positive number, got 1000"),
         ({"eps": float("nan")}, "eps: expected a positive number, got nan"),

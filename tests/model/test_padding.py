@@ -7,7 +7,7 @@ from tiny_models import random_model, random_tokens, relative_error, word_tokeni
 
 from interp.errors import HookError, InputError
 from interp.model.cache import KeyValueCache
-from interp.model.transformer import attention_mask_or_none
+from interp.model.places import places_of
 
 LENGTHS = (16, 9, 1)  # the context's whole length, a part of it, one token
 
@@ -166,7 +166,7 @@ def test_the_mask_of_a_cached_step_is_the_last_rows_of_the_whole_one(n_new):
     seen = torch.ones(2, 8, dtype=torch.bool)
     seen[0, :3] = False
     expected = (torch.ones(8, 8).tril().bool() & seen[:, None]) | torch.eye(8).bool()
-    assert torch.equal(attention_mask_or_none(seen, n_new), expected[:, None, -n_new:])
+    assert torch.equal(places_of(seen, n_new, causal=True).allowed(), expected[:, None, -n_new:])
 
 
 class TestTextAndTokens:

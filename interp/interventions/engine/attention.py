@@ -1,17 +1,16 @@
 """Attention of packed tokens: a block's queries look at the base run's keys and values, its own, and its owners'.
 
 1. Queries, keys and values of the tokens that are held; of all others the base run's.
-2. What is held can change every later position: from here on a block holds all of them.
+2. What is held can change every later position, in a bidirectional model every position: from here on a block holds all
+   of them.
 3. One fused attention a block; where a pattern is replaced, the explicit one.
 """
 
-import math
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import Block, Pack
 from interp.interventions.engine.products import linear
 from interp.model.attention import Attention
+from interp.model.places import Places
 from interp.shapes import HeadVectors
 
 HeadTokens = Float[Tensor, "_ head d_head"]
@@ -46,7 +46,8 @@ class BlockAttention:
     def __init__(self, base: BaseRun, layer: int, pack: Pack, editor: Editor, owner: np.ndarray | None):
         self._base, self._layer, self._pack, self._editor, self._owner = base, layer, pack, editor, owner
         like = base.at("q", layer)
-        self._causal = torch.ones(2 * (like.shape[1],), dtype=torch.bool, device=like.device).tril()
+        self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
+        self._everywhere = torch.arange(like.shape[1], device=like.device)[None]
         self._patterns = [(each, keys) for each, keys in editor.patterns(layer, like)]
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
 
@@ -59,7 +60,9 @@ class BlockAttention:
         """
         streams, zs, blocks = [], [], []
         for block, span in self._pack.spans():
-            positions = tuple(each for each in queries if each >= max(block.first, block.own))
+            # Where attention looks forward, too, every position can change.
+            start = max(block.first, block.own) if self._causal else 0
+            positions = tuple(each for each in queries if each >= start)
             own = (replace(block, positions=positions), block, span)
             if positions:
                 streams.append(self._filled("resid_pre", x[span], *own[:2]).flatten(0, 1))
@@ -83,20 +86,25 @@ class BlockAttention:
         return full
 
     def _attend(self, wanted: Block, block: Block, span: slice, projected: Projected) -> HeadVectors:
-        q = self._filled("q", projected.q[span], wanted, block).transpose(1, 2)
-        everywhere = replace(block, positions=tuple(range(wanted.positions[-1] + 1)))
+        attention, q = self._attention, self._filled("q", projected.q[span], wanted, block)
+        n_keys = wanted.positions[-1] + 1 if self._causal else self._everywhere.shape[1]
+        everywhere = replace(block, positions=tuple(range(n_keys)))
         k, v = (
-            self._with_owners(
-                self._filled(name, new[span], everywhere, block), new, block, len(everywhere.positions)
-            ).transpose(1, 2)
+            self._with_owners(self._filled(name, new[span], everywhere, block), new, block, n_keys)
             for name, new in (("k", projected.k), ("v", projected.v))
         )
-        mask = self._causal[wanted.positions[0] : wanted.positions[-1] + 1, : k.shape[2]]
+        places = self._places(wanted, n_keys)
+        q, k = attention.turn(q, places.query), attention.turn(k, places.key)
         if self._replaced.isdisjoint(block.trajectories.tolist()):
-            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2)
-        scores = (q / math.sqrt(q.shape[-1]) @ k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
-        pattern = self._replace_pattern(scores.softmax(-1), wanted)
-        return (pattern @ v).transpose(1, 2)
+            return attention.mixed(q, k, v, places)
+        pattern = self._replace_pattern(attention.scores(q, k, places).softmax(-1), wanted)
+        return attention.mix(pattern, v, places)
+
+    def _places(self, wanted: Block, n_keys: int) -> Places:
+        """Where the wanted queries and all keys stand."""
+        query, key = self._everywhere[:, wanted.positions[0] : wanted.positions[-1] + 1], self._everywhere[:, :n_keys]
+        mask = (key[:, None] <= query[:, :, None])[:, None] if self._causal else None
+        return Places(query, key, mask, causal=False)
 
     def _with_owners(self, full: Tensor, new: HeadTokens, block: Block, n_keys: int) -> Tensor:
         """`full` with what other trajectories hold in this block's stead."""

@@ -42,15 +42,15 @@ class BaseRun:
             extra: Activations to keep besides those in ``ALWAYS``.
         """
         self.model, self.batch = model, batch
-        n_layers = model.config.n_layers
+        n_layers, self._last = model.config.n_layers, list(model.blocks)[-1]
         sites = {Site(name, layer) for name in ALWAYS for layer in range(first_layer, n_layers)}
         last = Site("resid_post", n_layers - 1)
         self._kept = read(model, batch.tokens, [each.hook_name for each in {*sites, *extra, last}])
         self.answers = Answers.of(metric, batch)
         positions = self.answers.positions
-        self.final: Float[Tensor, "batch answer_pos d_model"] = self.at("resid_post", n_layers - 1)[
-            :, positions.start : positions.stop
-        ]
+        self.final: Float[Tensor, "batch answer_pos d_model"] = self._last.left(
+            self.at("resid_post", n_layers - 1)[:, positions.start : positions.stop]
+        )
         self.readout = Readout(model, metric)
         self.scores: Scores = self.readout.keep_base(self.final, self.answers)
 
@@ -73,7 +73,7 @@ class BaseRun:
         stream = read(self.model, self.batch.source_tokens, [name])[name]
         # Both end alike, whatever their lengths.
         positions, longer = self.answers.positions, stream.shape[1] - self.batch.length
-        at_end = stream[:, positions.start + longer : positions.stop + longer]
+        at_end = self._last.left(stream[:, positions.start + longer : positions.stop + longer])
         return _unchanged(self.readout.scores(at_end, self.answers, torch.arange(len(stream), device=stream.device)))
 
 

@@ -23,11 +23,13 @@ TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17}
 """What is packed at most, by device type: what makes products efficient, and on a CPU stays in its caches."""
 
 EXTRA_OF_STAGE: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 2: ("resid_mid",), 3: ("resid_mid", "mlp_out")}
+EXTRA_WITHOUT_MLP: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 3: ("resid_post",)}
 
 
-def entry_sites(interventions: Iterable[Intervention]) -> set[Site]:
+def entry_sites(model: HookedTransformer, interventions: Iterable[Intervention]) -> set[Site]:
     """What the base run has to keep for trajectories that begin at `interventions`."""
-    return {Site(name, each.site.layer) for each in interventions for name in EXTRA_OF_STAGE[STAGE_OF[each.site.name]]}
+    extra = EXTRA_OF_STAGE if model.config.d_mlp else EXTRA_WITHOUT_MLP
+    return {Site(name, each.site.layer) for each in interventions for name in extra[STAGE_OF[each.site.name]]}
 
 
 def kind_of(device: torch.device) -> str:
@@ -64,7 +66,7 @@ class Sizes:
         self.tokens_at_once = TOKENS_AT_ONCE[kind_of(weight.device)]
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
-        self._extra = entry_sites(interventions)
+        self._extra = entry_sites(model, interventions)
         self._edited = {
             each.site.name: (each.site, self._share(each)) for each in sorted(interventions, key=self._share)
         }

@@ -40,10 +40,12 @@ class RowClasses:
     Attributes:
         classes: By what is changed.
         owner: By row and position, the row that the position is computed in; None where nothing is shared.
+        causal: Whether only what follows a change can change.
     """
 
     classes: tuple[RowClass, ...]
     owner: Int[np.ndarray, "batch pos"] | None
+    causal: bool
 
     @property
     def n_rows(self) -> int:
@@ -52,6 +54,8 @@ class RowClasses:
 
     def n_tokens(self, length: int) -> int:
         """How many positions of rows of this length are computed, once all that can change are."""
+        if not self.causal:
+            return self.n_rows * length
         starts = (max(each.own, min(min(one) for one in each.positions if one)) for each in self.classes)
         return sum(len(each.rows) * (length - start) for each, start in zip(self.classes, starts, strict=True))
 
@@ -59,8 +63,8 @@ class RowClasses:
 class Classifier:
     """Sorts a batch's rows into classes, once for every way to choose positions."""
 
-    def __init__(self, batch: Batch):
-        self._batch = batch
+    def __init__(self, batch: Batch, *, causal: bool):
+        self._batch, self._causal = batch, causal
         self._known: dict[Hashable, RowClasses] = {}
 
     def classes(self, interventions: Interventions, draw: int) -> RowClasses:
@@ -73,15 +77,15 @@ class Classifier:
 
     def _classify(self, interventions: Interventions, draw: int) -> RowClasses:
         rows = self._batch.rows
-        changes = [changed_positions(interventions, row) for row in rows]
+        changes = [changed_positions(interventions, row, causal=self._causal) for row in rows]
         changed = [number for number, positions in enumerate(changes) if any(positions)]
-        owner = self._owners(interventions, draw, changed, changes)
+        owner = self._owners(interventions, draw, changed, changes) if self._causal else None
         found: dict[Hashable, list[int]] = {}
         for number in changed:
             own = 0 if owner is None else int((owner[number] == number).argmax())
             found.setdefault((changes[number], own), []).append(number)
         classes = tuple(RowClass(np.array(rows), *key) for key, rows in found.items())
-        return RowClasses(classes, owner)
+        return RowClasses(classes, owner, self._causal)
 
     def _owners(
         self, interventions: Interventions, draw: int, changed: Sequence[int], changes: Sequence[Hashable]

@@ -50,12 +50,28 @@ class Wavefront:
         x, z = self._attend(layer, x, narrow)
         x, z = self._join(layer, BEFORE_WRITING, [x, z], ["resid_pre", "z"])
         z = self.editor.apply("z", layer, z)
-        (x,) = self._answers_only(narrow, x + self._write(layer, z))
-        (x,) = self._join(layer, BEFORE_MLP, [x], ["resid_mid"])
-        x = self.editor.apply("resid_mid", layer, x)
-        x, out = self._join(layer, AFTER_MLP, [x, self._mlp(layer, x)], ["resid_mid", "mlp_out"])
+        mid = x + self._write(layer, z)
+        block = self._blocks[layer]
+        x = self._with_mlp(layer, x, mid, narrow) if self._model.config.d_mlp else self._without_mlp(layer, mid, narrow)
+        return block.left(x)
+
+    def _without_mlp(self, layer: int, mid: Stream, narrow: bool) -> Stream:
+        (mid,) = self._answers_only(narrow, mid)
+        (mid,) = self._join(layer, AFTER_MLP, [mid], ["resid_post"])
+        (mid,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, mid))
+        return mid
+
+    def _with_mlp(self, layer: int, x: Stream, mid: Stream, narrow: bool) -> Stream:
+        """The sum that leaves the block; in a parallel block, the MLP reads what was there before attention wrote."""
+        block = self._blocks[layer]
+        streams, names = ([mid, x], ["resid_mid", "resid_pre"]) if block.parallel else ([mid], ["resid_mid"])
+        streams = self._answers_only(narrow, *streams)
+        streams = self._join(layer, BEFORE_MLP, streams, names)
+        mid = self.editor.apply("resid_mid", layer, streams[0])
+        out = self._mlp(layer, block.seen_by_mlp(streams[-1], block.attended(mid)))
+        mid, out = self._join(layer, AFTER_MLP, [mid, out], ["resid_mid", "mlp_out"])
         out = self.editor.apply("mlp_out", layer, out)
-        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, x + out))
+        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, block.attended(mid) + out))
         return x
 
     def _answers_suffice(self, layer: int) -> bool:
@@ -80,12 +96,12 @@ class Wavefront:
     def _of(self, name: str, layer: int) -> BaseTokens:
         return lambda rows, positions: self._base.tokens_of(name, layer, rows, positions)
 
-    def _answers_only(self, narrow: bool, x: Stream) -> list[Tensor]:
-        return keep(self._pack, self._base.answers.positions, [x]) if narrow else [x]
+    def _answers_only(self, narrow: bool, *streams: Stream) -> list[Tensor]:
+        return keep(self._pack, self._base.answers.positions, streams) if narrow else list(streams)
 
     def _attend(self, layer: int, x: Stream, narrow: bool) -> tuple[Stream, HeadTokens]:
         attention = self._blocks[layer].attn
-        projected = project(attention, self._blocks[layer].ln1(x))
+        projected = project(attention, self._blocks[layer].read_by_attention(x))
         projected = self._replace_inputs(layer, x, projected)
         for name, tensor in zip(("q", "k", "v"), projected, strict=True):
             self.editor.apply(name, layer, tensor)
@@ -95,7 +111,7 @@ class Wavefront:
 
     def _replace_inputs(self, layer: int, x: Stream, projected: Projected) -> Projected:
         """What single heads read in place of the stream."""
-        attention, norm = self._blocks[layer].attn, self._blocks[layer].ln1
+        attention, read = self._blocks[layer].attn, self._blocks[layer].read_by_attention
         weights = {
             "q_input": (projected.q, attention.W_Q, attention.b_Q),
             "k_input": (projected.k, attention.W_K, attention.b_K),
@@ -105,7 +121,7 @@ class Wavefront:
             for head, changes in self.editor.by_head(name, layer, x, len(bias)):
                 tokens = torch.cat([each.tokens for each in changes]).unique()
                 inputs = self.editor.apply_in_order(changes, tokens, x[tokens])
-                tensor[tokens, head] = norm(inputs) @ weight[head] + bias[head]
+                tensor[tokens, head] = read(inputs) @ weight[head] + bias[head]
         return projected
 
     def _write(self, layer: int, z: HeadTokens) -> Stream:
@@ -119,11 +135,12 @@ class Wavefront:
         return self.editor.apply("attn_out", layer, out)
 
     def _mlp(self, layer: int, x: Stream) -> Stream:
-        mlp, y = self._blocks[layer].mlp, self._blocks[layer].ln2(self._mlp_input(layer, x))
-        if self.editor.has("mlp_pre", layer):
-            post = mlp.act(self.editor.apply("mlp_pre", layer, linear(y, mlp.W_in, mlp.b_in)))
-        else:
+        block = self._blocks[layer]
+        mlp, y = block.mlp, block.read_by_mlp(self._mlp_input(layer, x))
+        if not self.editor.has("mlp_pre", layer) and not self._model.config.gated:
             post = activated(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
+        else:
+            post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y, linear)), y, linear)
         return linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out)
 
     def _mlp_input(self, layer: int, x: Stream) -> Stream:

@@ -15,6 +15,7 @@ POST_OPS: dict[Activation, tuple[str, str]] = {
     "gelu_new": ("gelu", "tanh"),
     "gelu": ("gelu", "none"),
     "relu": ("relu", ""),
+    "silu": ("swish", ""),
 }
 """How oneDNN calls what it can do to a product before it is written to memory."""
 

@@ -58,7 +58,7 @@ class Engine:
         strands = [Strand(number, draw, cell) for number, cell in enumerate(cells) for draw in range(draws[number])]
         self._strands = sorted(strands, key=lambda each: each.first_layer)
         self._first_layer = min(each.first_layer for each in strands)
-        self._extra = entry_sites(each for cell in cells for each in cell)
+        self._extra = entry_sites(model, (each for cell in cells for each in cell))
         self.halvings = 0
 
     def base(self, batch: Batch) -> BaseRun:
@@ -81,7 +81,7 @@ class Engine:
 
     def measure(self, base: BaseRun) -> Iterator[StrandScores]:
         """Measure every cell, in the order of the layers that they begin in."""
-        classifier = Classifier(base.batch)
+        classifier = Classifier(base.batch, causal=self._model.config.causal)
         for strands in self._chunks(base.batch, classifier):
             yield from self._run(strands, base, classifier)
 

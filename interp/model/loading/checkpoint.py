@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from interp.errors import LoadError, suggest
-from interp.model.config import DTYPES
+from interp.model.devices import DTYPES
 
 State = dict[str, Tensor]
 WEIGHTS = "model.safetensors"

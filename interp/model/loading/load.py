@@ -18,7 +18,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, suggest
-from interp.model.config import resolve_device, resolve_dtype
+from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.loading.checkpoint import BIN, fill, read_json, read_weights
 from interp.model.loading.huggingface_gpt2 import gpt2_config, gpt2_state, name_special_tokens
 from interp.model.loading.native import ARCHITECTURE, load_native, load_tokenizer

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +14,8 @@ from safetensors.torch import save_file
 from transformers import GPT2Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from interp.errors import ConfigError, LoadError, OutputError
-from interp.model.config import TransformerConfig, resolve_dtype
+from interp.model.config import TransformerConfig
+from interp.model.devices import resolve_dtype
 from interp.model.loading.checkpoint import (
     WEIGHTS,
     State,
@@ -113,7 +115,10 @@ def load_native(folder: Path, config: dict[str, Any], tokenizer: PreTrainedToken
         raise LoadError(f"{folder / 'config.json'}: {error}") from error
     state = read_weights(folder)
     check_numbers(state, str(folder))
-    check_shapes(state, parameter_shapes(shape), str(folder))
+    try:
+        check_shapes(state, parameter_shapes(shape), str(folder))
+    except ConfigError as error:
+        raise LoadError(f"{folder / 'config.json'}: {error}") from error
     tokenizer = load_tokenizer(folder) if tokenizer is None else tokenizer
     model = HookedTransformer(shape, tokenizer, name=str(config.get("name", folder.name)))
     fill(model, state)
@@ -121,20 +126,22 @@ def load_native(folder: Path, config: dict[str, Any], tokenizer: PreTrainedToken
 
 
 def parameter_shapes(config: TransformerConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every parameter's name and shape, as numbers: of a config of any size, without its memory."""
-    d, h, e, m = config.d_model, config.n_heads, config.d_head, config.d_mlp
-    block: dict[str, tuple[int, ...]] = {f"{norm}.{name}": (d,) for norm in ("ln1", "ln2") for name in "wb"}
-    block |= {f"attn.W_{letter}": (h, d, e) for letter in "QKV"} | {f"attn.b_{letter}": (h, e) for letter in "QKV"}
-    block |= {"attn.W_O": (h, e, d), "attn.b_O": (d,)}
-    block |= {"mlp.W_in": (d, m), "mlp.b_in": (m,), "mlp.W_out": (m, d), "mlp.b_out": (d,)}
-    yield "embed.W_E", (config.d_vocab, d)
-    yield "pos_embed.W_pos", (config.n_ctx, d)
+    """Every parameter's name and shape: of a config of any size, without its memory.
+
+    Raises:
+        ConfigError: A tensor has more numbers than can be counted.
+    """
+    try:
+        with torch.device("meta"):
+            template = HookedTransformer(replace(config, n_layers=1))
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise ConfigError("expected sizes that can be counted, got a tensor of more than 2**63 numbers") from error
+    for name, parameter in template.named_parameters():
+        if not name.startswith("blocks."):
+            yield name, tuple(parameter.shape)
     for layer in range(config.n_layers):
-        yield from ((f"blocks.{layer}.{name}", shape) for name, shape in block.items())
-    yield from (("ln_final.w", (d,)), ("ln_final.b", (d,)))
-    yield "unembed.b_U", (config.d_vocab,)
-    if not config.tied:
-        yield "unembed.W_U", (d, config.d_vocab)
+        for name, parameter in template.blocks[0].named_parameters():
+            yield f"blocks.{layer}.{name}", tuple(parameter.shape)
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase | None:
