@@ -1,0 +1,185 @@
+"""What would a model need here? Memory, operations and time of its weights, its cache and a full head ablation.
+
+1. Bytes and operations follow from the config (``model/costs.py``) and from what the engine does: a head's ablation
+   begins at its layer, the last layer computes the answer's position only.
+2. Time is operations over what the hardware does in a second, times the share of that which is reached.
+3. What does not fit is refused, with what would.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+
+import torch
+
+from interp.errors import InputError, suggest
+from interp.interventions.engine.products import linear
+from interp.model.config import TransformerConfig
+from interp.model.costs import LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes
+from interp.model.presets import PRESETS
+
+GB = 10**9
+SIZE, REPEATS = 1024, 5
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What computes.
+
+    Attributes:
+        name: For reports.
+        memory: Bytes of one device.
+        flops: By dtype, floating-point operations a second of one device, of dense products.
+        reached: The share of these that a sweep reaches.
+    """
+
+    name: str
+    memory: int
+    flops: dict[str, float]
+    reached: float
+
+
+GPU_REACHED = 0.4
+"""An assumption, not a measurement: what large products and short prompts reach of a data sheet's peak."""
+CPU_REACHED = 0.75
+"""Measured of a product's own speed: see benchmarks/RESULTS.md."""
+HARDWARE: dict[str, Hardware] = {
+    "a100": Hardware("A100 80 GB", 80 * GB, {"bfloat16": 312e12, "float16": 312e12, "float32": 19.5e12}, GPU_REACHED),
+    "h100": Hardware("H100 80 GB", 80 * GB, {"bfloat16": 989e12, "float16": 989e12, "float32": 67e12}, GPU_REACHED),
+    "h200": Hardware("H200 141 GB", 141 * GB, {"bfloat16": 989e12, "float16": 989e12, "float32": 67e12}, GPU_REACHED),
+}
+"""Dense products without sparsity, from the vendor's data sheets."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a model would need.
+
+    Attributes:
+        parameters: How many.
+        bytes: Of ``weights``, of the ``cache`` of keys and values, and of what a head ``sweep`` keeps of one batch.
+        flops: Of one ``forward`` pass over the prompts, and of a full head ``sweep`` on them.
+        seconds: The same in time.
+        hardware: On what.
+        devices: How many of these.
+    """
+
+    parameters: int
+    bytes: dict[str, int]
+    flops: dict[str, int]
+    seconds: dict[str, float]
+    hardware: str
+    devices: int
+
+
+def plan(
+    config: TransformerConfig,
+    hardware: Hardware,
+    *,
+    devices: int = 1,
+    dtype: str = "float32",
+    n_prompts: int = 16,
+    n_tokens: int = 20,
+) -> Plan:
+    """What a model would need for a forward pass and a full head ablation.
+
+    Args:
+        config: The model.
+        hardware: One device of it.
+        devices: How many share the weights evenly.
+        dtype: Of weights and activations.
+        n_prompts: Prompts that are ablated on.
+        n_tokens: Tokens of each, BOS included.
+
+    Raises:
+        InputError: Weights and sweep do not fit, with what would; or the hardware does not do this dtype, or the
+            prompts are longer than the context.
+    """
+    if dtype not in hardware.flops:
+        raise InputError(f"dtype: {hardware.name} is known for {', '.join(hardware.flops)}, got {dtype!r}")
+    if n_tokens > config.n_ctx:
+        raise InputError(f"tokens: the model's context is {config.n_ctx}, got prompts of {n_tokens}")
+    held = getattr(torch, dtype)
+    needed = {
+        "weights": weight_bytes(config, held),
+        "cache": cache_bytes(config, n_prompts, n_tokens, held),
+        "sweep": sweep_bytes(config, n_prompts, n_tokens, held),
+    }
+    _require_room(config, needed, hardware, devices, dtype)
+    flops = {
+        "forward": forward_flops(config, n_prompts, n_tokens),
+        "sweep": head_sweep_flops(config, n_prompts, n_tokens),
+    }
+    rate = hardware.flops[dtype] * hardware.reached * devices
+    seconds = {name: value / rate for name, value in flops.items()}
+    return Plan(parameter_count(config), needed, flops, seconds, hardware.name, devices)
+
+
+def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
+    """Operations of ablating each head once, at all positions, as the engine does it, measured at the last position."""
+    layer, last = LayerFlops.of(config), config.n_layers - 1
+    base = config.n_layers * layer.block(n_tokens, n_tokens, n_tokens)
+    cells = 0
+    for first in range(config.n_layers):
+        cells += layer.write * n_tokens + layer.mlp * (n_tokens if first < last else 1)
+        cells += max(last - first - 1, 0) * layer.block(n_tokens, n_tokens, n_tokens)
+        cells += layer.block(n_tokens, 1, n_tokens) if first < last else 0
+    return n_prompts * (base + config.n_heads * cells)
+
+
+def sweep_bytes(config: TransformerConfig, n_prompts: int, n_tokens: int, dtype: torch.dtype) -> int:
+    """What a sweep keeps of its base run: each layer's stream, queries, keys, values and ``z``."""
+    inner, shared = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    return config.n_layers * (config.d_model + 2 * inner + 2 * shared) * n_prompts * n_tokens * dtype.itemsize
+
+
+def this_cpu(threads: int = 1) -> Hardware:
+    """This machine's processor: its memory, and the speed of a product of 1,024 x 1,024, measured now."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        flops = {name: _measured(getattr(torch, name)) for name in ("float64", "float32", "bfloat16")}
+    finally:
+        torch.set_num_threads(before)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Hardware(f"this CPU, {threads} thread{'s' * (threads > 1)}", memory, flops, CPU_REACHED)
+
+
+def _measured(dtype: torch.dtype) -> float:
+    x, weight, bias = (torch.ones(shape, dtype=dtype) for shape in ((SIZE, SIZE), (SIZE, SIZE), (SIZE,)))
+    seconds = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        linear(x, weight, bias)
+        seconds.append(time.perf_counter() - started)
+    return 2 * SIZE**3 / sorted(seconds)[REPEATS // 2]
+
+
+def _require_room(
+    config: TransformerConfig, needed: dict[str, int], hardware: Hardware, devices: int, dtype: str
+) -> None:
+    total, room = needed["weights"] + needed["sweep"], devices * hardware.memory
+    if total <= room:
+        return
+    enough = -(-total // hardware.memory)
+    fitting = [name for name, each in PRESETS.items() if weight_bytes(each.config, getattr(torch, dtype)) < room]
+    largest = max(fitting, key=lambda name: parameter_count(PRESETS[name].config), default=None)
+    instead = f", or {largest} here" if largest else ""
+    raise InputError(
+        f"weights and sweep take {total / GB:,.1f} GB in {dtype}, expected at most the {room / GB:,.1f} GB of "
+        f"{devices} x {hardware.name}; what would fit: {enough} of these, a dtype of fewer bytes or fewer prompts"
+        f"{instead}"
+    )
+
+
+def hardware_called(name: str, threads: int = 1) -> Hardware:
+    """Known hardware by its name; ``cpu`` is measured.
+
+    Raises:
+        InputError: None is called so.
+    """
+    if name == "cpu":
+        return this_cpu(threads)
+    if name not in HARDWARE:
+        raise InputError(f"no hardware is called {name!r}; {suggest(name, ['cpu', *HARDWARE])}")
+    return HARDWARE[name]

@@ -1,0 +1,66 @@
+"""The shapes of published models, with the numbers of parameters that were published of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from interp.errors import ConfigError, suggest
+from interp.model.config import TransformerConfig
+
+GPT2: dict[str, Any] = {"d_vocab": 50_257, "n_ctx": 1024, "biases": ("qkv", "o", "mlp", "norm")}
+LLAMA: dict[str, Any] = {
+    "normalization": "RMS",
+    "positions": "rotary",
+    "act_fn": "silu",
+    "gated": True,
+    "biases": (),
+    "tied": False,
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A published model's shape.
+
+    Attributes:
+        config: What it is made of.
+        published: Its number of parameters, as published.
+        digits: How many digits of that number were published; None for all.
+        source: Where.
+    """
+
+    config: TransformerConfig
+    published: int
+    digits: int | None
+    source: str
+
+
+def _shape(n_layers: int, n_heads: int, d_model: int, **fields: Any) -> TransformerConfig:
+    """Heads that share out the stream's width, and an MLP of four times that, unless told otherwise."""
+    sizes = {"d_head": d_model // n_heads, "d_mlp": 4 * d_model}
+    return TransformerConfig(n_layers=n_layers, n_heads=n_heads, d_model=d_model, **{**sizes, **fields})
+
+
+_GPT1 = _shape(12, 12, 768, **{**GPT2, "d_vocab": 40_478, "n_ctx": 512, "norm_position": "post"})
+_GPT3 = _shape(96, 96, 12_288, **{**GPT2, "n_ctx": 2048})
+_LLAMA2 = _shape(32, 32, 4096, d_mlp=11_008, d_vocab=32_000, n_ctx=4096, **LLAMA)
+
+PRESETS: dict[str, Preset] = {
+    "gpt": Preset(_GPT1, 117_000_000, 3, "Radford et al. (2018); Radford et al. (2019), table 2"),
+    "gpt2": Preset(_shape(12, 12, 768, **GPT2), 124_439_808, None, "the published checkpoint of GPT-2 small"),
+    "gpt2-medium": Preset(_shape(24, 16, 1024, **GPT2), 354_823_168, None, "the published checkpoint"),
+    "gpt2-large": Preset(_shape(36, 20, 1280, **GPT2), 774_030_080, None, "the published checkpoint"),
+    "gpt2-xl": Preset(_shape(48, 25, 1600, **GPT2), 1_557_611_200, None, "the published checkpoint"),
+    "gpt3-175b": Preset(_GPT3, 175_000_000_000, 3, "Brown et al. (2020), table 2.1"),
+    "llama-2-7b": Preset(_LLAMA2, 6_738_415_616, None, "the published checkpoint; Touvron et al. (2023)"),
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset of this name.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"no preset is called {name!r}; {suggest(name, PRESETS)}")
+    return PRESETS[name]
