@@ -4,7 +4,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from interp.cli.options import (
     SeedOption,
     ThreadsOption,
 )
+from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.report.frames import HeadsFrames
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 def heads(
     out: Annotated[Path, typer.Option(help="Folder for the report; an older report there is replaced.", metavar="DIR")],
     model: ModelOption = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder that `interp train` wrote: judge every checkpoint in it, and say from when on heads track.",
+            show_default=False,
+            metavar="DIR",
+        ),
+    ] = None,
     task: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,18 +60,24 @@ def heads(
     from interp.report.folder import check_output, save_report
 
     check_output(out)
-    from interp.cli.loading import load_for_tasks
     from interp.methods import dossier
+
+    options: dict[str, Any] = {"n": n, "seed": seed, "ablation": ablation}
+    names = list(dict.fromkeys(task or generated_tasks()))
+    command = shlex.join(["interp", *sys.argv[1:]])
+    if checkpoints is not None:
+        if model is not None:
+            raise InputError("--model and --checkpoints each name what is judged; give one of them")
+        _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
+        return
+    from interp.cli.loading import load_for_tasks
     from interp.tasks.catalogue import load_task
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    tasks = [
-        load_task(name, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
-        for name in dict.fromkeys(task or generated_tasks())
-    ]
+    tasks = [load_task(name, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for name in names]
     with progress_bar("heads") as progress:
-        report = dossier.heads(loaded, tasks, n=n, seed=seed, ablation=ablation, progress=progress)
-    folder = save_report(report, out, command=shlex.join(["interp", *sys.argv[1:]]))
+        report = dossier.heads(loaded, tasks, **options, progress=progress)
+    folder = save_report(report, out, command=command)
     seconds = time.perf_counter() - started
     if not as_json:
         _print_summary(report, folder, seconds)
@@ -76,6 +91,34 @@ def heads(
             "tasks": records(report.tasks),
         }
     )
+
+
+def _judge_checkpoints(
+    folder: Path, tasks: list[str], out: Path, command: str, as_json: bool, threads: int, **options: Any
+) -> None:
+    """Judge a training's checkpoints; the page is the last one's."""
+    import torch
+
+    from interp.cli.terminal import print_json, progress_bar, records
+    from interp.methods.development import development
+    from interp.model.checkpoints import checkpoints
+    from interp.report.folder import save_report
+
+    started = time.perf_counter()
+    torch.set_num_threads(threads)
+    inside = folder / "checkpoints"
+    with progress_bar("heads") as progress:
+        found = development(checkpoints(inside if inside.is_dir() else folder), tasks, **options, progress=progress)
+    written, begins = save_report(found.last, out, command=command, development=found), found.begins()
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json({"folder": str(written), "seconds": round(seconds, 3), "begins": records(begins)})
+        return
+    for row in begins.itertuples():
+        typer.echo(f"{row.task}: head {row.layer}.{row.head} attends and is causal from step {row.step:,} on")
+    if begins.empty:
+        typer.echo("no head attends and is causal at the last checkpoint")
+    typer.echo(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
 
 
 def generated_tasks() -> list[str]:

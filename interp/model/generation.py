@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.cache import KeyValueCache
+from interp.shapes import Tokens
 
 if TYPE_CHECKING:
     from interp.model.transformer import HookedTransformer
 
 
-@torch.inference_mode()
 def generate(
     model: "HookedTransformer",
     prompts: str | Sequence[str],
@@ -41,31 +41,76 @@ def generate(
         seed: Of the sampling.
 
     Raises:
-        InputError: A setting is out of range, or a prompt leaves no room in the context.
+        InputError: A setting is out of range, a prompt leaves no room in the context, or the model is bidirectional.
     """
     _check(max_new_tokens, temperature, top_k, top_p, seed)
     tokens, mask = model.tokenize(prompts, padding_side="left")
+    eos = model.tokenizer.eos_token_id
+    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "eos": eos}
+    written, mask = generate_tokens(model, tokens, max_new_tokens, attention_mask=mask, **settings)
+    return [
+        model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, mask, strict=True)
+    ]
+
+
+@torch.inference_mode()
+def generate_tokens(
+    model: "HookedTransformer",
+    tokens: Tokens,
+    max_new_tokens: int = 20,
+    *,
+    attention_mask: Tensor | None = None,
+    eos: int | None = None,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+) -> tuple[Int[Tensor, "batch written"], Bool[Tensor, "batch written"]]:
+    """Continue each row of tokens, as ``generate`` does with text.
+
+    Args:
+        model: The model.
+        tokens: Prompts, padded on the left where they are of unequal length.
+        max_new_tokens: Tokens to write, at most.
+        attention_mask: 1 for tokens, 0 for padding; None for no padding.
+        eos: The token that ends a row; None for none.
+        temperature: As in ``generate``, and so the rest.
+        top_k: Sample among this many most probable tokens only.
+        top_p: Sample among the smallest set of tokens that holds this probability.
+        seed: Of the sampling.
+
+    Returns:
+        The rows with what was written, and where they hold tokens: what follows a row's end is padding.
+
+    Raises:
+        InputError: A setting is out of range, a prompt leaves no room in the context, or the model is bidirectional.
+    """
+    _check(max_new_tokens, temperature, top_k, top_p, seed)
+    tokens, mask = model.as_tokens(tokens, attention_mask)
+    _require_room(model, tokens)
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+    cache = KeyValueCache.empty(model.config.n_layers)
+    running = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
+    written, new, new_mask = tokens, tokens, mask
+    for _ in range(max_new_tokens):
+        logits = model(new, attention_mask=new_mask, cache=cache, last_only=True)[:, -1]
+        choice = _choose(logits.float(), temperature, top_k, top_p, generator)
+        new, new_mask = choice[:, None], running[:, None]  # what follows a prompt's end is padding
+        written, mask = torch.cat([written, new], 1), torch.cat([mask, new_mask], 1)
+        running = running & (choice != (-1 if eos is None else eos)) & (mask.sum(-1) < model.config.n_ctx)
+        if not running.any():
+            break
+    return written, mask
+
+
+def _require_room(model: "HookedTransformer", tokens: Tokens) -> None:
+    if not model.config.causal:
+        raise InputError("generate: a bidirectional model has no next token; read its logits where a token is masked")
     if tokens.shape[1] >= model.config.n_ctx:
         raise InputError(
             f"generate: the longest prompt has {tokens.shape[1]} tokens, expected at most "
             f"{model.config.n_ctx - 1} (the context less one); shorten it"
         )
-    generator = torch.Generator(device="cpu").manual_seed(seed)
-    cache = KeyValueCache.empty(model.config.n_layers)
-    eos = -1 if model.tokenizer.eos_token_id is None else model.tokenizer.eos_token_id
-    running = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
-    written, new, new_mask = tokens, tokens, mask
-    for _ in range(max_new_tokens):
-        logits = model(new, attention_mask=new_mask, cache=cache)[:, -1]
-        choice = _choose(logits.float(), temperature, top_k, top_p, generator)
-        new, new_mask = choice[:, None], running[:, None]  # what follows a prompt's end is padding
-        written, mask = torch.cat([written, new], 1), torch.cat([mask, new_mask], 1)
-        running = running & (choice != eos) & (mask.sum(-1) < model.config.n_ctx)
-        if not running.any():
-            break
-    return [
-        model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, mask, strict=True)
-    ]
 
 
 def _check(max_new_tokens: int, temperature: float, top_k: int | None, top_p: float | None, seed: int) -> None:

@@ -35,6 +35,7 @@ from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
 Loss = Float[Tensor, ""] | Float[Tensor, "batch _"]
 
+LastLogits = Float[Tensor, "batch 1 d_vocab"]
 DRAWN = ("W", "rel_")
 """How the names of parameters begin that are drawn; norms and biases have fixed values at first."""
 RETURN_TYPES = ("logits", "loss", "both", None)
@@ -42,6 +43,8 @@ RETURN_TYPES = ("logits", "loss", "both", None)
 
 class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRootModule):
     """A transformer, hooked. Made in evaluation mode, with weights drawn from `seed`.
+
+    With the seed None they are not drawn, and hold whatever the memory held, for somebody who fills them.
 
     Attributes:
         config: What the model is made of (ours, frozen).
@@ -58,7 +61,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
         name: str = "untrained",
-        seed: int = 0,
+        seed: int | None = 0,
     ):
         super().__init__()
         self.config, self.tokenizer, self.name = config, tokenizer, name
@@ -68,7 +71,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         self.blocks = Blocks(make_block(config) for _ in range(config.n_layers))
         self.ln_final = _before_unembedding(config)
         self.unembed = make_unembed(config, self.embed)
-        self._initialise(seed)
+        if seed is not None:
+            self._initialise(seed)
         self.setup()
         hooks.name_head_inputs_as_transformer_lens_does(self)
         self.eval()
@@ -106,7 +110,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         stop_at_layer: int | None = None,
         attention_mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
-    ) -> Logits | Residual | Loss | tuple[Logits, Loss] | None:
+        last_only: bool = False,
+    ) -> Logits | LastLogits | Residual | Loss | tuple[Logits, Loss] | None:
         """Logits at every position, or the mean next-token loss in nats.
 
         Args:
@@ -118,6 +123,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
                 there either; -1 is the last block. A `cache` is left as it was.
             attention_mask: 1 for tokens, 0 for padding, on either side. Padding changes no logits.
             cache: Keys and values of earlier positions; `input` then holds the new tokens only.
+            last_only: Compute the logits of the last position only, ``[batch 1 d_vocab]``; a loss takes all.
 
         Raises:
             InputError: More tokens than the context, ids outside the vocabulary, a mask or a cache that does not fit,
@@ -135,7 +141,10 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             x = block(x, places, None if step is None else step.layers[layer])
         if stop_at_layer is not None:
             return x
-        out = self._answer(self.ln_final(x), tokens, mask, return_type, loss_per_token)
+        if last_only and return_type == "logits":
+            out = self.unembed(self.ln_final(x[:, -1:]))
+        else:
+            out = self._answer(self.ln_final(x), tokens, mask, return_type, loss_per_token)
         if cache is not None and step is not None:
             cache.commit(step)
         return out

@@ -20,6 +20,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from interp.errors import OutputError
+from interp.report.development import DevelopmentFrames, development_figure
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
@@ -30,13 +31,16 @@ from interp.report.plots import attention_heatmap, effect_heatmap, overview
 FOLDER = "output folder"
 
 
-def save_report(report: HeadsFrames, out: str | Path, *, command: str | None = None) -> Path:
+def save_report(
+    report: HeadsFrames, out: str | Path, *, command: str | None = None, development: DevelopmentFrames | None = None
+) -> Path:
     """Write the frames, figures, page and manifest of a dossier into the folder `out`.
 
     Args:
         report: The frames of a finished dossier.
         out: The folder; made, with its parents, or replaced where it holds an older report.
         command: The command line that asked for it, for the page and the manifest.
+        development: Where `report` is the last of a training's checkpoints: the frames of all of them.
 
     Returns:
         The folder, as an absolute path.
@@ -50,6 +54,9 @@ def save_report(report: HeadsFrames, out: str | Path, *, command: str | None = N
     with in_place_of(folder) as draft:
         _write_frames(report, draft)
         _write_figures(report, draft / "figures")
+        if development is not None:
+            development.frame.to_csv(draft / "development.csv", index=False)
+            development_figure(development.frame, development.tasks).savefig(draft / "figures" / "development.png")
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, report.provenance, command, kind=HEADS)
     return folder

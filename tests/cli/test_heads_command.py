@@ -2,8 +2,10 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
-from fake_evidence import TASK
+import pandas as pd
+from fake_evidence import REPORT, TASK
 
 
 def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
@@ -53,3 +55,40 @@ def test_the_report_says_how_to_repeat_it(run, monkeypatch, tmp_path):
     run(*arguments)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["command"] == f"interp heads --out '{out}' --seed 3"
+
+
+class TestCheckpoints:
+    def test_every_checkpoint_of_a_training_is_judged(self, monkeypatch, run, tmp_path):
+        asked = {}
+
+        def development(checkpoints, tasks, *, progress, **options):
+            asked.update(options, steps=list(checkpoints), tasks=tasks)
+            progress(1, 2)
+            stepped = [each.assign(step=step) for step in (5, 10) for each in (REPORT.frame,)]
+            begins = pd.DataFrame({"task": [TASK], "layer": [0], "head": [0], "step": [5]})
+            described = pd.concat([REPORT.tasks.assign(step=step) for step in (5, 10)])
+            return SimpleNamespace(frame=pd.concat(stepped), tasks=described, last=REPORT, begins=lambda: begins)
+
+        monkeypatch.setattr("interp.methods.development.development", development)
+        for step in (5, 10):
+            (tmp_path / "t" / "checkpoints" / f"step-{step:08d}").mkdir(parents=True)
+            (tmp_path / "t" / "checkpoints" / f"step-{step:08d}" / "training.json").write_text("{}")
+        result = run("heads", "--checkpoints", tmp_path / "t", "--out", tmp_path / "r", "--task", TASK, "--n", 7)
+        assert result.exit_code == 0, result.output
+        assert asked["steps"] == [5, 10]
+        assert (asked["tasks"], asked["n"]) == ([TASK], 7)
+        assert f"{TASK}: head 0.0 attends and is causal from step 5 on" in result.stdout
+        assert len(pd.read_csv(tmp_path / "r" / "development.csv")) == 2 * len(REPORT.frame)
+        assert (tmp_path / "r" / "figures" / "development.png").stat().st_size > 10_000
+        assert (tmp_path / "r" / "report.html").is_file()
+
+    def test_a_folder_without_checkpoints(self, run, tmp_path):
+        result = run("heads", "--checkpoints", tmp_path, "--out", tmp_path / "r")
+        assert result.exit_code == 2
+        assert "checkpoints: expected at least one, by its step, got none" in result.stderr
+        assert not (tmp_path / "r").exists()
+
+    def test_not_beside_a_model(self, run, tmp_path):
+        result = run("heads", "--checkpoints", tmp_path, "--model", "default", "--out", tmp_path / "r")
+        assert result.exit_code == 2
+        assert "--model and --checkpoints each name what is judged" in result.stderr

@@ -22,8 +22,11 @@ from interp.model.costs import cache_bytes, forward_flops, parameter_count, weig
 from interp.model.presets import PRESETS, preset
 from interp.model.transformer import HookedTransformer
 
-FEW = {name: VARIANTS[name] for name in list(VARIANTS)[::4]} | {
-    "Llama": {"positions": "rotary", "normalization": "RMS", "gated": True, "biases": (), "n_kv_heads": 2, "d_head": 6},
+FEW = {
+    name: fields
+    for name, fields in VARIANTS.items()
+    # What relative positions and the other score functions add to the products is left out.
+    if fields.get("positions") != "relative" and fields.get("scores", "dot") in ("dot", "scaled_dot")
 }
 
 
@@ -45,9 +48,7 @@ def test_an_unknown_preset():
 
 @pytest.mark.parametrize("fields", FEW.values(), ids=FEW.keys())
 def test_a_forward_pass_has_as_many_operations(fields):
-    model = random_model(**{"n_heads": 4} | fields, dtype=torch.float32)
-    if not model.blocks[0].attn.fused or model.config.positions in ("relative", "alibi"):
-        pytest.skip("explicit scores: what positions and score functions add is left out")
+    model = random_model(**fields, dtype=torch.float32)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.ones(3, 9, dtype=torch.long))
     assert forward_flops(model.config, 3, 9) == counter.get_total_flops()
@@ -81,11 +82,11 @@ def test_time_is_operations_over_speed():
     found = plan(preset("gpt2").config, small, devices=2)
     assert found.parameters == 124_439_808
     assert found.seconds["sweep"] == pytest.approx(found.flops["sweep"] / 1e9)
-    assert found.flops["sweep"] == pytest.approx(3.4e12, rel=0.05)
+    assert found.flops["sweep"] == pytest.approx(3.6e12, rel=0.05)
 
 
 def test_what_does_not_fit_is_refused_with_what_would():
-    message = r"349\.\d GB in bfloat16, expected at most the 80\.0 GB of 1 x H100 80 GB; what would fit: 5 of these, .*"
+    message = r"353\.\d GB in bfloat16, expected at most the 80\.0 GB of 1 x H100 80 GB; what would fit: 5 of these, .*"
     with pytest.raises(InputError, match=message + "or llama-2-7b here"):
         plan(preset("gpt3-175b").config, HARDWARE["h100"], dtype="bfloat16")
     assert plan(preset("gpt3-175b").config, HARDWARE["h100"], devices=5, dtype="bfloat16").devices == 5

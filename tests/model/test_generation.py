@@ -3,9 +3,13 @@
 import pytest
 import torch
 from tiny_models import WORDS, random_model, random_tokens, relative_error, word_tokenizer
+from variants import VARIANTS
 
 from interp.errors import InputError
 from interp.model.cache import KeyValueCache
+from interp.model.generation import generate_tokens
+
+CAUSAL = {name: fields for name, fields in VARIANTS.items() if fields.get("causal", True)}
 
 PROMPTS = ["The keys to the cabinet are", "Mary", "John gave Mary a book to the table on a"]
 
@@ -160,6 +164,40 @@ def test_a_cache_is_unharmed_by_a_step_that_fails_on_its_way(model, point):
 def test_a_cache_of_another_model_raises(model, n_layers):
     with pytest.raises(InputError, match=f"cache: it holds {n_layers} layers, the model has 2; start with"):
         model(random_tokens(model), cache=KeyValueCache.empty(n_layers))
+
+
+def test_tokens_are_written_as_text_is(model):
+    tokens, mask = model.tokenize(PROMPTS, padding_side="left")
+    written, kept = generate_tokens(model, tokens, 8, attention_mask=mask, eos=model.tokenizer.eos_token_id)
+    texts = [model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, kept, strict=True)]
+    assert texts == model.generate(PROMPTS, 8)
+    assert torch.equal(written[:, : tokens.shape[1]], tokens)
+
+
+@pytest.mark.parametrize("fields", CAUSAL.values(), ids=CAUSAL.keys())
+def test_every_architecture_writes_the_same_with_its_cache_as_without(fields):
+    model = random_model(**fields | {"n_ctx": 24})
+    tokens = random_tokens(model)
+    written, _ = generate_tokens(model, tokens, 12)
+    naive = tokens
+    with torch.no_grad():
+        for _ in range(12):
+            naive = torch.cat([naive, model(naive)[:, -1].argmax(-1)[:, None]], 1)
+    assert torch.equal(written, naive)
+
+
+def test_the_last_logits_are_those_of_the_whole_prompt(model):
+    tokens = random_tokens(model)
+    with torch.no_grad():
+        last = model(tokens, last_only=True)
+        assert last.shape == (3, 1, model.config.d_vocab)
+        assert relative_error(last[:, 0], model(tokens)[:, -1]) < 1e-12
+
+
+def test_a_bidirectional_model_writes_nothing():
+    model = random_model(causal=False)
+    with pytest.raises(InputError, match="a bidirectional model has no next token"):
+        generate_tokens(model, random_tokens(model))
 
 
 class TestSampling:

@@ -1,0 +1,68 @@
+"""How did the heads develop? Attention and effect over the steps of a training, task by task."""
+
+from typing import Protocol, runtime_checkable
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from interp.report.names import shown_names
+
+TRACKS = "attends and causal"
+GREY = "0.8"
+
+
+@runtime_checkable
+class DevelopmentFrames(Protocol):
+    """Dossiers of several checkpoints, such as ``interp.methods.development.Development``, with the column ``step``."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per step, layer, head and task."""
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """One row per step and task."""
+
+
+def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
+    """One column a task: the model's accuracy, each head's excess attention and its ablation's share of the metric.
+
+    Heads that track the task at the last step are coloured and named, all others grey.
+
+    Args:
+        frame: ``Development.frame``.
+        tasks: ``Development.tasks``.
+    """
+    names = list(dict.fromkeys(frame["task"]))
+    figure = Figure(figsize=(2.9 * len(names) + 0.6, 6.6), layout="constrained")
+    axes = figure.subplots(3, len(names), sharex=True, sharey="row", squeeze=False)
+    for column, (task, shown) in enumerate(shown_names(names).items()):
+        mine, done = frame[frame["task"] == task], tasks[tasks["task"] == task]
+        base = done.set_index("step")["base"]
+        drop = mine.assign(share=-mine["effect"] / mine["step"].map(base).where(lambda value: value > 0))
+        axes[0, column].plot(done["step"], done["accuracy_base"], color="black")
+        axes[0, column].set_title(shown, fontsize=10)
+        _heads(axes[1, column], mine, "excess")
+        _heads(axes[2, column], drop, "share", named=True)
+        axes[2, column].set_xlabel("step")
+    for ax, label in zip(axes[:, 0], ("accuracy", "excess attention", "share that its\nablation costs"), strict=True):
+        ax.set_ylabel(label)
+    axes[0, 0].set_ylim(-0.03, 1.03)
+    axes[2, 0].set_ylim(-0.25, 1.25)
+    sns.despine(figure)
+    return figure
+
+
+def _heads(ax: Axes, frame: pd.DataFrame, column: str, *, named: bool = False) -> None:
+    last = frame[frame["step"] == frame["step"].max()]
+    tracking = {tuple(each) for each in last.loc[last["verdict"] == TRACKS, ["layer", "head"]].to_numpy()}
+    colours = iter(sns.color_palette("colorblind"))
+    for (layer, head), rows in frame.groupby(["layer", "head"]):
+        tracks = (layer, head) in tracking
+        style = {"color": next(colours), "linewidth": 1.8, "zorder": 3} if tracks else {"color": GREY, "linewidth": 0.8}
+        ax.plot(rows["step"], rows[column], label=f"{layer}.{head}" if tracks else None, **style)
+    ax.axhline(0, color="0.5", linewidth=0.6)
+    if named and tracking:
+        ax.legend(frameon=False, fontsize=8)

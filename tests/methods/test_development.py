@@ -1,0 +1,58 @@
+"""From when on a head tracks: by the verdicts of every checkpoint up to the last."""
+
+import pandas as pd
+import pytest
+from tiny_models import random_model
+
+import interp
+from interp.errors import InputError
+from interp.methods.development import Development, development
+from interp.methods.dossier import HeadsReport, heads
+from interp.model.loading import save_model
+
+
+def judged(verdicts):
+    """A development in which head 0.0 gets these verdicts."""
+    rows = [
+        {"step": 10 * number, "task": "t", "layer": 0, "head": 0, "verdict": each}
+        for number, each in enumerate(verdicts)
+    ]
+    empty = HeadsReport(*(pd.DataFrame() for _ in range(4)), {})
+    return Development(pd.DataFrame(rows), pd.DataFrame(), empty)
+
+
+TRACKS, NOT = "attends and causal", "undecided"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "begins"),
+    [
+        ((NOT, TRACKS, TRACKS), [10]),
+        ((TRACKS, NOT, TRACKS), [20]),
+        ((TRACKS, TRACKS, TRACKS), [0]),
+        ((TRACKS, TRACKS, NOT), []),
+    ],
+)
+def test_it_begins_where_it_never_stops_again(verdicts, begins):
+    assert judged(verdicts).begins()["step"].tolist() == begins
+
+
+def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
+    trained = interp.load_model()
+    untrained = random_model(dtype=trained.W_E.dtype, tokenizer=trained.tokenizer, n_ctx=64)
+    folders = {300: save_model(trained, tmp_path / "b"), 20: save_model(untrained, tmp_path / "a")}
+    told = []
+    found = development(folders, ["agreement"], n=60, progress=lambda *each: told.append(each))
+    assert found.frame["step"].unique().tolist() == [20, 300]
+    alone = heads(trained, ["agreement"], n=60).frame
+    last = found.frame[found.frame["step"] == 300].drop(columns="step").reset_index(drop=True)
+    pd.testing.assert_frame_equal(last, alone)
+    begins = found.begins()
+    assert {(row.layer, row.head, row.step) for row in begins.itertuples()} >= {(2, 2, 300)}
+    assert told[-1][0] == told[-1][1]
+    assert found.tasks["accuracy_base"].tolist()[1] > 0.95 > found.tasks["accuracy_base"].tolist()[0]
+
+
+def test_no_checkpoints():
+    with pytest.raises(InputError, match="checkpoints: expected at least one, by its step, got none"):
+        development({}, ["agreement"])
