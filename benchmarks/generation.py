@@ -2,8 +2,8 @@
 
 python benchmarks/generation.py [--repeats 5]
 
-GPT-2 small's shape with random weights, fp32, greedy, one process and one thread, the two in turns. Checks first that both
-write the same tokens. Prints a table and replaces its section of RESULTS.md.
+GPT-2 small's shape with random weights, fp32, greedy, one process and one thread, the two in turns. Checks first that
+both write the same tokens. Prints a table and replaces its section of RESULTS.md.
 """
 
 import argparse

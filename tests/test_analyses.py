@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from interp.model.loading.load import model_folder
@@ -48,6 +49,17 @@ def test_choosing_the_default(tmp_path):
     printed = run("analyses/choosing_the_default/run.py", model_folder("default"), "--out", tmp_path, "--n", 40)
     assert "agreement head" in printed
     assert (tmp_path / "seeds.csv").is_file()
+
+
+@pytest.mark.slow
+def test_induction(tmp_path):
+    """A two-layer attention-only model learns induction, a one-layer one does not; its layer 0 looks back for it."""
+    run("analyses/induction/run.py", "--out", tmp_path, "--seeds", 1, "--n", 60)
+    one, two = pd.read_csv(tmp_path / "scores.csv").to_dict("records")
+    assert one["right"] < 0.3 < 0.95 < two["right"]
+    assert one["best induction head"] < 0.15 < 0.8 < two["best induction head"]
+    assert two["right without them"] < 0.2 < 0.8 < two["right without the others"]
+    assert two["induction without them"] < 0.15 < 0.7 < two["induction without the others"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,84 @@
+"""How does the cost of reading grow with the text? Attention with its square, a recurrent network with its length.
+
+python benchmarks/length.py [--repeats 5]
+
+Attention alone (scores, softmax and weighted values of one head of width d) makes ``4 T^2 d`` operations, an Elman
+network of width d ``4 T d^2``. Both are timed on one thread over T and over d; the exponents are the slopes of straight
+lines through the logarithms, with their standard errors. Prints two tables and replaces their section of RESULTS.md.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import linregress
+from table import show, write_section
+from torch import nn
+
+from interp.model.attention import Attention
+from interp.model.config import TransformerConfig
+from interp.model.places import places_of
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+LENGTHS, WIDTHS = (1024, 1448, 2048, 2896, 4096), (256, 362, 512, 724, 1024)
+FIXED = {"attention": {"T": 64, "d": 1024}, "Elman network": {"T": 512, "d": 128}}
+"""The width while the length grows, and the length while the width grows."""
+
+
+def attention(length: int, width: int) -> Callable[[], object]:
+    """One head's attention over queries, keys and values that are there."""
+    layer = Attention(TransformerConfig(1, 1, width, width, 0, 2, length))
+    q, k, v = torch.randn(3, 1, length, 1, width).unbind()
+    places = places_of(torch.ones(1, length, dtype=torch.bool), length, causal=False)
+    return lambda: layer.mixed(q, k, v, places)
+
+
+def elman(length: int, width: int) -> Callable[[], object]:
+    """An Elman network over vectors that are there."""
+    layer, x = nn.RNN(width, width, batch_first=True), torch.randn(1, length, width)
+    return lambda: layer(x)
+
+
+MAKERS = {"attention": attention, "Elman network": elman}
+
+
+def main() -> None:
+    """Measure, fit, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5, metavar="N")
+    repeats = parser.parse_args().repeats
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    times = [["", "over", "ms", *[""] * (len(LENGTHS) - 1)]]
+    fits = [["", "over", "expected", "fitted", "standard error"]]
+    for name, make in MAKERS.items():
+        for axis, sizes in (("T", LENGTHS), ("d", WIDTHS)):
+            other = FIXED[name][axis]
+            ms = [_median(make(size, other) if axis == "T" else make(other, size), repeats) for size in sizes]
+            fit = linregress(np.log(sizes), np.log(ms))
+            expected = {"attention": {"T": 2, "d": 1}, "Elman network": {"T": 1, "d": 2}}[name][axis]
+            shown = f"{axis} = {', '.join(map(str, sizes))}, {'d' if axis == 'T' else 'T'} = {other}"
+            times.append([name, shown, *(f"{each:.1f}" for each in ms)])
+            fits.append([name, axis, str(expected), f"{fit.slope:.2f}", f"{fit.stderr:.2f}"])
+    show("Cost over length and width", [fits, times])
+    write_section(RESULTS, "Cost over length and width", [fits, times])
+
+
+def _median(run: Callable[[], object], repeats: int) -> float:
+    """Milliseconds, after one run that is not counted."""
+    seconds = []
+    with torch.inference_mode():
+        run()
+        for _ in range(repeats):
+            started = time.perf_counter()
+            run()
+            seconds.append(time.perf_counter() - started)
+    return 1000 * statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()
