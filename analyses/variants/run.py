@@ -16,7 +16,7 @@ TASKS = ("agreement", "coreference", "induction")
 
 
 def best_heads(folder: Path, n: int) -> pd.DataFrame:
-    """For each task the head whose ablation costs most, with its verdict, what it looks at, and what stays of the task."""
+    """For each task the head whose ablation costs most: its verdict, what it looks at, what of the task it takes."""
     model = interp.load_model(folder)
     report = interp.heads(model, TASKS, n=n)
     base = report.tasks.set_index("task")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interp.cli import ablate, heads, patch, show, train
+from interp.cli import ablate, convert, heads, patch, plan, show, train
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
 from interp.errors import AuditError, InputError, InterpError
 
@@ -79,7 +79,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-model_app = typer.Typer(help="Look at a model.", no_args_is_help=True)
+model_app = typer.Typer(help="Look at a model, or convert it.", no_args_is_help=True)
 app.add_typer(model_app, name="model")
 
 app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
@@ -89,6 +89,8 @@ app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre -
     patch.patch
 )
 model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
+model_app.command("plan", epilog="Example: interp model plan gpt2-xl --hardware a100 --dtype bfloat16")(plan.model_plan)
+model_app.command("convert", epilog="Example: interp model convert ./nanogpt/ckpt.pt my-model")(convert.convert)
 app.command("train", epilog="Example: interp train books --text prose.txt --out my-model")(train.train)
 
 

@@ -9,7 +9,8 @@ from interp.cli.options import DtypeOption, JsonOption, ThreadsOption
 
 def model_plan(
     preset: Annotated[
-        str, typer.Argument(help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b or llama-2-7b.")
+        str,
+        typer.Argument(help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b or llama-2-7b.", metavar="PRESET"),
     ],
     hardware: Annotated[str, typer.Option(help="cpu (measured now), a100, h100 or h200.", metavar="NAME")] = "cpu",
     devices: Annotated[int, typer.Option(help="How many share the weights.", min=1, metavar="N")] = 1,

@@ -44,8 +44,6 @@ RETURN_TYPES = ("logits", "loss", "both", None)
 class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRootModule):
     """A transformer, hooked. Made in evaluation mode, with weights drawn from `seed`.
 
-    With the seed None they are not drawn, and hold whatever the memory held, for somebody who fills them.
-
     Attributes:
         config: What the model is made of (ours, frozen).
         cfg: The same as TransformerLens describes it.
@@ -61,7 +59,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
         name: str = "untrained",
-        seed: int | None = 0,
+        seed: int = 0,
     ):
         super().__init__()
         self.config, self.tokenizer, self.name = config, tokenizer, name
@@ -71,8 +69,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         self.blocks = Blocks(make_block(config) for _ in range(config.n_layers))
         self.ln_final = _before_unembedding(config)
         self.unembed = make_unembed(config, self.embed)
-        if seed is not None:
-            self._initialise(seed)
+        self._initialise(seed)
         self.setup()
         hooks.name_head_inputs_as_transformer_lens_does(self)
         self.eval()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny_models import random_gpt2
 
 
 def test_tasks_lists_what_can_be_loaded(run):
@@ -53,7 +54,7 @@ def test_no_command_at_all_shows_the_help(run, arguments):
     assert "error:" not in result.output
 
 
-@pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "patch", "model info", "train"])
+@pytest.mark.parametrize("command", ["heads", "tasks", "ablate", "patch", "model info", "model convert", "train"])
 def test_every_command_has_help_with_an_example(run, command):
     result = run(*command.split(), "--help")
     assert result.exit_code == 0
@@ -83,3 +84,14 @@ def test_help_loads_nothing_heavy(run):
     """
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == "[]"
+
+
+def test_model_info_of_transformer_lens_own(run, monkeypatch, tmp_path):
+    from interp.model.loading.load import load_model
+
+    monkeypatch.setattr("interp.model.loading.load_model", load_model)
+    random_gpt2().save_pretrained(tmp_path)
+    printed = json.loads(run("model", "info", "--model", f"bridge:{tmp_path}", "--json").stdout)
+    assert printed["name"] == str(tmp_path)
+    assert printed["n_layers"] == 2
+    assert len(printed["hash"]) == 64

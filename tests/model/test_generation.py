@@ -169,7 +169,9 @@ def test_a_cache_of_another_model_raises(model, n_layers):
 def test_tokens_are_written_as_text_is(model):
     tokens, mask = model.tokenize(PROMPTS, padding_side="left")
     written, kept = generate_tokens(model, tokens, 8, attention_mask=mask, eos=model.tokenizer.eos_token_id)
-    texts = [model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, kept, strict=True)]
+    texts = [
+        model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, kept, strict=True)
+    ]
     assert texts == model.generate(PROMPTS, 8)
     assert torch.equal(written[:, : tokens.shape[1]], tokens)
 

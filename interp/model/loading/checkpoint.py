@@ -6,6 +6,7 @@ A pickle can run code when it is opened; ``torch.load(weights_only=True)`` refus
 import functools
 import json
 import pickle
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from interp.errors import LoadError, suggest
-from interp.model.devices import DTYPES
+from interp.errors import LoadError
+from interp.model.loading.taker import Taker, require_numbers
 
 State = dict[str, Tensor]
 WEIGHTS = "model.safetensors"
@@ -64,7 +65,7 @@ def read_weights(folder: Path) -> State:
             state.update(tensors)
         return state
     if (folder / BIN).is_file():
-        return _read_torch(folder / BIN)
+        return as_state(read_torch(folder / BIN), folder / BIN)
     raise LoadError(f"{folder}: no weights here; expected {WEIGHTS}, {INDEX} with its shards, or {BIN}")
 
 
@@ -80,9 +81,14 @@ def read_safetensors(path: Path) -> State:
         raise LoadError(f"{path}: not a readable safetensors file ({error}); fetch or save it again") from error
 
 
-def _read_torch(path: Path) -> State:
+def read_torch(path: Path) -> Any:
+    """What a PyTorch file holds, its tensors mapped and not read where the file's format allows that.
+
+    Raises:
+        LoadError: It is damaged, or holds more than tensors and plain values.
+    """
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
         reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please use")[0]
         raise LoadError(
@@ -91,16 +97,24 @@ def _read_torch(path: Path) -> State:
         ) from error
     except Exception as error:  # on a damaged file, the unpickler raises whatever its bytes lead to
         raise LoadError(f"{path}: not a readable PyTorch file ({error!r}); fetch or save it again") from error
-    if not isinstance(state, dict):
-        raise LoadError(f"{path}: expected a dictionary of tensors, got {type(state).__name__}")
-    for name, value in state.items():
+
+
+def as_state(content: object, path: Path) -> State:
+    """`content`, which must be a dictionary from names to dense tensors.
+
+    Raises:
+        LoadError: It is something else.
+    """
+    if not isinstance(content, dict):
+        raise LoadError(f"{path}: expected a dictionary of tensors, got {type(content).__name__}")
+    for name, value in content.items():
         if not isinstance(name, str):
             raise LoadError(f"{path}: expected a dictionary from names to tensors, but {name!r} is no name")
         if not isinstance(value, Tensor):
             raise LoadError(f"{path}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
         if value.layout != torch.strided:
             raise LoadError(f"{path}: tensor {name!r} is stored as {value.layout}; save it dense, with .to_dense()")
-    return state
+    return content
 
 
 def fill(model: nn.Module, state: Mapping[str, Tensor]) -> None:
@@ -122,19 +136,10 @@ def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, tuple[
     Raises:
         LoadError: A tensor is missing, extra or of another shape; it is named.
     """
-    known = []
+    take = Taker({name: tensor.to("meta") for name, tensor in state.items()}, source)
     for name, shape in shapes:
-        if name not in state:
-            raise LoadError(f"{source}: tensor {name!r} is missing; {suggest(name, state)}")
-        if state[name].shape != shape:
-            raise LoadError(
-                f"{source}: tensor {name!r}: expected shape {shape}, got {tuple(state[name].shape)}; "
-                "does the config describe these weights?"
-            )
-        known.append(name)
-    for name in state:
-        if name not in known:
-            raise LoadError(f"{source}: tensor {name!r} is not part of this architecture; {suggest(name, known)}")
+        take(name, *shape)
+    take.finish()
 
 
 def check_numbers(state: Mapping[str, Tensor], source: str) -> None:
@@ -144,8 +149,4 @@ def check_numbers(state: Mapping[str, Tensor], source: str) -> None:
         LoadError: A tensor holds whole numbers (a quantised checkpoint), NaN or infinity; it is named.
     """
     for name, tensor in state.items():
-        if tensor.dtype not in DTYPES.values():
-            raise LoadError(f"{source}: tensor {name!r}: expected one of {', '.join(DTYPES)}, got {tensor.dtype}")
-        if not tensor.isfinite().all():
-            bad = int((~tensor.isfinite()).sum())
-            raise LoadError(f"{source}: tensor {name!r}: {bad} of its {tensor.numel()} values are NaN or infinite")
+        require_numbers(tensor, name, source)

@@ -11,26 +11,20 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from transformers import GPT2Tokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase
 
 from interp.errors import ConfigError, LoadError, OutputError
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
-from interp.model.loading.checkpoint import (
-    WEIGHTS,
-    State,
-    check_numbers,
-    check_shapes,
-    fill,
-    read_json,
-    read_weights,
-)
+from interp.model.loading.build import Checkpoint
+from interp.model.loading.checkpoint import WEIGHTS, State, check_numbers, read_weights
+from interp.model.loading.layers import Parameters
+from interp.model.loading.taker import Taker
+from interp.model.loading.tokenizer_files import holds_tokenizer, load_tokenizer
 from interp.model.transformer import HookedTransformer
 
 ARCHITECTURE = "interp"
 FORMAT = 1
-TOKENIZER = "tokenizer.json"
-OLD_TOKENIZER = ("vocab.json", "merges.txt")
 
 
 def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | torch.dtype | None = None) -> Path:
@@ -53,7 +47,7 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
     held = None if dtype is None else resolve_dtype(dtype)
     state = {name: p.detach().to("cpu", held).contiguous() for name, p in model.named_parameters()}
     check_numbers(state, f"saving {model.name!r}" + (f" as {held}" if held else ""))
-    if model.tokenizer is None and _holds_tokenizer(folder):
+    if model.tokenizer is None and holds_tokenizer(folder):
         raise OutputError(f"{folder}: holds another model's tokenizer, and this model has none; name another folder")
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
@@ -94,15 +88,11 @@ def _move(draft: Path, folder: Path) -> None:
         os.replace(draft / file, folder / file)
 
 
-def _holds_tokenizer(folder: Path) -> bool:
-    return (folder / TOKENIZER).is_file() or all((folder / name).is_file() for name in OLD_TOKENIZER)
-
-
-def load_native(folder: Path, config: dict[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> HookedTransformer:
-    """The model that ``save_model`` wrote to `folder`, with its own tokenizer unless another is given.
+def native_checkpoint(folder: Path, config: dict[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
+    """What ``save_model`` wrote to `folder`, with its own tokenizer unless another is given.
 
     Raises:
-        LoadError: A newer format, a config that describes no model, or weights that do not fit it.
+        LoadError: A newer format, a config that describes no model, or files that cannot be read.
     """
     fields = {key: value for key, value in config.items() if key not in ("architecture", "format", "name")}
     if config.get("format") != FORMAT:
@@ -113,16 +103,18 @@ def load_native(folder: Path, config: dict[str, Any], tokenizer: PreTrainedToken
         shape = TransformerConfig.from_dict(fields)
     except ConfigError as error:
         raise LoadError(f"{folder / 'config.json'}: {error}") from error
-    state = read_weights(folder)
-    check_numbers(state, str(folder))
-    try:
-        check_shapes(state, parameter_shapes(shape), str(folder))
-    except ConfigError as error:
-        raise LoadError(f"{folder / 'config.json'}: {error}") from error
     tokenizer = load_tokenizer(folder) if tokenizer is None else tokenizer
-    model = HookedTransformer(shape, tokenizer, name=str(config.get("name", folder.name)))
-    fill(model, state)
-    return model
+    name = str(config.get("name", folder.name))
+    return Checkpoint(str(folder), "this architecture", shape, read_weights(folder), _weights, tokenizer, name=name)
+
+
+def _weights(take: Taker, config: TransformerConfig) -> Parameters:
+    """The parameters as they are."""
+    try:
+        for name, shape in parameter_shapes(config):
+            yield name, take(name, *shape)
+    except ConfigError as error:
+        raise LoadError(f"{take.source}: {error}") from error
 
 
 def parameter_shapes(config: TransformerConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -142,33 +134,3 @@ def parameter_shapes(config: TransformerConfig) -> Iterator[tuple[str, tuple[int
     for layer in range(config.n_layers):
         for name, parameter in template.blocks[0].named_parameters():
             yield f"blocks.{layer}.{name}", tuple(parameter.shape)
-
-
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase | None:
-    """The fast tokenizer of a checkpoint folder, or None where it has none. No code of the folder's is run.
-
-    Raises:
-        LoadError: Its files cannot be read, or it would need code of its own.
-    """
-    if not _holds_tokenizer(folder):
-        return None
-    if not (folder / TOKENIZER).is_file():
-        _require_no_code(folder)
-    try:  # classes of transformers' own: AutoTokenizer would run, or ask to run, what `auto_map` names
-        if (folder / TOKENIZER).is_file():
-            return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-        return GPT2Tokenizer.from_pretrained(folder, local_files_only=True)
-    except Exception as error:  # tokenizers raises bare Exceptions
-        raise LoadError(
-            f"{folder}: the tokenizer's files cannot be read ({error}); fetch or save them again"
-        ) from error
-
-
-def _require_no_code(folder: Path) -> None:
-    """Refuse a tokenizer that is more than its vocabulary: what the code does is in no file that is read here."""
-    config = folder / "tokenizer_config.json"
-    if config.is_file() and "auto_map" in read_json(config):
-        raise LoadError(
-            f"{config}: the tokenizer needs code of its own ('auto_map'), which is not run; save it as {TOKENIZER}, "
-            "or give load_model(..., tokenizer=...)"
-        )

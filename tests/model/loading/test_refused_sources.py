@@ -27,7 +27,13 @@ class TestWhere:
         refused(gpt2, "the folder has no config.json")
 
     def test_a_file(self, gpt2):
-        refused(gpt2 / "config.json", "expected a folder with config.json and weights, got a file; give its folder")
+        expected = (
+            r"expected a folder with config.json and weights, .* \(.pt\), or llama2.c's \(.bin\), got another file"
+        )
+        refused(gpt2 / "config.json", expected)
+        refused(gpt2 / "model.safetensors", "got another file; give its folder")
+        torch.save({}, gpt2 / "pytorch_model.bin")
+        refused(gpt2 / "pytorch_model.bin", "got another file; give its folder")
 
     def test_a_hub_name_offline(self):
         refused("nobody/nothing", "'nobody/nothing': not a folder here, .*could not be fetched from the hub.*network")
@@ -83,16 +89,19 @@ class TestWhere:
         refused(None, "this installation lacks the embedded default model")
 
     def test_a_module_that_is_not_from_transformers(self):
-        refused(torch.nn.Linear(2, 2), "expected a transformers GPT2LMHeadModel, got Linear, which has no config")
+        refused(
+            torch.nn.Linear(2, 2),
+            "expected a transformers model, such as GPT2LMHeadModel, got Linear, which has no config",
+        )
 
 
 class TestConfig:
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
-            ({"model_type": "leave out"}, "architecture None is not known here.*names no model_type"),
-            ({"model_type": "llama"}, "architecture 'llama' is not known here; expected 'gpt2' or our own"),
-            ({"model_type": "gpt"}, "did you mean 'gpt2'"),
+            ({"model_type": "leave out"}, "its config.json names no model_type; expected one of gpt2, openai-gpt"),
+            ({"model_type": ["gpt2"]}, "architecture .'gpt2'. is not known here"),
+            ({"model_type": "llama"}, "the config has no field 'num_hidden_layers', which Llama needs"),
             ({"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
             ({"n_head": 0}, "n_head: expected a whole number of at least 1, got 0"),
             ({"n_embd": "12"}, "n_embd: expected a whole number of at least 1, got '12'"),
@@ -100,7 +109,7 @@ class TestConfig:
             ({"n_layer": 1.5}, "n_layers: expected a whole number of at least 1, got 1.5"),
             ({"layer_norm_epsilon": "tiny"}, "eps: expected a positive number, got 'tiny'"),
             ({"tie_word_embeddings": None}, "tied: expected true or false, got None"),
-            ({"activation_function": "swish"}, "activation_function='swish', expected one of gelu_new"),
+            ({"activation_function": "mish"}, "activation_function='mish', expected one of gelu_new"),
             ({"activation_function": ["relu"]}, r"activation_function=\['relu'\], expected one of gelu_new"),
             ({"scale_attn_weights": False}, "scale_attn_weights=False is not supported, expected True"),
             ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True is not supported"),
@@ -114,7 +123,7 @@ class TestConfig:
     def test_a_module_of_another_architecture(self):
         module = torch.nn.Linear(2, 2)
         module.config = GPTNeoConfig()
-        refused(module, "Linear: architecture 'gpt_neo' is not known here; expected 'gpt2'")
+        refused(module, "Linear: architecture 'gpt_neo' is not known here; the nearest that is, is 'gpt_neox'")
 
     @pytest.mark.parametrize(
         ("content", "message"),

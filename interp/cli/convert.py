@@ -1,0 +1,58 @@
+"""``interp model convert``: a checkpoint of another library becomes a folder that this one reads at once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interp.cli.options import DtypeOption, JsonOption
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder, a file (nanoGPT's or minGPT's .pt, llama2.c's .bin), a hub name, or an embedded model.",
+            metavar="SRC",
+        ),
+    ],
+    destination: Annotated[Path, typer.Argument(help="Folder for the model: new or empty.", metavar="DST")],
+    dtype: DtypeOption = "float32",
+    as_json: JsonOption = False,
+) -> None:
+    """Write a model of any format that can be loaded to a folder of interp's own, with its tokenizer."""
+    from interp.cli.terminal import print_json
+
+    folder = _new_folder(destination)
+    from interp.errors import LoadError
+    from interp.model.loading import load_model, save_model
+    from interp.model.transformer import HookedTransformer
+
+    model = load_model(source, dtype=dtype)
+    if not isinstance(model, HookedTransformer):
+        raise LoadError(f"{source}: expected a model that is rebuilt here, got {type(model).__name__}; use it as it is")
+    save_model(model, folder)
+    result = {
+        "folder": str(folder),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "hash": model.hash,
+    }
+    if as_json:
+        print_json(result)
+        return
+    for name, value in result.items():
+        typer.echo(f"{name}: {value}")
+
+
+def _new_folder(destination: Path) -> Path:
+    """The absolute path of a folder that is missing or empty."""
+    from interp.errors import OutputError
+    from interp.report.place import absolute
+
+    folder = absolute(destination, "DST")
+    if folder.is_dir() and not any(folder.iterdir()):
+        return folder
+    if folder.exists():
+        held = "one with files" if folder.is_dir() else "a file"
+        raise OutputError(f"DST {folder}: expected a new or empty folder, got {held}; name another")
+    return folder

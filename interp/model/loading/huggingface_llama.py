@@ -1,0 +1,91 @@
+"""Llama, Llama 2, Mistral and Qwen 2 as Hugging Face writes them (Touvron et al. 2023; Jiang et al. 2023).
+
+RMSNorm, rotary positions, grouped heads and SwiGLU. They differ in their biases: Llama's and Mistral's have none (a
+Llama's config can ask for them), Qwen 2's queries, keys and values have.
+"""
+
+import re
+from typing import Any
+
+from interp.model.config import Bias, TransformerConfig
+from interp.model.loading.fields import ForeignConfig
+from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
+from interp.model.loading.taker import Taker
+
+FREQUENCIES = re.compile(r"\.rotary_emb\.inv_freq$")
+
+
+def llama_config(config: ForeignConfig) -> TransformerConfig:
+    """Our config of a Hugging Face Llama's.
+
+    Raises:
+        LoadError: A field is missing or asks for something that Llama as built here does not do.
+    """
+    biases: list[Bias] = ["qkv", "o"] if config.get("attention_bias") else []
+    biases += ["mlp"] if config.get("mlp_bias") else []
+    return _config(config, biases=tuple(biases), n_ctx=config.get("max_position_embeddings", 2048))
+
+
+def mistral_config(config: ForeignConfig) -> TransformerConfig:
+    """Our config of a Hugging Face Mistral's.
+
+    Each of its positions sees as many tokens as its sliding window is long. In a prompt within the window that is all
+    of them, so the window is the longest prompt here (``n_ctx``), and the model is exact.
+
+    Raises:
+        LoadError: A field is missing or asks for something that Mistral as built here does not do.
+    """
+    longest, window = config.get("max_position_embeddings", 131_072), config.get("sliding_window", 4096)
+    both = isinstance(longest, int) and isinstance(window, int)
+    return _config(config, biases=(), n_ctx=min(longest, window) if both else longest)
+
+
+def qwen2_config(config: ForeignConfig) -> TransformerConfig:
+    """Our config of a Hugging Face Qwen 2's.
+
+    Raises:
+        LoadError: A field is missing or asks for something that Qwen 2 as built here does not do: a sliding window.
+    """
+    config.require(use_sliding_window=False)
+    return _config(config, biases=("qkv",), n_ctx=config.get("max_position_embeddings", 32_768))
+
+
+def _config(config: ForeignConfig, *, biases: tuple[Bias, ...], n_ctx: Any) -> TransformerConfig:
+    theta, part = config.rotary()
+    if part not in (None, 1.0):
+        raise config.refusal("partial_rotary_factor", part, 1.0)
+    return config.transformer(
+        n_layers=config["num_hidden_layers"],
+        n_heads=config["num_attention_heads"],
+        n_kv_heads=config.get("num_key_value_heads"),
+        d_model=config["hidden_size"],
+        d_head=config.get("head_dim") or config.head_width("hidden_size", "num_attention_heads"),
+        d_mlp=config["intermediate_size"],
+        d_vocab=config["vocab_size"],
+        n_ctx=n_ctx,
+        act_fn=config.activation("hidden_act", "silu"),
+        eps=config.get("rms_norm_eps", 1e-6),
+        tied=config.get("tie_word_embeddings", False),
+        positions="rotary",
+        rotary_base=theta,
+        normalization="RMS",
+        gated=True,
+        biases=biases,
+    )
+
+
+def llama_weights(take: Taker, config: TransformerConfig) -> Parameters:
+    """Our parameters from the tensors of a Hugging Face Llama, Mistral or Qwen 2."""
+    body, d_model = take.prefix("model."), config.d_model
+    yield from embeddings(take, f"{body}embed_tokens.weight", "lm_head.weight", config)
+    for layer in range(config.n_layers):
+        theirs, ours = f"{body}layers.{layer}", f"blocks.{layer}"
+        yield from norm(take, f"{theirs}.input_layernorm", f"{ours}.ln1", d_model, bias=False)
+        for letter in "QKV":
+            yield from heads_in(take, f"{theirs}.self_attn.{letter.lower()}_proj", f"{ours}.attn", letter, config)
+        yield from heads_out(take, f"{theirs}.self_attn.o_proj", f"{ours}.attn", config)
+        yield from norm(take, f"{theirs}.post_attention_layernorm", f"{ours}.ln2", d_model, bias=False)
+        yield from mlp_in(take, f"{theirs}.mlp.gate_proj", f"{ours}.mlp", config, which="gate")
+        yield from mlp_in(take, f"{theirs}.mlp.up_proj", f"{ours}.mlp", config)
+        yield from mlp_out(take, f"{theirs}.mlp.down_proj", f"{ours}.mlp", config)
+    yield from norm(take, f"{body}norm", "ln_final", d_model, bias=False)

@@ -1,0 +1,117 @@
+"""minGPT's training checkpoint: ``model.pt``, a state dict, and ``config.json``, whose ``model`` describes it.
+
+minGPT writes the config before it has filled it in, so sizes that are null there are read off the tensors, and the
+number of heads off the ``model_type``. There are two generations of names:
+
+===========  ======================================  ==========================================================
+since 2022   ``transformer.h.0.attn.c_attn.weight``  as GPT-2, kept as ``Linear`` keeps it; the tanh approximation
+2020         ``blocks.0.attn.query.weight``          queries, keys and values apart; the exact GELU
+===========  ======================================  ==========================================================
+
+Both keep each layer's mask, and an unembedding of its own.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import LoadError
+from interp.model.config import TransformerConfig
+from interp.model.loading.build import Checkpoint
+from interp.model.loading.checkpoint import State
+from interp.model.loading.fields import ForeignConfig
+from interp.model.loading.huggingface_gpt2 import BIASES
+from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
+from interp.model.loading.nanogpt import nanogpt_weights, unwrapped
+from interp.model.loading.taker import Taker
+
+MASKS = re.compile(r"\.attn\.(bias|mask)$")
+LAYER = re.compile(r"(?:transformer\.h|blocks)\.(\d+)\.")
+N_HEAD = {
+    "openai-gpt": 12,
+    "gpt2": 12,
+    "gpt2-medium": 16,
+    "gpt2-large": 20,
+    "gpt2-xl": 25,
+    "gopher-44m": 16,
+    "gpt-mini": 6,
+    "gpt-micro": 4,
+    "gpt-nano": 3,
+}
+"""By minGPT's names of sizes, the heads of a layer."""
+
+
+def mingpt_checkpoint(
+    path: Path, state: State, written: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None
+) -> Checkpoint:
+    """The checkpoint that minGPT wrote to `path`, whose tensors and whose ``config.json`` were read.
+
+    Raises:
+        LoadError: The config describes no model, or neither it nor a tensor tells a size.
+    """
+    state = unwrapped(state)
+    described = written.get("model")
+    if not isinstance(described, dict):
+        raise LoadError(
+            f"{path}: the config.json beside it has no 'model', which minGPT writes; expected at least "
+            '{"model": {"n_head": ...}}'
+        )
+    first = "tok_emb.weight" in state
+    fields = ForeignConfig(_filled_in(described, state, first), f"{path.parent / 'config.json'}", "minGPT")
+    config = mingpt_config(fields, first)
+    weights = first_mingpt_weights if first else nanogpt_weights
+    return Checkpoint(str(path), "minGPT", config, state, weights, tokenizer, MASKS)
+
+
+def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], first: bool) -> dict[str, Any]:
+    """The sizes that the config names, and for those that it does not, those of the tensors."""
+    embed, positions = ("tok_emb.weight", "pos_emb") if first else ("transformer.wte.weight", "transformer.wpe.weight")
+    found: dict[str, Any] = {"n_layer": len({match[1] for name in state if (match := LAYER.match(name))})}
+    if embed in state and state[embed].ndim == 2:
+        found |= {"vocab_size": state[embed].shape[0], "n_embd": state[embed].shape[1]}
+    if positions in state and state[positions].ndim >= 2:
+        found["block_size"] = state[positions].shape[-2]
+    kind = described.get("model_type")
+    found |= {"n_head": N_HEAD[kind]} if isinstance(kind, str) and kind in N_HEAD else {}
+    return found | {name: value for name, value in described.items() if value is not None}
+
+
+def mingpt_config(config: ForeignConfig, first: bool) -> TransformerConfig:
+    """Our config of minGPT's sizes; `first` where the weights are of its first generation.
+
+    Raises:
+        LoadError: A field is missing or describes no model.
+    """
+    return config.transformer(
+        n_layers=config["n_layer"],
+        n_heads=config["n_head"],
+        d_model=config["n_embd"],
+        d_head=config.head_width("n_embd", "n_head"),
+        d_mlp=4 * config["n_embd"],
+        d_vocab=config["vocab_size"],
+        n_ctx=config["block_size"],
+        act_fn="gelu" if first else "gelu_new",
+        tied=False,
+        biases=BIASES,
+    )
+
+
+def first_mingpt_weights(take: Taker, config: TransformerConfig) -> Parameters:
+    """Our parameters from the tensors of a minGPT of 2020."""
+    d_model = config.d_model
+    yield from embeddings(take, "tok_emb.weight", "head.weight", config)
+    yield "pos_embed.W_pos", take("pos_emb", 1, config.n_ctx, d_model)[0]
+    for layer in range(config.n_layers):
+        block = f"blocks.{layer}"
+        yield from norm(take, f"{block}.ln1", f"{block}.ln1", d_model)
+        for letter, name in (("Q", "query"), ("K", "key"), ("V", "value")):
+            yield from heads_in(take, f"{block}.attn.{name}", f"{block}.attn", letter, config)
+        yield from heads_out(take, f"{block}.attn.proj", f"{block}.attn", config)
+        yield from norm(take, f"{block}.ln2", f"{block}.ln2", d_model)
+        yield from mlp_in(take, f"{block}.mlp.0", f"{block}.mlp", config)
+        yield from mlp_out(take, f"{block}.mlp.2", f"{block}.mlp", config)
+    yield from norm(take, "ln_f", "ln_final", d_model)

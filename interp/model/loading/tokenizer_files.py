@@ -1,0 +1,96 @@
+"""Reading the tokenizer beside the weights: ``tokenizer.json``, or the older files of its family. No code is run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import (
+    BertTokenizer,
+    GPT2Tokenizer,
+    LlamaTokenizer,
+    OpenAIGPTTokenizer,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    Qwen2Tokenizer,
+)
+
+from interp.errors import LoadError
+from interp.model.loading.checkpoint import read_json
+
+TOKENIZER = "tokenizer.json"
+END_OF_TEXT = "<|endoftext|>"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How a family kept its tokenizer before there was ``tokenizer.json``, and what its ends are called.
+
+    Attributes:
+        files: What is read.
+        kind: The class of transformers' own that reads it.
+        ends: The tokens that stand before and after a text where the files name none: the defaults of the family's
+            own class. None where it has none.
+    """
+
+    files: tuple[str, ...]
+    kind: Any
+    ends: tuple[str, str] | None = None
+
+    def lies_in(self, folder: Path) -> bool:
+        """Whether the files are there."""
+        return all((folder / name).is_file() for name in self.files)
+
+
+GPT2 = Vocabulary(("vocab.json", "merges.txt"), GPT2Tokenizer, (END_OF_TEXT, END_OF_TEXT))
+GPT1 = Vocabulary(("vocab.json", "merges.txt"), OpenAIGPTTokenizer)
+QWEN2 = Vocabulary(("vocab.json", "merges.txt"), Qwen2Tokenizer)
+BERT = Vocabulary(("vocab.txt",), BertTokenizer, ("[CLS]", "[SEP]"))
+LLAMA = Vocabulary(("tokenizer.model",), LlamaTokenizer, ("<s>", "</s>"))
+FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", *GPT2.files, *BERT.files, *LLAMA.files)
+
+
+def holds_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> bool:
+    """Whether a folder has a tokenizer that can be read."""
+    return (folder / TOKENIZER).is_file() or vocabulary.lies_in(folder)
+
+
+def load_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> PreTrainedTokenizerBase | None:
+    """The fast tokenizer of a checkpoint folder, or None where it has none. No code of the folder's is run.
+
+    Args:
+        folder: Where the files lie.
+        vocabulary: The older files that take the place of ``tokenizer.json``.
+
+    Raises:
+        LoadError: Its files cannot be read, or it would need code of its own.
+    """
+    if not holds_tokenizer(folder, vocabulary):
+        return None
+    if not (folder / TOKENIZER).is_file():
+        _require_no_code(folder)
+    try:  # classes of transformers' own: AutoTokenizer would run, or ask to run, what `auto_map` names
+        kind: Any = PreTrainedTokenizerFast if (folder / TOKENIZER).is_file() else vocabulary.kind
+        tokenizer: PreTrainedTokenizerBase = kind.from_pretrained(folder, local_files_only=True)
+        return tokenizer
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise LoadError(
+            f"{folder}: the tokenizer's files cannot be read ({error}); fetch or save them again"
+        ) from error
+
+
+def name_ends(tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary) -> None:
+    """Give `tokenizer` its family's BOS and EOS where its files name none."""
+    known = tokenizer.get_vocab()
+    if vocabulary.ends is not None and all(each in known for each in vocabulary.ends):
+        tokenizer.bos_token = tokenizer.bos_token or vocabulary.ends[0]
+        tokenizer.eos_token = tokenizer.eos_token or vocabulary.ends[1]
+
+
+def _require_no_code(folder: Path) -> None:
+    """Refuse a tokenizer that is more than its vocabulary: what the code does is in no file that is read here."""
+    config = folder / "tokenizer_config.json"
+    if config.is_file() and "auto_map" in read_json(config):
+        raise LoadError(
+            f"{config}: the tokenizer needs code of its own ('auto_map'), which is not run; save it as {TOKENIZER}, "
+            "or give load_model(..., tokenizer=...)"
+        )

@@ -1,0 +1,42 @@
+"""`interp model plan`: what it prints, and what does not fit."""
+
+import json
+
+
+def test_it_says_what_a_model_would_need(run):
+    result = run(
+        "model", "plan", "gpt2-xl", "--hardware", "a100", "--dtype", "bfloat16", "--prompts", 4, "--tokens", 64
+    )
+    assert result.exit_code == 0, result.output
+    assert "gpt2-xl: 1,557,611,200 parameters (published: 1,557,611,200)" in result.stdout
+    assert "on 1 x A100 80 GB in bfloat16, 4 prompts of 64 tokens" in result.stdout
+    assert "weights: 3.12 GB" in result.stdout
+    assert "every head ablated once" in result.stdout
+
+
+def test_json(run):
+    options = ("--hardware", "h100", "--dtype", "bfloat16", "--devices", 8, "--json")
+    found = json.loads(run("model", "plan", "gpt3-175b", *options).stdout)
+    assert found["parameters"] == 174_604_259_328
+    assert found["bytes"]["weights"] == 2 * 174_604_259_328
+    assert set(found["bytes"]) == {"weights", "cache", "sweep"}
+    assert set(found["flops"]) == set(found["seconds"]) == {"forward", "sweep"}
+    assert found["seconds"]["sweep"] > found["seconds"]["forward"] > 0
+
+
+def test_this_machine_is_measured(run):
+    result = run("model", "plan", "gpt2")
+    assert result.exit_code == 0, result.output
+    assert "on 1 x this CPU, 1 thread in float32" in result.stdout
+
+
+def test_what_does_not_fit(run):
+    result = run("model", "plan", "gpt3-175b", "--hardware", "h100", "--dtype", "bfloat16")
+    assert result.exit_code == 2
+    assert "what would fit: 5 of these" in result.stderr
+
+
+def test_an_unknown_preset(run):
+    result = run("model", "plan", "gpt5", "--hardware", "h100")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: no preset is called 'gpt5'; did you mean 'gpt'")

@@ -1,0 +1,114 @@
+"""Every family's tokenizer, from ``tokenizer.json`` and from the files that it had before."""
+
+import json
+import random
+
+import pytest
+import sentencepiece
+from foreign_models import random_foreign
+from refusals import refused
+from transformers import BertTokenizer, GPT2Tokenizer, OpenAIGPTTokenizer, Qwen2Tokenizer
+
+from interp.model.loading import load_model
+
+BYTE_LEVEL = ({"<|endoftext|>": 0, "k": 1, "e": 2, "ke": 3, "Ġ": 4, "Ġke": 5}, "k e\nĠ ke\n")
+WORDS_OF_BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "key", "##s"]
+
+
+def model_with(folder, family, *, vocab_size, files):
+    random_foreign(family, vocab_size=vocab_size).save_pretrained(folder)
+    for name, content in files.items():
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+def with_pairs(vocabulary, pairs):
+    return {"vocab.json": vocabulary, "merges.txt": f"#version: 0.2\n{pairs}"}
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "bos", "eos"),
+    [("neox", GPT2Tokenizer, "<|endoftext|>", "<|endoftext|>"), ("qwen2", Qwen2Tokenizer, None, "<|endoftext|>")],
+)
+def test_byte_level_pairs(tmp_path, family, kind, bos, eos):
+    model_with(tmp_path, family, vocab_size=6, files=with_pairs(*BYTE_LEVEL))
+    tokenizer = load_model(tmp_path).tokenizer
+    assert type(tokenizer) is kind
+    assert tokenizer.encode("ke ke") == [3, 5]
+    assert (tokenizer.bos_token, tokenizer.eos_token) == (bos, eos)
+
+
+def test_gpt1_has_words_that_end_and_lower_case(tmp_path):
+    files = with_pairs({"<unk>": 0, "k": 1, "e</w>": 2, "ke</w>": 3}, "k e</w>\n")
+    model_with(tmp_path, "gpt1", vocab_size=4, files=files)
+    tokenizer = load_model(tmp_path).tokenizer
+    assert type(tokenizer) is OpenAIGPTTokenizer
+    assert tokenizer.encode("Ke ke") == [3, 3]
+    assert tokenizer.bos_token is None
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_bert_begins_with_cls_and_ends_with_sep(tmp_path, lower):
+    files = {"vocab.txt": "\n".join(WORDS_OF_BERT) + "\n", "tokenizer_config.json": {"do_lower_case": lower}}
+    model = load_model(model_with(tmp_path, "bert", vocab_size=8, files=files))
+    assert type(model.tokenizer) is BertTokenizer
+    assert (model.tokenizer.bos_token, model.tokenizer.eos_token) == ("[CLS]", "[SEP]")
+    assert model.to_tokens("The keys").tolist() == [[2, 5 if lower else 1, 6, 7]]
+
+
+def test_bert_from_tokenizer_json_is_the_same(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    model_with(old, "bert", vocab_size=8, files={"vocab.txt": "\n".join(WORDS_OF_BERT) + "\n"})
+    model_with(new, "bert", vocab_size=8, files={})
+    BertTokenizer.from_pretrained(old).save_pretrained(new)
+    assert not (new / "vocab.txt").exists()
+    assert load_model(new).to_tokens("The keys").tolist() == load_model(old).to_tokens("The keys").tolist()
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral"])
+def test_llama_from_sentencepiece(tmp_path, family):
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdeé", k=rng.randint(1, 6))) for _ in range(200)]
+    text = [" ".join(rng.choices(words, k=8)) for _ in range(300)]
+    options = {"model_type": "bpe", "byte_fallback": True, "normalization_rule_name": "identity"}
+    options |= {"remove_extra_whitespaces": False, "character_coverage": 1.0, "minloglevel": 2}
+    prefix = str(tmp_path / "tokenizer")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=prefix, vocab_size=400, **options
+    )
+    model = load_model(model_with(tmp_path, family, vocab_size=400, files={}))
+    theirs = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
+    assert (model.tokenizer.bos_token, model.tokenizer.eos_token) == ("<s>", "</s>")
+    for _ in range(200):
+        drawn = "a" + "".join(rng.choices("abcdeé ü\n", k=rng.randint(1, 30)))  # a first space transformers swallows
+        assert model.tokenize(drawn)[0][0, 1:].tolist() == theirs.encode(drawn)
+
+
+@pytest.mark.parametrize(
+    ("family", "files"),
+    [
+        ("bert", {"vocab.txt": "\n".join(WORDS_OF_BERT) + "\n"}),
+        ("qwen2", with_pairs(*BYTE_LEVEL)),
+        ("gpt1", with_pairs(*BYTE_LEVEL)),
+        ("llama", {"tokenizer.model": "no model"}),
+    ],
+)
+def test_one_that_would_run_code_is_refused_and_does_not(tmp_path, monkeypatch, family, files):
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    folder, target = tmp_path / "model", tmp_path / "it ran"
+    folder.mkdir()
+    fields = {"auto_map": {"AutoTokenizer": ["it.It", "it.It"]}, "tokenizer_class": "It"}
+    model_with(folder, family, vocab_size=8, files=files | {"tokenizer_config.json": fields})
+    (folder / "it.py").write_text(f"from pathlib import Path\nPath({str(target)!r}).touch()\nclass It: pass\n")
+    refused(folder, r"tokenizer_config.json: the tokenizer needs code of its own \('auto_map'\), which is not run")
+    assert not target.exists()
+
+
+def test_a_sentencepiece_file_that_is_damaged(tmp_path):
+    model_with(tmp_path, "llama", vocab_size=8, files={"tokenizer.model": "no model"})
+    refused(tmp_path, "the tokenizer's files cannot be read")
+
+
+def test_files_of_another_family_are_no_tokenizer(tmp_path):
+    model_with(tmp_path, "bert", vocab_size=6, files=with_pairs(*BYTE_LEVEL))
+    assert load_model(tmp_path).tokenizer is None

@@ -1,0 +1,114 @@
+"""llama2.c's tokenizer encodes as its C program does, and decodes what it encodes."""
+
+import itertools
+import random
+import struct
+
+import pytest
+from refusals import refused
+from test_llama2c import export, llama
+
+from interp.errors import LoadError
+from interp.model.loading import load_model
+from interp.model.loading.llama2c_tokenizer import read_tokenizer_bin
+
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+LETTERS = " abcé\n"
+
+
+def random_vocabulary(rng, n_merges):
+    """Tokens as a byte-pair training would find them: each is two older ones, and scores fall."""
+    pieces = ["<unk>", "\n<s>\n", "\n</s>\n", *BYTES, *LETTERS]
+    scores = [0.0] * (3 + 256) + [-1000.0 - each for each in range(len(LETTERS))]
+    made = list(LETTERS)
+    while len(made) < len(LETTERS) + n_merges:
+        new = rng.choice(made) + rng.choice(made)
+        if new not in made and len(new) < 9:
+            made.append(new)
+            pieces.append(new)
+            scores.append(-float(len(made)))
+    return pieces, scores
+
+
+def write(path, pieces, scores):
+    content = struct.pack("<I", max(len(piece.encode()) for piece in pieces))
+    for piece, score in zip(pieces, scores, strict=True):
+        content += struct.pack("<fI", score, len(piece.encode())) + piece.encode()
+    path.write_bytes(content)
+    return path
+
+
+def encode(text, pieces, scores):
+    """What run.c does, in Python: characters or bytes, then the best pair, the left one of equals."""
+    ids = {piece: index for index, piece in reversed(list(enumerate(pieces)))}
+    tokens = [ids[" "]] if text else []
+    for character in text:
+        tokens += [ids[character]] if character in ids else [byte + 3 for byte in character.encode()]
+    while True:
+        best = None
+        for i, (left, right) in enumerate(itertools.pairwise(tokens)):
+            merged = ids.get(pieces[left] + pieces[right])
+            if merged is not None and (best is None or scores[merged] > scores[best[1]]):
+                best = (i, merged)
+        if best is None:
+            return tokens
+        tokens[best[0] : best[0] + 2] = [best[1]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_encodes_as_the_c_program_does(tmp_path, seed):
+    rng = random.Random(seed)
+    pieces, scores = random_vocabulary(rng, n_merges=60)
+    tokenizer = read_tokenizer_bin(write(tmp_path / "tokenizer.bin", pieces, scores), len(pieces))
+    merged = 0
+    for _ in range(300):
+        text = "".join(rng.choices(" abcé\nzü€😀", weights=[4, 8, 8, 8, 4, 1, 1, 1, 1, 1], k=rng.randint(0, 40)))
+        expected = encode(text, pieces, scores)
+        assert tokenizer.encode(text, add_special_tokens=False) == expected, repr(text)
+        assert tokenizer.decode(expected) == text
+        merged += sum(token >= len(pieces) - 60 for token in expected)
+    assert merged > 200
+
+
+def test_beside_the_model_it_is_read(tmp_path):
+    pieces, scores = random_vocabulary(random.Random(0), n_merges=30)
+    path = export(llama(vocab_size=len(pieces)), tmp_path / "model.bin")
+    assert load_model(path).tokenizer is None
+    write(tmp_path / "tokenizer.bin", pieces, scores)
+    for source in (path, tmp_path):
+        model = load_model(source)
+        assert model.to_tokens("abc").tolist() == [[1, *encode("abc", pieces, scores)]]
+        assert model.tokenizer.bos_token == "<s>"
+        assert model.to_str_tokens("ab")[0] == "<s>"
+    assert load_model(path, tokenizer=model.tokenizer).tokenizer is model.tokenizer
+
+
+def test_it_travels_along(tmp_path):
+    from interp.model.loading import save_model
+
+    pieces, scores = random_vocabulary(random.Random(0), n_merges=30)
+    write(tmp_path / "tokenizer.bin", pieces, scores)
+    model = load_model(export(llama(vocab_size=len(pieces)), tmp_path / "model.bin"))
+    again = load_model(save_model(model, tmp_path / "ours"))
+    for text in ("ab ca\nb", "é€", ""):
+        assert again.tokenizer.encode(text) == model.tokenizer.encode(text)
+        assert again.tokenizer.decode(again.tokenizer.encode(text)) == text
+
+
+def test_one_of_another_model(tmp_path):
+    pieces, scores = random_vocabulary(random.Random(0), n_merges=30)
+    write(tmp_path / "tokenizer.bin", pieces, scores)
+    refused(export(llama(), tmp_path / "model.bin"), f"{len(pieces)} tokens, but the model's vocabulary has 43")
+
+
+def test_damaged(tmp_path):
+    pieces, scores = random_vocabulary(random.Random(0), n_merges=30)
+    path = write(tmp_path / "tokenizer.bin", pieces, scores)
+    content = path.read_bytes()
+    for cut in (len(content) - 1, len(content) - 9, 4 + 8 + 3):
+        path.write_bytes(content[:cut])
+        with pytest.raises(LoadError, match=r"ends in the middle of token \d+; fetch or export it again"):
+            read_tokenizer_bin(path, len(pieces))
+    path.write_bytes(content.replace("é".encode(), b"\xff\xff"))
+    with pytest.raises(LoadError, match=r"token \d+ is no UTF-8 text"):
+        read_tokenizer_bin(path, len(pieces))

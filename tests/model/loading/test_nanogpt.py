@@ -1,0 +1,162 @@
+"""nanoGPT's and minGPT's training checkpoints, with the variants that their keys have had."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from refusals import refused
+from tiny_models import random_tokens, relative_error, word_tokenizer
+from written_models import GPT, SIZES, FirstMinGPT, drawn, tanh_gelu
+
+from interp.model.loading import load_model
+
+CHARGPT = {"system": {"work_dir": "out"}, "trainer": {"batch_size": 64}}
+
+
+def nano(**fields):
+    return drawn(GPT(**{"tied": True} | SIZES | fields))
+
+
+def save_nano(folder, module, *, prefix="", **args):
+    """What nanoGPT's training writes, optimiser and all."""
+    optimizer = torch.optim.AdamW(module.parameters())
+    content = {
+        "model": {prefix + name: tensor for name, tensor in module.state_dict().items()},
+        "optimizer": optimizer.state_dict(),
+        "model_args": SIZES | {"dropout": 0.0} | args,
+        "iter_num": 2000,
+        "best_val_loss": torch.tensor(1.5),
+        "config": {"out_dir": "out", "learning_rate": 1e-3},
+    }
+    torch.save(content, folder / "ckpt.pt")
+    return folder / "ckpt.pt"
+
+
+def save_min(folder, module, **model):
+    (folder / "config.json").write_text(json.dumps(CHARGPT | {"model": model}))
+    torch.save(module.state_dict(), folder / "model.pt")
+    return folder
+
+
+def error(source, theirs):
+    model = load_model(source, dtype="float64")
+    tokens = random_tokens(model, length=model.config.n_ctx)
+    with torch.no_grad():
+        return relative_error(model(tokens), theirs(tokens))
+
+
+class TestNanoGPT:
+    @pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module.", "module._orig_mod."])
+    @pytest.mark.parametrize("mask", [False, True])
+    @pytest.mark.parametrize("bias", [False, True])
+    def test_logits(self, tmp_path, bias, mask, prefix):
+        theirs = nano(bias=bias, mask=mask)
+        assert ("transformer.h.0.attn.bias" in theirs.state_dict()) == mask
+        path = save_nano(tmp_path, theirs, prefix=prefix, bias=bias)
+        assert error(path, theirs) < 1e-10
+        assert load_model(path).config.biases == (("qkv", "o", "mlp", "norm") if bias else ())
+
+    def test_the_folder_is_enough(self, tmp_path):
+        path = save_nano(tmp_path, nano(), bias=True)
+        assert load_model(tmp_path).hash == load_model(path).hash == load_model(str(path)).hash
+
+    def test_before_biases_were_a_choice_gelu_was_the_approximation(self, tmp_path):
+        theirs = nano(gelu=tanh_gelu)
+        assert error(save_nano(tmp_path, theirs), theirs) < 1e-10
+        assert error(save_nano(tmp_path, theirs, bias=True), theirs) > 1e-7
+
+    def test_the_two_gelus_differ_by_as_much_as_is_said(self):
+        x = torch.linspace(-6, 6, 100_001, dtype=torch.float64)
+        assert 0.0004 < float((F.gelu(x) - tanh_gelu(x)).abs().max()) < 0.0005
+
+    def test_before_the_embeddings_were_tied(self, tmp_path):
+        theirs = nano(tied=False, gelu=tanh_gelu)
+        assert error(save_nano(tmp_path, theirs), theirs) < 1e-10
+        assert not load_model(tmp_path).config.tied
+
+    def test_a_tokenizer_beside_it_is_read(self, tmp_path):
+        tokenizer = word_tokenizer()
+        path = save_nano(tmp_path, nano(vocab_size=len(tokenizer)), bias=True, vocab_size=len(tokenizer))
+        assert load_model(path).tokenizer is None
+        tokenizer.save_pretrained(tmp_path)
+        assert load_model(path).to_tokens("the keys").shape == (1, 3)
+
+    @pytest.mark.parametrize(
+        ("args", "message"),
+        [
+            ({"n_head": 5}, "model_args: n_embd=12 is not a multiple of n_head=5"),
+            ({"n_layer": 3}, "tensor 'transformer.h.2.ln_1.weight' is missing"),
+            ({"n_layer": 1}, "tensor 'transformer.h.1.ln_1.weight' is not part of nanoGPT"),
+            ({"block_size": 9}, r"tensor 'transformer.wpe.weight': expected shape \(9, 12\), got \(10, 12\)"),
+            ({"vocab_size": 50_304}, r"tensor '.*wte.weight': expected shape \(50304, 12\), got \(43, 12\)"),
+            ({"bias": False}, r"tensor 'transformer.h.0.ln_1.bias' is not part of nanoGPT"),
+            ({"n_embd": None}, "n_embd: expected a whole number of at least 1, got None"),
+        ],
+    )
+    def test_arguments_of_another_model(self, tmp_path, args, message):
+        refused(save_nano(tmp_path, nano(), **{"bias": True} | args), message)
+
+    def test_missing_arguments(self, tmp_path):
+        torch.save({"model": nano().state_dict(), "model_args": {}}, tmp_path / "ckpt.pt")
+        refused(tmp_path, "model_args: the config has no field 'n_layer', which nanoGPT needs")
+        torch.save({"model": nano().state_dict(), "model_args": 5}, tmp_path / "ckpt.pt")
+        refused(tmp_path, "'model_args': expected a dictionary of the model's sizes, got int")
+        torch.save({"model": 5, "model_args": SIZES}, tmp_path / "ckpt.pt")
+        refused(tmp_path, "expected a dictionary of tensors, got int")
+
+    def test_truncated(self, tmp_path):
+        path = save_nano(tmp_path, nano(), bias=True)
+        path.write_bytes(path.read_bytes()[:4000])
+        refused(path, "ckpt.pt: not a readable PyTorch file")
+
+    def test_one_that_would_run_code(self, tmp_path):
+        torch.save({"model": nano().state_dict(), "model_args": SIZES, "config": pytest.raises}, tmp_path / "ckpt.pt")
+        refused(tmp_path, r"ckpt.pt: this pickle holds more than tensors \(.+\) and could run code")
+
+    def test_two_of_them(self, tmp_path):
+        save_nano(tmp_path, nano(), bias=True).rename(tmp_path / "best.pt")
+        save_nano(tmp_path, nano(), bias=True)
+        refused(tmp_path, r"has no config.json and several checkpoints \(best.pt, ckpt.pt\); name one of them")
+
+
+class TestMinGPT:
+    def test_logits(self, tmp_path):
+        theirs = nano(tied=False, gelu=tanh_gelu, mask=True)
+        assert error(save_min(tmp_path, theirs, model_type=None, **SIZES, embd_pdrop=0.1), theirs) < 1e-10
+        assert load_model(tmp_path / "model.pt").hash == load_model(tmp_path).hash
+
+    def test_sizes_that_it_writes_before_it_knows_them(self, tmp_path):
+        theirs = nano(tied=False, gelu=tanh_gelu, mask=True, n_layer=3, n_embd=48)
+        unknown = dict.fromkeys(("n_layer", "n_head", "n_embd", "vocab_size", "block_size"))
+        assert error(save_min(tmp_path, theirs, model_type="gpt-nano", **unknown), theirs) < 1e-10
+
+    def test_the_first_generation(self, tmp_path):
+        theirs = drawn(FirstMinGPT(**SIZES))
+        assert "blocks.0.attn.mask" in theirs.state_dict()
+        assert error(save_min(tmp_path, theirs, n_head=3), theirs) < 1e-10
+
+    def test_how_many_heads_nobody_says(self, tmp_path):
+        path = save_min(tmp_path, nano(tied=False, mask=True)) / "model.pt"
+        refused(tmp_path, "config.json: the config has no field 'n_head', which minGPT needs")
+        (tmp_path / "config.json").write_text('{"model": {"model_type": ["gpt-nano"]}}')
+        refused(path, "config.json: the config has no field 'n_head', which minGPT needs")
+        (tmp_path / "config.json").write_text("{}")
+        refused(path, "the config.json beside it has no 'model', which minGPT writes")
+        (tmp_path / "config.json").unlink()
+        refused(path, "expected a dictionary with 'model' and 'model_args', .* got neither")
+
+    def test_a_config_of_another_model(self, tmp_path):
+        theirs = nano(tied=False, mask=True)
+        refused(
+            save_min(tmp_path, theirs, **SIZES | {"n_embd": 15}), r"'transformer.wte.weight': expected shape \(43, 15\)"
+        )
+
+    def test_a_foreign_key(self, tmp_path):
+        theirs = nano(tied=False, mask=True)
+        theirs.extra = torch.nn.Linear(2, 2)
+        refused(save_min(tmp_path, theirs, **SIZES), "tensor 'extra.weight' is not part of minGPT")
+
+    def test_no_weights(self, tmp_path):
+        (save_min(tmp_path, nano(tied=False), **SIZES) / "model.pt").unlink()
+        refused(tmp_path, "model.pt: not a readable PyTorch file")

@@ -1,0 +1,207 @@
+"""What a family's config or weights may ask for and this package does not do: refused by name."""
+
+import json
+
+import pytest
+import torch
+from foreign_models import VARIANTS, random_foreign
+from refusals import change_config, refused
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForSequenceClassification, BertModel
+
+from interp.model.loading import load_model
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0}
+
+
+@pytest.fixture
+def folder_of(tmp_path):
+    def save(family, **fields):
+        random_foreign(family, **fields).save_pretrained(tmp_path)
+        return tmp_path
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "message"),
+    [
+        ("llama", {"rope_parameters": YARN}, r"rope_parameters=\{'rope_type': 'yarn'.* is not supported, expected"),
+        (
+            "llama",
+            {"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}},
+            "rope_scaling={'type': 'linear'",
+        ),
+        (
+            "llama",
+            {"rope_parameters": {"full_attention": {"rope_type": "default"}}},
+            "rope_parameters={'full_attention'",
+        ),
+        ("llama", {"rope_parameters": 3}, "rope_parameters=3 is not supported"),
+        ("llama", {"rope_parameters": {"rope_theta": -1.0}}, "rotary_base: expected a positive number, got -1.0"),
+        ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor=0.5 is not supported"),
+        ("llama", {"hidden_act": "mish"}, "hidden_act='mish', expected one of gelu_new"),
+        ("llama", {"quantization_config": {"bits": 4}}, r"quantization_config=\{'bits': 4\} is not supported"),
+        ("llama", {"num_key_value_heads": 2}, "n_kv_heads: expected a divisor of n_heads=3"),
+        (
+            "llama",
+            {"num_attention_heads": 5, "head_dim": None},
+            "hidden_size=12 is not a multiple of num_attention_heads=5",
+        ),
+        ("llama", {"intermediate_size": "leave out"}, "no field 'intermediate_size', which Llama needs"),
+        ("qwen2", {"use_sliding_window": True}, "use_sliding_window=True is not supported, expected False"),
+        ("neox", {"rope_parameters": YARN}, r"rope_parameters=\{'rope_type': 'yarn'"),
+        ("neox", {"rope_parameters": {"partial_rotary_factor": 2.0}}, "partial_rotary_factor=2.0 is not supported"),
+        (
+            "neox",
+            {"rope_parameters": {"partial_rotary_factor": "half"}},
+            "partial_rotary_factor='half' is not supported",
+        ),
+        ("neox", {"use_parallel_residual": "yes"}, "parallel: expected true or false, got 'yes'"),
+        (
+            "bert",
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type='relative_key' is not supported",
+        ),
+        ("bert", {"is_decoder": True}, "is_decoder=True is not supported, expected False"),
+        ("bert", {"hidden_act": "tanh"}, "hidden_act='tanh', expected one of"),
+        ("gpt1", {"afn": "gelu_new"}, "afn='gelu_new', expected one of gelu, relu, silu, swish"),
+        ("gpt1", {"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
+    ],
+)
+def test_a_config_that_asks_for_something_else(folder_of, family, fields, message):
+    folder = folder_of(family)
+    change_config(folder, **fields)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "message"),
+    [
+        (
+            "llama",
+            {"num_key_value_heads": 1},
+            r"k_proj.weight': expected shape \(4, 12\), got \(12, 12\); does the config",
+        ),
+        ("llama", {"head_dim": 6}, r"q_proj.weight': expected shape \(18, 12\), got \(12, 12\)"),
+        ("llama", {"attention_bias": True}, "'model.layers.0.self_attn.q_proj.bias' is missing; did you mean"),
+        ("llama", {"num_hidden_layers": 1}, "tensor 'model.layers.1.input_layernorm.weight' is not part of Llama"),
+        ("llama", {"model_type": "qwen2"}, "tensor 'model.layers.0.self_attn.q_proj.bias' is missing"),
+        ("llama", {"model_type": "bert"}, "'cls.predictions.transform.dense.weight' is missing: this BERT has no head"),
+        ("llama", {"tie_word_embeddings": True}, "'lm_head.weight' and 'model.embed_tokens.weight' differ"),
+        (
+            "llama",
+            {"intermediate_size": 10**25},
+            rf"gate_proj.weight': expected shape \({10**25}, 12\), got \(17, 12\)",
+        ),
+        (
+            "mistral",
+            {"vocab_size": 10**13},
+            r"embed_tokens.weight': expected shape \(10000000000000, 12\), got \(41, 12\)",
+        ),
+        ("qwen2", {"model_type": "llama"}, "tensor 'model.layers.0.self_attn.k_proj.bias' is not part of Llama"),
+        ("neox", {"attention_bias": False}, "attention.dense.bias' is not part of GPT-NeoX"),
+        ("neox", {"hidden_size": 27}, r"embed_in.weight': expected shape \(41, 27\), got \(41, 24\)"),
+        ("bert", {"type_vocab_size": 5}, r"token_type_embeddings.weight': expected shape \(5, 12\), got \(2, 12\)"),
+        ("bert", {"num_hidden_layers": 10**25}, "'bert.encoder.layer.2.attention.self.query.weight' is missing"),
+        ("gpt1", {"n_positions": 99}, r"positions_embed.weight': expected shape \(99, 12\), got \(16, 12\)"),
+        ("gpt1", {"model_type": "gpt2"}, "tensor 'transformer.wte.weight' is missing"),
+    ],
+)
+def test_a_config_of_another_model(folder_of, family, fields, message):
+    folder = folder_of(family)
+    change_config(folder, **fields)
+    refused(folder, message)
+
+
+@pytest.mark.parametrize("family", VARIANTS)
+def test_a_foreign_key_is_named(folder_of, family):
+    folder = folder_of(family)
+    state = load_file(folder / "model.safetensors")
+    save_file({**state, "adapter.lora_A": torch.ones(2)}, folder / "model.safetensors")
+    refused(folder, "tensor 'adapter.lora_A' is not part of")
+
+
+@pytest.mark.parametrize("family", VARIANTS)
+def test_every_tensor_is_needed_and_has_its_shape(folder_of, family):
+    """Without any one of them, or with one of another shape, the model is refused, and the message names it."""
+    folder = folder_of(family)
+    whole = load_file(folder / "model.safetensors")
+    tried = [name for name in whole if ".1." not in name]
+    for name in tried:
+        save_file({each: tensor for each, tensor in whole.items() if each != name}, folder / "model.safetensors")
+        refused(folder, f"tensor '{name}' is missing")
+        save_file({**whole, name: torch.ones(3, 5)}, folder / "model.safetensors")
+        refused(folder, rf"tensor '{name}': expected shape \(.*\), got \(3, 5\)")
+    assert len(tried) > 10
+
+
+@pytest.mark.parametrize("family", VARIANTS)
+def test_no_numbers(folder_of, family):
+    folder = folder_of(family)
+    state = load_file(folder / "model.safetensors")
+    name = max(state)
+    save_file(state | {name: state[name].clone().fill_(torch.nan)}, folder / "model.safetensors")
+    refused(folder, f"tensor '{name}': {state[name].numel()} of its {state[name].numel()} values are NaN or infinite")
+    save_file(state | {name: state[name].to(torch.uint8)}, folder / "model.safetensors")
+    refused(folder, f"tensor '{name}': expected one of float64, .*, got torch.uint8")
+
+
+def test_a_truncated_shard_is_named(tmp_path):
+    random_foreign("llama").save_pretrained(tmp_path, max_shard_size="2KB")
+    shard = sorted(tmp_path.glob("model-0*.safetensors"))[1]
+    content = shard.read_bytes()
+    for length in (len(content) - 1, len(content) // 2, 5, 0):
+        shard.write_bytes(content[:length])
+        refused(tmp_path, f"{shard.name}: not a readable safetensors file")
+    shard.unlink()
+    refused(tmp_path, f"{shard.name}: not a readable safetensors file")
+
+
+def test_a_shard_that_the_index_does_not_name(tmp_path):
+    random_foreign("llama").save_pretrained(tmp_path, max_shard_size="2KB")
+    index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
+    names = [name for name, shard in index["weight_map"].items() if shard == max(index["weight_map"].values())]
+    for name in names:
+        del index["weight_map"][name]
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    refused(tmp_path, f"tensor '{min(names)}' is missing")
+
+
+@pytest.mark.parametrize("kind", [BertModel, BertForSequenceClassification])
+def test_a_bert_that_predicts_no_tokens(kind):
+    sizes = {"num_hidden_layers": 1, "hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 9}
+    refused(kind(BertConfig(**sizes)), "this BERT has no head that predicts tokens, so it has no logits")
+
+
+@pytest.mark.parametrize(
+    ("kind", "nearest"),
+    [
+        ("gpt_neo", "gpt_neox"),
+        ("llama4", "llama"),
+        ("roberta", "bert"),
+        ("qwen3", "qwen2"),
+        ("xyz", ".*"),
+        ("gpt", "gpt2"),
+    ],
+)
+def test_an_unknown_architecture_names_the_nearest_and_the_bridge(folder_of, kind, nearest):
+    folder = folder_of("llama")
+    change_config(folder, model_type=kind)
+    known = "of gpt2, openai-gpt, llama, mistral, qwen2, gpt_neox, bert"
+    message = rf"architecture '{kind}' is not known here; the nearest that is, is '{nearest}' \({known}\); "
+    refused(folder, message + r"load_model\('bridge:NAME'\) takes what TransformerLens knows")
+
+
+def test_no_room_is_made_for_what_is_refused(folder_of, monkeypatch):
+    folder = folder_of("llama")
+    change_config(folder, num_key_value_heads=1)
+
+    def made(*_arguments, **_options):
+        raise AssertionError("a model was made")
+
+    monkeypatch.setattr("interp.model.loading.build.HookedTransformer", made)
+    refused(folder, "k_proj.weight': expected shape")
+    change_config(folder, num_key_value_heads=3)
+    with pytest.raises(AssertionError, match="a model was made"):
+        load_model(folder)
