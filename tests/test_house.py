@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "errors": set(),
     "model": BASE,
     "residual": BASE | {"model"},
+    "baselines": BASE | {"model"},
     "tasks": BASE,
     "stats": BASE,
     "interventions": BASE | {"model", "residual", "tasks", "stats"},

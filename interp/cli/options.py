@@ -49,7 +49,7 @@ ModelOption = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="A folder, a hub name, or the name of an embedded model.",
+        help="A folder or checkpoint file, a hub name, bridge:NAME (by TransformerLens), or an embedded model.",
         show_default="the embedded default",
         metavar="NAME",
     ),

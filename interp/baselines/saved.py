@@ -1,0 +1,89 @@
+"""A forerunner in a folder: ``config.json`` (its kind and config), ``model.safetensors`` and the tokenizer's files."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from interp.baselines.bidirectional import Bidirectional
+from interp.baselines.configs import ForerunnerConfig
+from interp.baselines.convolution import Convolution, ConvolutionConfig
+from interp.baselines.forerunner import Forerunner
+from interp.baselines.neural import NeuralConfig, NeuralForerunner
+from interp.baselines.ngram import NGram, NGramConfig
+from interp.baselines.ngram_tables import OrderTable
+from interp.baselines.recurrent import Recurrent, RecurrentConfig
+from interp.errors import ConfigError, LoadError, OutputError, suggest
+from interp.model.loading.checkpoint import State, check_shapes, fill, read_json, read_safetensors
+from interp.model.loading.tokenizer_files import load_tokenizer
+
+FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
+NEURAL: dict[str, tuple[type[NeuralForerunner], type[NeuralConfig]]] = {
+    "Recurrent": (Recurrent, RecurrentConfig),
+    "Bidirectional": (Bidirectional, RecurrentConfig),
+    "Convolution": (Convolution, ConvolutionConfig),
+}
+
+
+def save_forerunner(model: Forerunner, folder: str | Path) -> Path:
+    """Write `model` to `folder`, so that ``load_forerunner(folder)`` gives it back.
+
+    Args:
+        model: What to save.
+        folder: Made where it is missing.
+
+    Raises:
+        OutputError: `folder` cannot be made or written to.
+    """
+    folder = Path(folder)
+    described = {"kind": type(model).__name__, "format": FORMAT, "name": model.name}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({name: each.cpu().contiguous() for name, each in model.state_dict().items()}, folder / WEIGHTS)
+        config = {**described, "config": dataclasses.asdict(model.config)}
+        (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        if model.tokenizer is not None:
+            model.tokenizer.save_pretrained(folder)
+    except OSError as error:
+        raise OutputError(f"{folder}: the model cannot be written here ({error}); name another folder") from error
+    return folder
+
+
+def load_forerunner(folder: str | Path) -> Forerunner:
+    """The model that ``save_forerunner`` wrote to `folder`.
+
+    Raises:
+        LoadError: No such folder, another format or kind, a config that describes no model, or weights that do not fit.
+    """
+    folder = Path(folder)
+    described = read_json(folder / CONFIG)
+    if described.get("format") != FORMAT:
+        raise LoadError(f"{folder}: written in format {described.get('format')!r}, this version reads format {FORMAT}")
+    kind, name = str(described.get("kind")), str(described.get("name", folder.name))
+    kinds: dict[str, type[ForerunnerConfig]] = {each: its_config for each, (_, its_config) in NEURAL.items()}
+    kinds["NGram"] = NGramConfig
+    if kind not in kinds:
+        raise LoadError(f"{folder}: no forerunner is called {kind!r}; {suggest(kind, kinds)}")
+    try:
+        config: Any = kinds[kind].from_dict(described.get("config", {}))
+    except ConfigError as error:
+        raise LoadError(f"{folder / CONFIG}: {error}") from error
+    state, tokenizer = read_safetensors(folder / WEIGHTS), load_tokenizer(folder)
+    if kind == "NGram":
+        return NGram(config, *_tables(state, config, str(folder)), tokenizer, name=name)
+    model = NEURAL[kind][0](config, tokenizer, name=name)
+    check_shapes(state, ((each, tuple(p.shape)) for each, p in model.named_parameters()), str(folder))
+    fill(model, state)
+    return model
+
+
+def _tables(state: State, config: NGramConfig, source: str) -> tuple[Any, list[OrderTable]]:
+    """The unigrams and the tables of an n-gram model."""
+    fields = ("contexts", "starts", "words", "alpha", "gamma")
+    try:
+        orders = [{name: state[f"orders.{each}.{name}"] for name in fields} for each in range(config.order - 1)]
+        return state["unigram"], [OrderTable(**tensors) for tensors in orders]
+    except KeyError as error:
+        raise LoadError(f"{source}: tensor {error} is missing; does the config describe these weights?") from error

@@ -1,0 +1,153 @@
+"""How does a network translate that looks back at the source? An encoder and a decoder LSTM with attention.
+
+1. The encoder reads the source in both directions: ``h[j]``, for each source position.
+2. The decoder starts from a map of the encoder's last states and reads the target words so far: ``s[i]``.
+3. ``alignment[i, j]`` is the softmax over ``j`` of ``score(s[i], h[j])``: where the decoder looks for its next word.
+4. ``x = tanh(W [s[i]; sum_j alignment[i, j] h[j]])`` and ``logits = x @ W_U + b_U``.
+
+Three scores: ``additive``, ``v . tanh(W_q s + W_k h)`` (Bahdanau et al. 2015), ``bilinear``, ``s W h`` ("general"), and
+``dot``, ``s . h`` (Luong et al. 2015). Only the score differs: the rest is Luong's model for all three, while Bahdanau
+looks back with the state before and lets the decoder read what it sees.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformer_lens import HookedRootModule
+
+from interp.baselines.configs import CheckedConfig, require_choice, require_counts
+from interp.baselines.seeding import drawn_from
+from interp.errors import ConfigError
+from interp.model.hooks import StrictHooks
+from interp.model.points import HookPoint
+from interp.model.positional import Embed
+from interp.model.scores import Additive, Bilinear, Dot
+from interp.model.unembed import Unembed
+
+Score = Literal["additive", "bilinear", "dot"]
+Source = Int[Tensor, "batch key_pos"]
+Target = Int[Tensor, "batch query_pos"]
+Encoded = Float[Tensor, "batch key_pos d_model"]
+Decoded = Float[Tensor, "batch query_pos d_model"]
+Alignment = Float[Tensor, "batch query_pos key_pos"]
+State = tuple[Float[Tensor, "layer batch d_model"], Float[Tensor, "layer batch d_model"]]
+
+
+@dataclass(frozen=True)
+class TranslatorConfig(CheckedConfig):
+    """What an encoder-decoder is made of.
+
+    Attributes:
+        n_source: Words of the source vocabulary.
+        n_target: Words of the target vocabulary.
+        d_model: Width of embeddings and states; even, since each direction of the encoder has half.
+        score: How the decoder's state is compared with the encoder's.
+        n_layers: Recurrent layers on each side.
+
+    Raises:
+        ConfigError: A value describes no model.
+    """
+
+    n_source: int
+    n_target: int
+    d_model: int = 64
+    score: Score = "additive"
+
+    n_layers: ClassVar[int] = 1
+
+    @classmethod
+    def check(cls, fields: Mapping[str, Any]) -> None:
+        """Refuse values that describe no model.
+
+        Raises:
+            ConfigError: It says which.
+        """
+        fields = {"d_model": 64, "score": "additive", **fields}
+        require_counts(fields, ("n_source", "n_target", "d_model"))
+        if fields["d_model"] % 2:
+            raise ConfigError(f"d_model: expected an even number, got {fields['d_model']}")
+        require_choice("score", fields["score"], get_args(Score))
+
+
+_SCORES: dict[Score, Callable[[int], nn.Module]] = {
+    "additive": lambda d_model: Additive(1, d_model),
+    "bilinear": lambda d_model: Bilinear(1, d_model),
+    "dot": lambda d_model: Dot(1.0),
+}
+
+
+class AlignmentScore(nn.Module):
+    """``score(s, h)`` for each target and source position."""
+
+    def __init__(self, score: Score, d_model: int):
+        super().__init__()
+        mapped = score == "additive"  # the other two compare the states themselves
+        self.query, self.key = (nn.Linear(d_model, d_model, bias=False) if mapped else nn.Identity() for _ in range(2))
+        self.compare = _SCORES[score](d_model)
+        if score == "bilinear":
+            nn.init.normal_(self.compare.get_parameter("w_score"), std=d_model**-0.5)
+
+    def forward(self, decoded: Decoded, encoded: Encoded) -> Alignment:
+        """Scores before the softmax."""
+        return self.compare(self.query(decoded)[:, None], self.key(encoded)[:, None])[:, 0]  # one head
+
+
+class Translator(StrictHooks, HookedRootModule):
+    """Source words to target words. Made in evaluation mode, with weights drawn from `seed`.
+
+    Points: ``hook_encoded`` ``[batch key_pos d_model]``, ``hook_decoded`` ``[batch query_pos d_model]``,
+    ``hook_scores`` and ``hook_alignment`` ``[batch query_pos key_pos]``.
+
+    Attributes:
+        config: What it is made of.
+    """
+
+    def __init__(self, config: TranslatorConfig, *, seed: int = 0):
+        super().__init__()
+        self.config = config
+        d_model = config.d_model
+        with drawn_from(seed):
+            self.embed_source, self.embed_target = Embed(config.n_source, d_model), Embed(config.n_target, d_model)
+            self.encoder = nn.LSTM(d_model, d_model // 2, batch_first=True, bidirectional=True)
+            self.start = nn.Linear(d_model, d_model)
+            self.decoder = nn.LSTM(d_model, d_model, batch_first=True)
+            self.score = AlignmentScore(config.score, d_model)
+            self.join = nn.Linear(2 * d_model, d_model)
+            self.unembed = Unembed(d_model, config.n_target)
+            for matrix in (self.embed_source.W_E, self.embed_target.W_E):
+                nn.init.normal_(matrix)
+            nn.init.normal_(self.unembed.W_U, std=d_model**-0.5)
+        self.hook_encoded, self.hook_decoded = HookPoint(), HookPoint()
+        self.hook_scores, self.hook_alignment = HookPoint(), HookPoint()
+        self.setup()
+        self.eval()
+
+    def forward(
+        self, source: Source, source_mask: Bool[Tensor, "batch key_pos"], target: Target
+    ) -> Float[Tensor, "batch query_pos d_vocab"]:
+        """The logits of the word after each of the target's, given those before and the source.
+
+        Args:
+            source: Token ids, padded on the right.
+            source_mask: Where there is no padding.
+            target: Token ids, BOS first; those behind a position have no influence there.
+        """
+        encoded, start = self._encode(source, source_mask)
+        decoded = self.hook_decoded(self.decoder(self.embed_target(target), start)[0])
+        scores = self.hook_scores(self.score(decoded, encoded))
+        alignment = self.hook_alignment(scores.masked_fill(~source_mask[:, None], -torch.inf).softmax(-1))
+        return self.unembed(self.join(torch.cat([decoded, alignment @ encoded], dim=-1)).tanh())
+
+    def _encode(self, source: Source, mask: Bool[Tensor, "batch key_pos"]) -> tuple[Encoded, State]:
+        """The encoder's states, and the decoder's first."""
+        lengths = mask.sum(-1).cpu()
+        packed = pack_padded_sequence(self.embed_source(source), lengths, batch_first=True, enforce_sorted=False)
+        states, (last, _) = self.encoder(packed)
+        encoded, _ = pad_packed_sequence(states, batch_first=True, total_length=source.shape[1])
+        first = self.start(torch.cat([last[0], last[1]], dim=-1)).tanh()[None]
+        return self.hook_encoded(encoded), (first, torch.zeros_like(first))
