@@ -24,9 +24,15 @@ from interp.model.config import TransformerConfig
 from interp.model.places import places_of
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-LENGTHS, WIDTHS = (1024, 1448, 2048, 2896, 4096), (256, 362, 512, 724, 1024)
-FIXED = {"attention": {"T": 64, "d": 1024}, "Elman network": {"T": 512, "d": 128}}
+SIZES = {
+    "attention": {"T": (1024, 1448, 2048, 2896, 4096), "d": (256, 362, 512, 724, 1024)},
+    "Elman network": {"T": (128, 181, 256, 362, 512), "d": (256, 362, 512, 724, 1024)},
+}
+FIXED = {"attention": {"T": 64, "d": 1024}, "Elman network": {"T": 512, "d": 32}}
 """The width while the length grows, and the length while the width grows."""
+EXPECTED = {"attention": {"T": 2, "d": 1}, "Elman network": {"T": 1, "d": 2}}
+ROWS = 32
+"""Texts that the network reads at once: of a single one, a step is bound by the memory that the weights come from."""
 
 
 def attention(length: int, width: int) -> Callable[[], object]:
@@ -38,8 +44,8 @@ def attention(length: int, width: int) -> Callable[[], object]:
 
 
 def elman(length: int, width: int) -> Callable[[], object]:
-    """An Elman network over vectors that are there."""
-    layer, x = nn.RNN(width, width, batch_first=True), torch.randn(1, length, width)
+    """An Elman network over vectors that are there, several rows of them."""
+    layer, x = nn.RNN(width, width, batch_first=True), torch.randn(ROWS, length, width)
     return lambda: layer(x)
 
 
@@ -53,17 +59,16 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    times = [["", "over", "ms", *[""] * (len(LENGTHS) - 1)]]
+    times = [["", "over", "ms", *[""] * 4]]
     fits = [["", "over", "expected", "fitted", "standard error"]]
     for name, make in MAKERS.items():
-        for axis, sizes in (("T", LENGTHS), ("d", WIDTHS)):
+        for axis, sizes in SIZES[name].items():
             other = FIXED[name][axis]
             ms = [_median(make(size, other) if axis == "T" else make(other, size), repeats) for size in sizes]
             fit = linregress(np.log(sizes), np.log(ms))
-            expected = {"attention": {"T": 2, "d": 1}, "Elman network": {"T": 1, "d": 2}}[name][axis]
             shown = f"{axis} = {', '.join(map(str, sizes))}, {'d' if axis == 'T' else 'T'} = {other}"
             times.append([name, shown, *(f"{each:.1f}" for each in ms)])
-            fits.append([name, axis, str(expected), f"{fit.slope:.2f}", f"{fit.stderr:.2f}"])
+            fits.append([name, axis, str(EXPECTED[name][axis]), f"{fit.slope:.2f}", f"{fit.stderr:.2f}"])
     show("Cost over length and width", [fits, times])
     write_section(RESULTS, "Cost over length and width", [fits, times])
 
