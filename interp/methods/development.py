@@ -19,9 +19,8 @@ from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.model.loading import load_model
+from interp.report.development import TRACKS
 from interp.tasks.task import Task
-
-TRACKS = "attends and causal"
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,6 +16,7 @@ from interp.errors import InputError, suggest
 from interp.interventions.engine.products import linear
 from interp.model.config import TransformerConfig
 from interp.model.costs import LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes
+from interp.model.devices import resolve_dtype
 from interp.model.presets import PRESETS
 
 GB = 10**9
@@ -99,7 +100,7 @@ def plan(
         raise InputError(f"dtype: {hardware.name} is known for {', '.join(hardware.flops)}, got {dtype!r}")
     if n_tokens > config.n_ctx:
         raise InputError(f"tokens: the model's context is {config.n_ctx}, got prompts of {n_tokens}")
-    held = getattr(torch, dtype)
+    held = resolve_dtype(dtype)
     needed = {
         "weights": weight_bytes(config, held),
         "cache": cache_bytes(config, n_prompts, n_tokens, held),
@@ -138,7 +139,7 @@ def this_cpu(threads: int = 1) -> Hardware:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        flops = {name: _measured(getattr(torch, name)) for name in ("float64", "float32", "bfloat16")}
+        flops = {name: _measured(resolve_dtype(name)) for name in ("float64", "float32", "bfloat16")}
     finally:
         torch.set_num_threads(before)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -162,7 +163,7 @@ def _require_room(
     if total <= room:
         return
     enough = -(-total // hardware.memory)
-    fitting = [name for name, each in PRESETS.items() if weight_bytes(each.config, getattr(torch, dtype)) < room]
+    fitting = [name for name, each in PRESETS.items() if weight_bytes(each.config, resolve_dtype(dtype)) < room]
     largest = max(fitting, key=lambda name: parameter_count(PRESETS[name].config), default=None)
     instead = f", or {largest} here" if largest else ""
     raise InputError(

@@ -24,7 +24,7 @@ from interp.model.block import Block, PostNormBlock, Rows, make_block
 from interp.model.config import TransformerConfig
 from interp.model.hooks import StrictHooks
 from interp.model.norm import NoNorm, make_norm
-from interp.model.places import Places, places_of
+from interp.model.places import Places, places_of, positions_of
 from interp.model.points import HookPoint
 from interp.model.positional import Embed, make_pos_embed
 from interp.model.unembed import make_unembed
@@ -166,7 +166,7 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
             raise InputError(f"target: expected a row for each of the {len(memory)} sources, got {len(target)}")
         places = places_of(torch.ones_like(target, dtype=torch.bool), target.shape[1], causal=True)
         seen = source_mask[:, None, None].expand(-1, 1, target.shape[1], -1)
-        across = Places(places.query, (source_mask.long().cumsum(-1) - 1).clamp(min=0), seen, causal=False)
+        across = Places(places.query, positions_of(source_mask), seen, causal=False)
         x = self.hook_target_embed(self._embedded(target, places))
         for block in self.decoder:
             x = block(x, places, memory, across)

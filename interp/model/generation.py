@@ -43,7 +43,6 @@ def generate(
     Raises:
         InputError: A setting is out of range, a prompt leaves no room in the context, or the model is bidirectional.
     """
-    _check(max_new_tokens, temperature, top_k, top_p, seed)
     tokens, mask = model.tokenize(prompts, padding_side="left")
     eos = model.tokenizer.eos_token_id
     settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "eos": eos}

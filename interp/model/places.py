@@ -41,12 +41,17 @@ class Places:
         return self.query[:, :, None] - self.key[:, None, :]
 
 
+def positions_of(seen: SeenMask) -> Int[Tensor, "batch key_pos"]:
+    """Where each token stands in its prompt, padding not counted."""
+    return (seen.long().cumsum(-1) - 1).clamp(min=0)
+
+
 def places_of(seen: SeenMask, n_new: int, *, causal: bool) -> Places:
     """The places of the last `n_new` of the tokens that are seen.
 
     A padding position may look at itself, so that its (unused) softmax stays finite.
     """
-    positions = (seen.long().cumsum(-1) - 1).clamp(min=0)
+    positions = positions_of(seen)
     n = seen.shape[1]
     if bool(seen.all()) and (n == n_new or not causal):
         return Places(positions[:, n - n_new :], positions, None, causal)

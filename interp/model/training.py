@@ -203,7 +203,7 @@ class _Run:
             save_checkpoint(self._folder, self._model, self._optimizers, dataclasses.asdict(self._config), kept)
 
     def _held_out_loss(self) -> float:
-        """The mean over all held-out tokens, as many at once as in a step."""
+        """The mean over all held-out rows, ``ROWS_AT_ONCE`` at a time."""
         rows, total = self._held_out, 0.0
         with torch.no_grad():
             for start in range(0, len(rows), ROWS_AT_ONCE):

@@ -69,7 +69,8 @@ class Recipe:
 
 def recipes() -> list[str]:
     """Names of the recipes that come with the package."""
-    return sorted(Path(each.name).stem for each in resources.files("interp.recipes").iterdir() if _is_toml(each.name))
+    names = (Path(each.name) for each in resources.files("interp.recipes").iterdir())
+    return sorted(name.stem for name in names if name.suffix == ".toml")
 
 
 def read_recipe(name_or_path: str | Path) -> Recipe:
@@ -91,10 +92,6 @@ def read_recipe(name_or_path: str | Path) -> Recipe:
         raise LoadError(f"{name}: cannot be read ({error.strerror})") from error
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from error
-
-
-def _is_toml(name: str) -> bool:
-    return name.endswith(".toml")
 
 
 def _parsed(content: bytes, name: str) -> dict[str, Any]:

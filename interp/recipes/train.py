@@ -18,7 +18,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
-from interp.model.devices import resolve_device
+from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.loading import save_model
 from interp.model.training import LossCurve, packed_rows, train
 from interp.model.transformer import HookedTransformer
@@ -121,7 +121,7 @@ def train_recipe(
         tokens_per_step=tokens_per_step,
         seconds=time.perf_counter() - started,
         loss=sum(last) / len(last),
-        hash=model.to(getattr(torch, recipe.save_as)).hash,
+        hash=model.to(resolve_dtype(recipe.save_as)).hash,
         curve=curve,
     )
 
@@ -132,13 +132,13 @@ Material = tuple[PreTrainedTokenizerBase, Iterator[list[int]], list[list[int]]]
 def _material(recipe: Recipe, text: str | Path | None, seed: int) -> Material:
     """The tokenizer, the rows to train on, and those held out."""
     paragraphs = _paragraphs(recipe, text)
-    learned = paragraphs is not None and recipe.kind == "bpe"
-    tokenizer = (
-        learn_tokenizer(paragraphs.trained, recipe.size) if learned else build_tokenizer(english().words())  # type: ignore[union-attr]
-    )
-    texts = without_published(documents(seed)) if paragraphs is None else paragraphs.shuffled(seed)
-    held_out = [] if paragraphs is None else paragraphs.held_out
-    return tokenizer, _rows(recipe, texts, tokenizer), list(islice(_rows(recipe, held_out, tokenizer), HELD_OUT_ROWS))
+    if paragraphs is None:
+        tokenizer = build_tokenizer(english().words())
+        return tokenizer, _rows(recipe, without_published(documents(seed)), tokenizer), []
+    words = recipe.kind == "lexicon"
+    tokenizer = build_tokenizer(english().words()) if words else learn_tokenizer(paragraphs.trained, recipe.size)
+    held_out = list(islice(_rows(recipe, paragraphs.held_out, tokenizer), HELD_OUT_ROWS))
+    return tokenizer, _rows(recipe, paragraphs.shuffled(seed), tokenizer), held_out
 
 
 def _paragraphs(recipe: Recipe, text: str | Path | None) -> Paragraphs | None:

@@ -6,10 +6,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from interp.report.folder import check_new_folder
+from interp.report.folder import FOLDER, check_new_folder
 from interp.report.place import absolute, os_errors_of
 
-FOLDER, CHECKPOINTS = "output folder", "checkpoints"
+CHECKPOINTS = "checkpoints"
 TABLE, PICTURE = "loss.csv", "loss.png"
 SMOOTHED = 100
 

@@ -48,6 +48,7 @@ class BlockAttention:
         like = base.at("q", layer)
         self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
         self._everywhere = torch.arange(like.shape[1], device=like.device)[None]
+        self._mask = torch.ones(2 * (like.shape[1],), dtype=torch.bool, device=like.device).tril()[None, None]
         self._patterns = [(each, keys) for each, keys in editor.patterns(layer, like)]
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
 
@@ -102,9 +103,9 @@ class BlockAttention:
 
     def _places(self, wanted: Block, n_keys: int) -> Places:
         """Where the wanted queries and all keys stand."""
-        query, key = self._everywhere[:, wanted.positions[0] : wanted.positions[-1] + 1], self._everywhere[:, :n_keys]
-        mask = (key[:, None] <= query[:, :, None])[:, None] if self._causal else None
-        return Places(query, key, mask, causal=False)
+        queries = slice(wanted.positions[0], wanted.positions[-1] + 1)
+        mask = self._mask[:, :, queries, :n_keys] if self._causal else None
+        return Places(self._everywhere[:, queries], self._everywhere[:, :n_keys], mask, causal=False)
 
     def _with_owners(self, full: Tensor, new: HeadTokens, block: Block, n_keys: int) -> Tensor:
         """`full` with what other trajectories hold in this block's stead."""

@@ -2,7 +2,7 @@
 
 from interp.model.config import Activation, TransformerConfig
 from interp.model.loading.fields import ForeignConfig
-from interp.model.loading.huggingface_gpt2 import BIASES, gpt2_blocks
+from interp.model.loading.huggingface_gpt2 import BIASES, gpt2_blocks, gpt_sizes
 from interp.model.loading.layers import Parameters, conv1d, embeddings
 from interp.model.loading.taker import Taker
 
@@ -16,14 +16,8 @@ def gpt1_config(config: ForeignConfig) -> TransformerConfig:
     Raises:
         LoadError: A field is missing or asks for something that GPT-1 as built here does not do.
     """
-    d_model = config["n_embd"]
     return config.transformer(
-        n_layers=config["n_layer"],
-        n_heads=config["n_head"],
-        d_model=d_model,
-        d_head=config.head_width("n_embd", "n_head"),
-        d_mlp=4 * d_model,
-        d_vocab=config["vocab_size"],
+        **gpt_sizes(config),
         n_ctx=config.get("n_positions", 512),
         act_fn=config.activation("afn", "gelu", ACT_FNS),
         eps=config.get("layer_norm_epsilon", 1e-5),

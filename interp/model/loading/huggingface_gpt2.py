@@ -1,6 +1,7 @@
 """GPT-2 as Hugging Face writes it (Radford et al. 2019): ``Conv1D`` weights, queries, keys and values in one matrix."""
 
 import re
+from typing import Any
 
 from interp.model.config import Bias, TransformerConfig
 from interp.model.loading.fields import ForeignConfig
@@ -28,20 +29,30 @@ def gpt2_config(config: ForeignConfig) -> TransformerConfig:
         LoadError: A field is missing or asks for something that GPT-2 as built here does not do.
     """
     config.require(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
-    d_model = config["n_embd"]
     return config.transformer(
-        n_layers=config["n_layer"],
-        n_heads=config["n_head"],
-        d_model=d_model,
-        d_head=config.head_width("n_embd", "n_head"),
-        d_mlp=config.get("n_inner") or 4 * d_model,
-        d_vocab=config["vocab_size"],
+        **gpt_sizes(config, config.get("n_inner")),
         n_ctx=config.get("n_positions", config.get("n_ctx", 1024)),
         act_fn=config.activation("activation_function", "gelu_new"),
         eps=config.get("layer_norm_epsilon", 1e-5),
         tied=config.get("tie_word_embeddings", True),
         biases=BIASES,
     )
+
+
+def gpt_sizes(config: ForeignConfig, d_mlp: Any = None) -> dict[str, Any]:
+    """The sizes that have the same names in every GPT, nanoGPT's and minGPT's too; `d_mlp` where it is not four widths.
+
+    Raises:
+        LoadError: One is missing, or the heads cannot share the width.
+    """
+    return {
+        "n_layers": config["n_layer"],
+        "n_heads": config["n_head"],
+        "d_model": config["n_embd"],
+        "d_head": config.head_width("n_embd", "n_head"),
+        "d_mlp": d_mlp or 4 * config["n_embd"],
+        "d_vocab": config["vocab_size"],
+    }
 
 
 def gpt2_weights(take: Taker, config: TransformerConfig) -> Parameters:

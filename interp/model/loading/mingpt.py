@@ -24,7 +24,7 @@ from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
 from interp.model.loading.checkpoint import State
 from interp.model.loading.fields import ForeignConfig
-from interp.model.loading.huggingface_gpt2 import BIASES
+from interp.model.loading.huggingface_gpt2 import BIASES, gpt_sizes
 from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
 from interp.model.loading.nanogpt import nanogpt_weights, unwrapped
 from interp.model.loading.taker import Taker
@@ -87,12 +87,7 @@ def mingpt_config(config: ForeignConfig, first: bool) -> TransformerConfig:
         LoadError: A field is missing or describes no model.
     """
     return config.transformer(
-        n_layers=config["n_layer"],
-        n_heads=config["n_head"],
-        d_model=config["n_embd"],
-        d_head=config.head_width("n_embd", "n_head"),
-        d_mlp=4 * config["n_embd"],
-        d_vocab=config["vocab_size"],
+        **gpt_sizes(config),
         n_ctx=config["block_size"],
         act_fn="gelu" if first else "gelu_new",
         tied=False,

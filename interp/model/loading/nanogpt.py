@@ -26,7 +26,7 @@ from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
 from interp.model.loading.checkpoint import State, as_state
 from interp.model.loading.fields import ForeignConfig
-from interp.model.loading.huggingface_gpt2 import BIASES, MASKS, gpt2_blocks
+from interp.model.loading.huggingface_gpt2 import BIASES, MASKS, gpt2_blocks, gpt_sizes
 from interp.model.loading.layers import Parameters, embeddings, linear, norm
 from interp.model.loading.taker import Taker
 
@@ -66,12 +66,7 @@ def nanogpt_config(config: ForeignConfig) -> TransformerConfig:
         LoadError: A field is missing or describes no model.
     """
     return config.transformer(
-        n_layers=config["n_layer"],
-        n_heads=config["n_head"],
-        d_model=config["n_embd"],
-        d_head=config.head_width("n_embd", "n_head"),
-        d_mlp=4 * config["n_embd"],
-        d_vocab=config["vocab_size"],
+        **gpt_sizes(config),
         n_ctx=config["block_size"],
         act_fn="gelu" if "bias" in config.fields else "gelu_new",
         biases=BIASES if config.get("bias", True) else (),
