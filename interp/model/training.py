@@ -123,8 +123,8 @@ def train(
             that a training goes on.
         config: How to train.
         held_out: Rows that are never trained on; the loss on them is measured at every checkpoint and at the end.
-        folder: Where a transformer's checkpoints go, one folder ``step-00000100`` each, which ``load_model`` reads. If
-            it holds some of the same training, that one goes on.
+        folder: Where a transformer's checkpoints go, one folder ``step-00000100`` each, which ``load_model`` reads; an
+            interrupt (Ctrl-C) keeps one, too. If it holds some of the same training, that one goes on.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
 
     Raises:
@@ -146,6 +146,9 @@ def train(
             run.step(step, batch)
             if progress is not None and (step + 1) % config.log_every == 0:
                 progress(step + 1, sum(run.curve.train[-config.log_every :]) / config.log_every)
+    except KeyboardInterrupt:
+        run.keep_unkept()
+        raise
     finally:
         model.eval()
     return run.curve
@@ -163,7 +166,9 @@ class _Run:
         self._held_out = list(held_out)
         rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
         self._optimizers = make_optimizers(model, config.optimizer, **rates)
+        self._model.zero_grad()  # an interrupted training of the same model may have left some
         self.curve = LossCurve()
+        self._unkept = False
         newest = None if folder is None else newest_checkpoint(folder)
         if newest is not None:
             kept = restore_checkpoint(newest, model, self._optimizers, dataclasses.asdict(config))
@@ -174,6 +179,7 @@ class _Run:
         loss = self._loss(batch)
         loss.backward()
         nn.utils.clip_grad_norm_([p for p in self._model.parameters() if p.requires_grad], self._config.clip)
+        self._unkept = False  # from here on, an interrupt leaves half a step
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * learning_rate_scale(step, self._config)
@@ -185,19 +191,29 @@ class _Run:
                 f"the loss of step {step + 1} is {self.curve.train[-1]}, expected a finite number; "
                 "lower the learning rates, or warm up longer"
             )
-        self._keep(step + 1)
+        self._unkept = not self._keep(step + 1)
+
+    def keep_unkept(self) -> None:
+        """Keep what was learned since the last checkpoint, if it is whole steps."""
+        if self._unkept:
+            self._save()
 
     def _loss(self, batch: list[list[int]]) -> torch.Tensor:
         device = next(self._model.parameters()).device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._config.precision == "bfloat16"):
             return self._model(torch.tensor(batch, device=device), return_type="loss")
 
-    def _keep(self, done: int) -> None:
+    def _keep(self, done: int) -> bool:
+        """Keep what is to be kept after so many steps; whether there was anything."""
         every, last = self._config.checkpoint_every, done == self._config.steps
         if not last and (every is None or done % every):
-            return
+            return False
         if self._held_out:
             self.curve.held_out[done] = self._held_out_loss()
+        self._save()
+        return True
+
+    def _save(self) -> None:
         if self._folder is not None:
             kept = dataclasses.asdict(self.curve)
             save_checkpoint(self._folder, self._model, self._optimizers, dataclasses.asdict(self._config), kept)

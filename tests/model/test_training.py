@@ -277,6 +277,50 @@ class TestGoingOn:
         assert list(got.held_out) == [5, 10, 12]
         assert again.hash == whole.hash
 
+    @pytest.mark.parametrize(("interrupted_after", "kept"), [(3, [3]), (5, [5]), (9, [5, 9])])
+    def test_an_interrupt_keeps_whole_steps(self, tmp_path, interrupted_after, kept):
+        def interrupted_rows():
+            yield from itertools.islice(counting_rows(), 4 * interrupted_after)
+            raise KeyboardInterrupt
+
+        whole, again = self.model(), self.model()
+        expected = train(whole, counting_rows(), self.CONFIG, held_out=self.HELD_OUT)
+        with pytest.raises(KeyboardInterrupt):
+            train(again, interrupted_rows(), self.CONFIG, held_out=self.HELD_OUT, folder=tmp_path)
+        assert list(checkpoints(tmp_path)) == kept
+        assert train(again, counting_rows(), self.CONFIG, held_out=self.HELD_OUT, folder=tmp_path) == expected
+        assert again.hash == whole.hash
+
+    def test_an_interrupt_within_a_step_keeps_no_half_of_it(self, tmp_path, monkeypatch):
+        steps = itertools.count(1)
+        stepped = torch.optim.AdamW.step
+
+        def interrupted(*arguments):
+            stepped(*arguments)
+            if next(steps) == 7:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(torch.optim.AdamW, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path)
+        assert list(checkpoints(tmp_path)) == [5]
+
+    def test_an_interrupt_while_a_loss_is_taken_back(self, tmp_path, monkeypatch):
+        model = self.model()
+        backward = torch.Tensor.backward
+
+        def interrupted(loss):
+            backward(loss)
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(torch.Tensor, "backward", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(model, counting_rows(), self.CONFIG)
+        whole = self.model()
+        assert train(model, counting_rows(), self.CONFIG) == train(whole, counting_rows(), self.CONFIG)
+        assert model.hash == whole.hash
+
     def test_a_checkpoint_is_a_model(self, tmp_path):
         model = self.model()
         curve = train(model, counting_rows(), self.CONFIG, folder=tmp_path)
