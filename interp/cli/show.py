@@ -47,13 +47,15 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 
 def _facts(loaded: Any) -> dict[str, Any]:
-    shape = ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx", "act_fn", "normalization_type")
+    from interp.model.transformer import HookedTransformer
     from interp.model.weights import weights_hash
 
+    shape = ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx", "act_fn", "normalization_type")
     tokenizer = loaded.tokenizer
     return {
         "name": getattr(loaded, "name", None) or loaded.cfg.model_name,  # TransformerLens' own have no name and no hash
         **{name: getattr(loaded.cfg, name) for name in shape},
+        **(loaded.config.beside_gpt2() if isinstance(loaded, HookedTransformer) else {}),
         "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
         "tokenizer": None if tokenizer is None else f"{type(tokenizer).__name__}, {len(tokenizer)} entries",
         "bos_token": None if tokenizer is None else tokenizer.bos_token,

@@ -121,6 +121,12 @@ class TransformerConfig:
         """The fields as a JSON-ready dictionary."""
         return {**dataclasses.asdict(self), "biases": list(self.biases)}
 
+    def beside_gpt2(self) -> dict[str, Any]:
+        """The fields that are chosen otherwise than GPT-2's."""
+        chosen = self.to_dict()
+        defaults = {f.name: f.default for f in dataclasses.fields(self) if f.default is not dataclasses.MISSING}
+        return {name: chosen[name] for name, default in defaults.items() if getattr(self, name) != default}
+
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "TransformerConfig":
         """The config of `fields`.

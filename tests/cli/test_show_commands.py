@@ -8,6 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tiny_models import random_gpt2
+from variants import SIZES
+
+from interp.model.config import TransformerConfig
+from interp.model.transformer import HookedTransformer
 
 
 def test_tasks_lists_what_can_be_loaded(run):
@@ -38,6 +42,15 @@ def test_model_info_shows_shape_hash_and_card(run, monkeypatch, tmp_path):
     printed = json.loads(run("model", "info", "--model", tmp_path, "--json").stdout)
     assert printed["card"] == "# A small modèle\n"
     assert printed["parameters"] == 17
+
+
+def test_model_info_says_what_is_otherwise_than_in_gpt2(run, monkeypatch, tmp_path):
+    llama = {"positions": "rotary", "normalization": "RMS", "gated": True, "n_kv_heads": 2, "biases": ()}
+    loaded = HookedTransformer(TransformerConfig(**SIZES, **llama))
+    monkeypatch.setattr("interp.model.loading.load_model", lambda _name: loaded)
+    printed = json.loads(run("model", "info", "--model", tmp_path, "--json").stdout)
+    assert {name: printed[name] for name in llama} == {**llama, "biases": []}
+    assert "scores" not in printed
 
 
 def test_a_card_in_another_encoding_is_shown_as_far_as_it_can_be_read(tmp_path):
