@@ -26,6 +26,21 @@ class DevelopmentFrames(Protocol):
         """One row per step and task."""
 
 
+def development_table(development: DevelopmentFrames) -> pd.DataFrame:
+    """One row a step: how often the model is right on each task, and the heads that track it."""
+    frame, tasks = development.frame, development.tasks
+    tracking = frame[frame["verdict"] == TRACKS]
+    names = tracking["layer"].astype(str) + "." + tracking["head"].astype(str)
+    heads = names.groupby([tracking["step"], tracking["task"]]).agg(", ".join)
+    accuracy = tasks.set_index(["step", "task"])["accuracy_base"]
+    steps = sorted(frame["step"].unique())
+    columns: dict[str, list[object]] = {"step": [int(step) for step in steps]}
+    for task, shown in shown_names(list(dict.fromkeys(frame["task"]))).items():
+        columns[f"{shown}: accuracy"] = [accuracy.get((step, task)) for step in steps]
+        columns[f"{shown}: heads"] = [heads.get((step, task)) for step in steps]
+    return pd.DataFrame(columns)
+
+
 def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
     """One column a task: the model's accuracy, each head's excess attention and its ablation's share of the metric.
 

@@ -50,7 +50,7 @@ def save_report(
         InputError: If the frames are not a dossier's.
     """
     folder = check_output(out)
-    page = render_page(report, command=command)
+    page = render_page(report, command=command, development=development)
     with in_place_of(folder) as draft:
         _write_frames(report, draft)
         _write_figures(report, draft / "figures")

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.report.attended import AttendingHead, attending_heads
+from interp.report.development import DevelopmentFrames, development_table
 from interp.report.document import flatten, model_with_hash, render
 from interp.report.frames import FURTHER_HEAD_COLUMNS, HEAD_COLUMNS, TASK_COLUMNS, HeadsFrames, check_frames
 from interp.report.heatmap import Heatmap, heatmap
 from interp.report.names import with_shown_names
 from interp.report.reading import how_to_read
 from interp.report.sentences import UNITS, TaskSummary, reason_of, summarise
-from interp.report.sortable import sortable
+from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
 
 _FEW = 3
@@ -42,12 +43,15 @@ class TaskView:
     heads: tuple[AttendingHead, ...]
 
 
-def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
+def render_page(
+    report: HeadsFrames, *, command: str | None = None, development: DevelopmentFrames | None = None
+) -> str:
     """The whole report as one HTML document.
 
     Args:
         report: The frames of a finished dossier.
         command: The command line that asked for it, shown for whoever wants to repeat it.
+        development: Where `report` is the last of a training's checkpoints: the frames of all of them.
 
     Raises:
         InputError: If the frames are not a dossier's; see ``frames.check_frames``.
@@ -66,10 +70,16 @@ def render_page(report: HeadsFrames, *, command: str | None = None) -> str:
         overview=_overview(report.frame, list(report.tasks["task"])),
         verdicts=list(VERDICTS.values()),
         reading=how_to_read(report),
+        development=None if development is None else _development(development),
         heads_table=sortable(named, columns),
         tasks_table=sortable(report.tasks, TASK_COLUMNS),
         provenance=provenance,
     )
+
+
+def _development(development: DevelopmentFrames) -> Table:
+    table = development_table(development)
+    return sortable(table, tuple(table.columns))
 
 
 def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
