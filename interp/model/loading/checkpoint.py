@@ -6,6 +6,7 @@ A pickle can run code when it is opened; ``torch.load(weights_only=True)`` refus
 import functools
 import json
 import pickle
+import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -90,30 +91,38 @@ def read_torch(path: Path) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
-        reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please use")[0]
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        held = found[1] if found else "unknown content"
         raise LoadError(
-            f"{path}: this pickle holds more than tensors ({reason or 'unknown content'}) and could run code when "
+            f"{path}: this pickle holds more than tensors ({held}) and could run code when "
             "opened, so it is refused; save the weights as safetensors"
         ) from error
     except Exception as error:  # on a damaged file, the unpickler raises whatever its bytes lead to
         raise LoadError(f"{path}: not a readable PyTorch file ({error!r}); fetch or save it again") from error
 
 
-def as_state(content: object, path: Path) -> State:
-    """`content`, which must be a dictionary from names to dense tensors.
+def as_state(content: object, source: str | Path) -> State:
+    """`content`, which must be a dictionary from names to dense tensors with values.
 
     Raises:
         LoadError: It is something else.
     """
     if not isinstance(content, dict):
-        raise LoadError(f"{path}: expected a dictionary of tensors, got {type(content).__name__}")
+        raise LoadError(f"{source}: expected a dictionary of tensors, got {type(content).__name__}")
     for name, value in content.items():
         if not isinstance(name, str):
-            raise LoadError(f"{path}: expected a dictionary from names to tensors, but {name!r} is no name")
+            raise LoadError(f"{source}: expected a dictionary from names to tensors, but {name!r} is no name")
         if not isinstance(value, Tensor):
-            raise LoadError(f"{path}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
-        if value.layout != torch.strided:
-            raise LoadError(f"{path}: tensor {name!r} is stored as {value.layout}; save it dense, with .to_dense()")
+            raise LoadError(f"{source}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
+        if value.is_meta:
+            raise LoadError(f"{source}: tensor {name!r} has no values (device 'meta'); save or load the real weights")
+        if value.is_quantized:
+            raise LoadError(
+                f"{source}: tensor {name!r} is quantised ({value.dtype}); save it in a floating-point dtype"
+            )
+        if value.layout != torch.strided or value.is_nested:
+            kind = "nested" if value.is_nested else value.layout
+            raise LoadError(f"{source}: tensor {name!r} is stored as {kind}; save it dense, with .to_dense()")
     return content
 
 

@@ -16,6 +16,14 @@ ACTIVATIONS: dict[str, Activation] = {
     "swish": "silu",
 }
 """Hugging Face's names of the activations that we have."""
+HIDDEN = {
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "d_model": "hidden_size",
+    "d_mlp": "intermediate_size",
+    "d_vocab": "vocab_size",
+}
+"""Our names of the sizes, and those that most of Hugging Face's configs have for them."""
 ROTARY_FIELDS = {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
 
 
@@ -29,6 +37,7 @@ class ForeignConfig:
             LoadError: They describe quantised weights.
         """
         self.fields, self.source, self.family = fields, source, family
+        self._names: dict[str, str] = {}
         self.require(quantization_config=None)
 
     def __getitem__(self, name: str) -> Any:
@@ -39,6 +48,20 @@ class ForeignConfig:
     def get(self, name: str, default: Any = None) -> Any:
         """The field, or `default` where the config does not name it."""
         return self.fields.get(name, default)
+
+    def named(self, theirs: Mapping[str, str]) -> dict[str, Any]:
+        """Our fields' values, by the names that they have there; errors about them will use these.
+
+        Raises:
+            LoadError: One is missing.
+        """
+        self._names.update(theirs)
+        return {ours: self[name] for ours, name in theirs.items()}
+
+    def named_or(self, **theirs: tuple[str, Any]) -> dict[str, Any]:
+        """The same of fields that have a default."""
+        self._names.update({ours: name for ours, (name, _) in theirs.items()})
+        return {ours: self.get(name, default) for ours, (name, default) in theirs.items()}
 
     def require(self, **supported: Any) -> None:
         """Refuse fields that ask for something else than what is supported; a field that is not there does not.
@@ -84,12 +107,13 @@ class ForeignConfig:
         """The base of rotary positions, and the part of a head that turns; None where the config names no part.
 
         Since version 5, transformers writes ``rope_parameters``; before, the base and the part were fields of their
-        own, called `theta` and `part`, and ``rope_scaling`` said how positions are stretched.
+        own, called `theta` and `part`, and ``rope_scaling`` said how positions are stretched. Where there are both, it
+        reads the latter.
 
         Raises:
             LoadError: Positions are stretched.
         """
-        name = "rope_parameters" if self.get("rope_parameters") else "rope_scaling"
+        name = "rope_scaling" if self.get("rope_scaling") else "rope_parameters"
         parameters = self.get(name) or {}
         kind = parameters.get("rope_type", parameters.get("type", "default")) if isinstance(parameters, dict) else None
         if kind != "default" or set(parameters) - ROTARY_FIELDS:
@@ -102,9 +126,10 @@ class ForeignConfig:
         """Our config of `fields`.
 
         Raises:
-            LoadError: It describes no model.
+            LoadError: It describes no model; a field is called as it is there.
         """
         try:
             return TransformerConfig.from_dict(fields)
         except ConfigError as error:
-            raise LoadError(f"{self.source}: {error}") from error
+            name, _, rest = str(error).partition(":")
+            raise LoadError(f"{self.source}: {self._names.get(name, name)}:{rest}") from error

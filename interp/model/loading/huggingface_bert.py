@@ -7,7 +7,7 @@ import re
 
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
-from interp.model.loading.fields import ForeignConfig
+from interp.model.loading.fields import HIDDEN, ForeignConfig
 from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
 from interp.model.loading.taker import Taker
 
@@ -21,22 +21,22 @@ def bert_config(config: ForeignConfig) -> TransformerConfig:
     Raises:
         LoadError: A field is missing or asks for something that BERT as built here does not do.
     """
-    config.require(position_embedding_type="absolute", is_decoder=False, add_cross_attention=False)
+    config.require(is_decoder=False, is_causal=False, add_cross_attention=False)
+    if config.get("position_embedding_type") is not None:
+        config.require(position_embedding_type="absolute")
     return config.transformer(
-        n_layers=config["num_hidden_layers"],
-        n_heads=config["num_attention_heads"],
-        d_model=config["hidden_size"],
+        **config.named(HIDDEN),
+        **config.named_or(
+            n_ctx=("max_position_embeddings", 512),
+            eps=("layer_norm_eps", 1e-12),
+            tied=("tie_word_embeddings", True),
+            n_token_types=("type_vocab_size", 2),
+        ),
         d_head=config.head_width("hidden_size", "num_attention_heads"),
-        d_mlp=config["intermediate_size"],
-        d_vocab=config["vocab_size"],
-        n_ctx=config.get("max_position_embeddings", 512),
         act_fn=config.activation("hidden_act", "gelu"),
-        eps=config.get("layer_norm_eps", 1e-12),
-        tied=config.get("tie_word_embeddings", True),
         norm_position="post",
         causal=False,
         embed_norm=True,
-        n_token_types=config.get("type_vocab_size", 2),
         prediction_head=True,
     )
 

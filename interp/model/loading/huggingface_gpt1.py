@@ -18,10 +18,10 @@ def gpt1_config(config: ForeignConfig) -> TransformerConfig:
     """
     return config.transformer(
         **gpt_sizes(config),
-        n_ctx=config.get("n_positions", 512),
+        **config.named_or(
+            n_ctx=("n_positions", 512), eps=("layer_norm_epsilon", 1e-5), tied=("tie_word_embeddings", True)
+        ),
         act_fn=config.activation("afn", "gelu", ACT_FNS),
-        eps=config.get("layer_norm_epsilon", 1e-5),
-        tied=config.get("tie_word_embeddings", True),
         norm_position="post",
         biases=BIASES,
     )

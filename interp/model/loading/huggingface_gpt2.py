@@ -20,6 +20,8 @@ from interp.model.loading.taker import Taker
 
 MASKS = re.compile(r"\.attn\.(bias|masked_bias)$")
 BIASES: tuple[Bias, ...] = ("qkv", "o", "mlp", "norm")
+CONTEXT = ("n_positions", "max_position_embeddings", "n_ctx")
+"""What the longest prompt is called: by GPT-2, by ``transformers`` in general, and in old configs."""
 
 
 def gpt2_config(config: ForeignConfig) -> TransformerConfig:
@@ -29,30 +31,29 @@ def gpt2_config(config: ForeignConfig) -> TransformerConfig:
         LoadError: A field is missing or asks for something that GPT-2 as built here does not do.
     """
     config.require(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    config.require(is_causal=True)
+    longest = next((name for name in CONTEXT if name in config.fields), CONTEXT[0])
     return config.transformer(
-        **gpt_sizes(config, config.get("n_inner")),
-        n_ctx=config.get("n_positions", config.get("n_ctx", 1024)),
+        **gpt_sizes(config, "n_inner"),
+        **config.named_or(n_ctx=(longest, 1024), eps=("layer_norm_epsilon", 1e-5), tied=("tie_word_embeddings", True)),
         act_fn=config.activation("activation_function", "gelu_new"),
-        eps=config.get("layer_norm_epsilon", 1e-5),
-        tied=config.get("tie_word_embeddings", True),
         biases=BIASES,
     )
 
 
-def gpt_sizes(config: ForeignConfig, d_mlp: Any = None) -> dict[str, Any]:
-    """The sizes that have the same names in every GPT, nanoGPT's and minGPT's too; `d_mlp` where it is not four widths.
+def gpt_sizes(config: ForeignConfig, inner: str | None = None) -> dict[str, Any]:
+    """The sizes that have the same names in every GPT, nanoGPT's and minGPT's too.
+
+    `inner` is the field that says how many neurons there are, where they may be others than four times the width.
 
     Raises:
         LoadError: One is missing, or the heads cannot share the width.
     """
-    return {
-        "n_layers": config["n_layer"],
-        "n_heads": config["n_head"],
-        "d_model": config["n_embd"],
-        "d_head": config.head_width("n_embd", "n_head"),
-        "d_mlp": d_mlp or 4 * config["n_embd"],
-        "d_vocab": config["vocab_size"],
-    }
+    sizes = config.named({"n_layers": "n_layer", "n_heads": "n_head", "d_model": "n_embd", "d_vocab": "vocab_size"})
+    sizes["d_head"], sizes["d_mlp"] = config.head_width("n_embd", "n_head"), 4 * sizes["d_model"]
+    if inner is not None and config.get(inner) is not None:
+        sizes |= config.named({"d_mlp": inner})
+    return sizes
 
 
 def gpt2_weights(take: Taker, config: TransformerConfig) -> Parameters:

@@ -5,10 +5,11 @@ Llama's config can ask for them), Qwen 2's queries, keys and values have.
 """
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from interp.model.config import Bias, TransformerConfig
-from interp.model.loading.fields import ForeignConfig
+from interp.model.loading.fields import HIDDEN, ForeignConfig
 from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
 from interp.model.loading.taker import Taker
 
@@ -23,7 +24,7 @@ def llama_config(config: ForeignConfig) -> TransformerConfig:
     """
     biases: list[Bias] = ["qkv", "o"] if config.get("attention_bias") else []
     biases += ["mlp"] if config.get("mlp_bias") else []
-    return _config(config, biases=tuple(biases), n_ctx=config.get("max_position_embeddings", 2048))
+    return _config(config, biases=tuple(biases), longest=2048)
 
 
 def mistral_config(config: ForeignConfig) -> TransformerConfig:
@@ -35,9 +36,13 @@ def mistral_config(config: ForeignConfig) -> TransformerConfig:
     Raises:
         LoadError: A field is missing or asks for something that Mistral as built here does not do.
     """
-    longest, window = config.get("max_position_embeddings", 131_072), config.get("sliding_window", 4096)
-    both = isinstance(longest, int) and isinstance(window, int)
-    return _config(config, biases=(), n_ctx=min(longest, window) if both else longest)
+    whole = _config(config, biases=(), longest=131_072)
+    window = config.get("sliding_window", 4096)
+    if window is None:
+        return whole
+    if not isinstance(window, int) or window < 1:
+        raise config.refusal("sliding_window", window, "a whole number of tokens, or null")
+    return replace(whole, n_ctx=min(whole.n_ctx, window))
 
 
 def qwen2_config(config: ForeignConfig) -> TransformerConfig:
@@ -47,31 +52,36 @@ def qwen2_config(config: ForeignConfig) -> TransformerConfig:
         LoadError: A field is missing or asks for something that Qwen 2 as built here does not do: a sliding window.
     """
     config.require(use_sliding_window=False)
-    return _config(config, biases=("qkv",), n_ctx=config.get("max_position_embeddings", 32_768))
+    return _config(config, biases=("qkv",), longest=32_768)
 
 
-def _config(config: ForeignConfig, *, biases: tuple[Bias, ...], n_ctx: Any) -> TransformerConfig:
+def _config(config: ForeignConfig, *, biases: tuple[Bias, ...], longest: int) -> TransformerConfig:
+    config.require(is_causal=True)
     theta, part = config.rotary()
     if part not in (None, 1.0):
         raise config.refusal("partial_rotary_factor", part, 1.0)
     return config.transformer(
-        n_layers=config["num_hidden_layers"],
-        n_heads=config["num_attention_heads"],
-        n_kv_heads=config.get("num_key_value_heads"),
-        d_model=config["hidden_size"],
-        d_head=config.get("head_dim") or config.head_width("hidden_size", "num_attention_heads"),
-        d_mlp=config["intermediate_size"],
-        d_vocab=config["vocab_size"],
-        n_ctx=n_ctx,
+        **config.named(HIDDEN),
+        **config.named_or(
+            n_kv_heads=("num_key_value_heads", None),
+            n_ctx=("max_position_embeddings", longest),
+            eps=("rms_norm_eps", 1e-6),
+            tied=("tie_word_embeddings", False),
+        ),
+        d_head=_head_width(config),
         act_fn=config.activation("hidden_act", "silu"),
-        eps=config.get("rms_norm_eps", 1e-6),
-        tied=config.get("tie_word_embeddings", False),
         positions="rotary",
         rotary_base=theta,
         normalization="RMS",
         gated=True,
         biases=biases,
     )
+
+
+def _head_width(config: ForeignConfig) -> Any:
+    if config.get("head_dim") is None:
+        return config.head_width("hidden_size", "num_attention_heads")
+    return config.named({"d_head": "head_dim"})["d_head"]
 
 
 def llama_weights(take: Taker, config: TransformerConfig) -> Parameters:

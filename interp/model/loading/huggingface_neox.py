@@ -9,7 +9,7 @@ import re
 import einops
 
 from interp.model.config import Bias, TransformerConfig
-from interp.model.loading.fields import ForeignConfig
+from interp.model.loading.fields import HIDDEN, ForeignConfig
 from interp.model.loading.layers import Parameters, embeddings, heads_out, linear, mlp_in, mlp_out, norm
 from interp.model.loading.taker import Taker
 
@@ -22,6 +22,7 @@ def neox_config(config: ForeignConfig) -> TransformerConfig:
     Raises:
         LoadError: A field is missing or asks for something that GPT-NeoX as built here does not do.
     """
+    config.require(is_causal=True)
     d_head = config.head_width("hidden_size", "num_attention_heads")
     theta, part = config.rotary("rotary_emb_base", "rotary_pct")
     part = 0.25 if part is None else part
@@ -29,20 +30,18 @@ def neox_config(config: ForeignConfig) -> TransformerConfig:
         raise config.refusal("partial_rotary_factor", part, "a part of a head, from 0 to 1")
     biases: list[Bias] = ["qkv", "o"] if config.get("attention_bias", True) else []
     return config.transformer(
-        n_layers=config["num_hidden_layers"],
-        n_heads=config["num_attention_heads"],
-        d_model=config["hidden_size"],
+        **config.named(HIDDEN),
+        **config.named_or(
+            n_ctx=("max_position_embeddings", 2048),
+            eps=("layer_norm_eps", 1e-5),
+            tied=("tie_word_embeddings", False),
+            parallel=("use_parallel_residual", True),
+        ),
         d_head=d_head,
-        d_mlp=config["intermediate_size"],
-        d_vocab=config["vocab_size"],
-        n_ctx=config.get("max_position_embeddings", 2048),
         act_fn=config.activation("hidden_act", "gelu"),
-        eps=config.get("layer_norm_eps", 1e-5),
-        tied=config.get("tie_word_embeddings", False),
         positions="rotary",
         rotary_dim=int(d_head * part),
         rotary_base=theta,
-        parallel=config.get("use_parallel_residual", True),
         biases=(*biases, "mlp", "norm"),
     )
 

@@ -27,6 +27,14 @@ from interp.model.loading.taker import Taker
 BUFFERS = re.compile(r"^freqs_(cos|sin)$|\.attention\.mask$")
 W_E, W_U, W_1 = "tok_embeddings.weight", "output.weight", "layers.0.feed_forward.w1.weight"
 FAMILY = "llama2.c"
+SIZES = {
+    "n_layers": "n_layers",
+    "n_heads": "n_heads",
+    "d_model": "dim",
+    "d_mlp": "hidden_dim",
+    "d_vocab": "vocab_size",
+    "n_ctx": "max_seq_len",
+}
 
 
 def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
@@ -35,7 +43,7 @@ def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
     Raises:
         LoadError: Its arguments describe no model, or its first layer has no neurons to count.
     """
-    state = unwrapped(as_state(content["model"], path))
+    state = unwrapped(as_state(content["model"], path), path)
     if W_1 not in state or state[W_1].ndim != 2:
         raise LoadError(f"{path}: tensor {W_1!r} is no matrix here, which would say how many neurons there are")
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}
@@ -50,16 +58,10 @@ def llama2c_config(config: ForeignConfig, *, tied: bool) -> TransformerConfig:
         LoadError: A field is missing or describes no model.
     """
     return config.transformer(
-        n_layers=config["n_layers"],
-        n_heads=config["n_heads"],
-        n_kv_heads=config.get("n_kv_heads"),
-        d_model=config["dim"],
+        **config.named(SIZES),
+        **config.named_or(n_kv_heads=("n_kv_heads", None), eps=("norm_eps", 1e-5)),
         d_head=config.head_width("dim", "n_heads"),
-        d_mlp=config["hidden_dim"],
-        d_vocab=config["vocab_size"],
-        n_ctx=config["max_seq_len"],
         act_fn="silu",
-        eps=config.get("norm_eps", 1e-5),
         tied=tied,
         positions="rotary",
         normalization="RMS",

@@ -29,7 +29,8 @@ from interp.model.transformer import HookedTransformer
 
 DEFAULT = "default"
 ZOO = Path(str(resources.files("interp.model.zoo")))
-FILES = ["config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
+WEIGHTS = "model*.safetensors"  # not a second copy under other names, as some repositories hold
+FILES = ["config.json", WEIGHTS, "model.safetensors.index.json", *TOKENIZER_FILES]
 
 
 def load_model(
@@ -86,6 +87,10 @@ def _find(name: str | Path) -> Path:
     if not str(name):
         raise LoadError("the model's name is empty; expected an embedded model, a folder or a hub name")
     path = Path(os.path.expanduser(name))
+    try:
+        here = path.is_dir() or path.is_file()
+    except OSError as error:
+        raise LoadError(f"{name!s:.80}: no name of a model, a folder or a file ({error.strerror})") from error
     if isinstance(name, str) and name in embedded_models():
         if (path / "config.json").is_file():
             raise LoadError(
@@ -93,9 +98,9 @@ def _find(name: str | Path) -> Path:
                 "for the folder, or rename it"
             )
         return model_folder(name)
-    if path.is_dir() or path.is_file():
+    if here:
         return path
-    if isinstance(name, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
+    if not isinstance(name, str) or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
     return _download(name)
 
@@ -107,7 +112,7 @@ def _download(name: str) -> Path:
     known = suggest(name, embedded_models())
     try:
         folder = Path(snapshot_download(name, allow_patterns=FILES))
-        if not any(folder.glob("*.safetensors")):
+        if not any(folder.glob(WEIGHTS)):
             snapshot_download(name, allow_patterns=[BIN])
         return folder
     except HFValidationError as error:

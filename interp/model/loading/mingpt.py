@@ -31,18 +31,18 @@ from interp.model.loading.taker import Taker
 
 MASKS = re.compile(r"\.attn\.(bias|mask)$")
 LAYER = re.compile(r"(?:transformer\.h|blocks)\.(\d+)\.")
-N_HEAD = {
-    "openai-gpt": 12,
-    "gpt2": 12,
-    "gpt2-medium": 16,
-    "gpt2-large": 20,
-    "gpt2-xl": 25,
-    "gopher-44m": 16,
-    "gpt-mini": 6,
-    "gpt-micro": 4,
-    "gpt-nano": 3,
+SIZES = {
+    "openai-gpt": (12, 12, 768),
+    "gpt2": (12, 12, 768),
+    "gpt2-medium": (24, 16, 1024),
+    "gpt2-large": (36, 20, 1280),
+    "gpt2-xl": (48, 25, 1600),
+    "gopher-44m": (8, 16, 512),
+    "gpt-mini": (6, 6, 192),
+    "gpt-micro": (4, 4, 128),
+    "gpt-nano": (3, 3, 48),
 }
-"""By minGPT's names of sizes, the heads of a layer."""
+"""By minGPT's names of them: layers, heads of a layer and width."""
 
 
 def mingpt_checkpoint(
@@ -53,7 +53,7 @@ def mingpt_checkpoint(
     Raises:
         LoadError: The config describes no model, or neither it nor a tensor tells a size.
     """
-    state = unwrapped(state)
+    state = unwrapped(state, path)
     described = written.get("model")
     if not isinstance(described, dict):
         raise LoadError(
@@ -76,7 +76,8 @@ def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], first:
     if positions in state and state[positions].ndim >= 2:
         found["block_size"] = state[positions].shape[-2]
     kind = described.get("model_type")
-    found |= {"n_head": N_HEAD[kind]} if isinstance(kind, str) and kind in N_HEAD else {}
+    if isinstance(kind, str) and kind in SIZES and SIZES[kind][::2] == (found["n_layer"], found.get("n_embd")):
+        found["n_head"] = SIZES[kind][1]  # heads leave no trace in the shapes
     return found | {name: value for name, value in described.items() if value is not None}
 
 
@@ -88,7 +89,7 @@ def mingpt_config(config: ForeignConfig, first: bool) -> TransformerConfig:
     """
     return config.transformer(
         **gpt_sizes(config),
-        n_ctx=config["block_size"],
+        **config.named({"n_ctx": "block_size"}),
         act_fn="gelu" if first else "gelu_new",
         tied=False,
         biases=BIASES,

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
 from interp.model.loading.checkpoint import State, as_state
@@ -41,14 +42,24 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
         LoadError: Its arguments describe no model, or ``model`` is no state dict.
     """
     config = nanogpt_config(ForeignConfig(content["model_args"], f"{path}: model_args", "nanoGPT"))
-    state = unwrapped(as_state(content["model"], path))
+    state = unwrapped(as_state(content["model"], path), path)
     config = replace(config, tied=is_tied(state, W_E, W_U))
     return Checkpoint(str(path), "nanoGPT", config, state, nanogpt_weights, tokenizer, MASKS)
 
 
-def unwrapped(state: State) -> State:
-    """`state` with the names that the module itself has, without what wrapped it."""
-    return {WRAPPED.sub("", name): tensor for name, tensor in state.items()}
+def unwrapped(state: State, path: Path) -> State:
+    """`state` with the names that the module itself has, without what wrapped it.
+
+    Raises:
+        LoadError: Two tensors then have the same name.
+    """
+    plain: State = {}
+    for name, tensor in state.items():
+        own = WRAPPED.sub("", name)
+        if own in plain:
+            raise LoadError(f"{path}: tensor {own!r} is there twice, once as {name!r}; expected each tensor once")
+        plain[own] = tensor
+    return plain
 
 
 def is_tied(state: Mapping[str, Tensor], embed: str, unembed: str) -> bool:
@@ -67,7 +78,7 @@ def nanogpt_config(config: ForeignConfig) -> TransformerConfig:
     """
     return config.transformer(
         **gpt_sizes(config),
-        n_ctx=config["block_size"],
+        **config.named({"n_ctx": "block_size"}),
         act_fn="gelu" if "bias" in config.fields else "gelu_new",
         biases=BIASES if config.get("bias", True) else (),
     )

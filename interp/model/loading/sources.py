@@ -108,4 +108,4 @@ def module_checkpoint(module: nn.Module, tokenizer: Tokenizer) -> Checkpoint:
         raise LoadError(f"expected a transformers model, such as GPT2LMHeadModel, got {name}, which has no config")
     # The state dict of a tied model lists the unembedding too; it is read as the embedding's transpose.
     fields = config.to_dict()
-    return family_of(fields, name).checkpoint(fields, module.state_dict, name, tokenizer)
+    return family_of(fields, name).checkpoint(fields, lambda: as_state(module.state_dict(), name), name, tokenizer)

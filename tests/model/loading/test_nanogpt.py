@@ -1,6 +1,8 @@
 """nanoGPT's and minGPT's training checkpoints, with the variants that their keys have had."""
 
 import json
+import os
+import pickle
 
 import pytest
 import torch
@@ -10,6 +12,14 @@ from tiny_models import random_tokens, relative_error, word_tokenizer
 from written_models import GPT, SIZES, FirstMinGPT, drawn, tanh_gelu
 
 from interp.model.loading import load_model
+
+
+class Attack:
+    """A pickle of it runs a command when it is opened."""
+
+    def __reduce__(self):
+        return os.system, ("exit 1",)
+
 
 CHARGPT = {"system": {"work_dir": "out"}, "trainer": {"batch_size": 64}}
 
@@ -114,6 +124,32 @@ class TestNanoGPT:
         torch.save({"model": nano().state_dict(), "model_args": SIZES, "config": pytest.raises}, tmp_path / "ckpt.pt")
         refused(tmp_path, r"ckpt.pt: this pickle holds more than tensors \(.+\) and could run code")
 
+    def test_one_that_runs_code_names_it(self, tmp_path):
+        (tmp_path / "ckpt.pt").write_bytes(pickle.dumps({"model": {}, "model_args": Attack()}, protocol=2))
+        refused(tmp_path, r"ckpt.pt: this pickle holds more than tensors \((posix|nt).system\) and could run code")
+
+    def test_a_name_that_is_there_twice(self, tmp_path):
+        path = save_nano(tmp_path, nano(), bias=True)
+        content = torch.load(path)
+        content["model"]["_orig_mod.transformer.ln_f.weight"] = torch.zeros(12)
+        torch.save(content, path)
+        refused(path, "tensor 'transformer.ln_f.weight' is there twice, once as '_orig_mod.transformer.ln_f.weight'")
+
+    @pytest.mark.parametrize(
+        ("tensor", "message"),
+        [
+            (torch.empty(12, device="meta"), "has no values"),
+            (torch.quantize_per_tensor(torch.ones(12), 0.1, 0, torch.qint8), "is quantised"),
+            (torch.eye(12).to_sparse(), "is stored as torch.sparse_coo"),
+        ],
+    )
+    def test_tensors_without_values_to_read(self, tmp_path, tensor, message):
+        path = save_nano(tmp_path, nano(), bias=True)
+        content = torch.load(path)
+        content["model"]["transformer.ln_f.weight"] = tensor
+        torch.save(content, path)
+        refused(path, f"tensor 'transformer.ln_f.weight' {message}")
+
     def test_two_of_them(self, tmp_path):
         save_nano(tmp_path, nano(), bias=True).rename(tmp_path / "best.pt")
         save_nano(tmp_path, nano(), bias=True)
@@ -130,6 +166,10 @@ class TestMinGPT:
         theirs = nano(tied=False, gelu=tanh_gelu, mask=True, n_layer=3, n_embd=48)
         unknown = dict.fromkeys(("n_layer", "n_head", "n_embd", "vocab_size", "block_size"))
         assert error(save_min(tmp_path, theirs, model_type="gpt-nano", **unknown), theirs) < 1e-10
+
+    def test_a_size_that_its_name_does_not_have(self, tmp_path):
+        save_min(tmp_path, nano(tied=False, mask=True), model_type="gpt2")
+        refused(tmp_path, "config.json: the config has no field 'n_head', which minGPT needs")
 
     def test_the_first_generation(self, tmp_path):
         theirs = drawn(FirstMinGPT(**SIZES))

@@ -37,12 +37,23 @@ def folder_of(tmp_path):
             {"rope_parameters": {"full_attention": {"rope_type": "default"}}},
             "rope_parameters={'full_attention'",
         ),
+        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling={'type': 'linear'"),
+        ("mistral", {"rope_scaling": YARN}, "rope_scaling={'rope_type': 'yarn'"),
+        ("neox", {"rope_scaling": YARN}, "rope_scaling={'rope_type': 'yarn'"),
+        ("llama", {"is_causal": False}, "is_causal=False is not supported, expected True"),
+        ("neox", {"is_causal": False}, "is_causal=False is not supported, expected True"),
+        ("bert", {"is_causal": True}, "is_causal=True is not supported, expected False"),
+        ("mistral", {"sliding_window": "4"}, "sliding_window='4' is not supported, expected 'a whole number of tokens"),
+        ("mistral", {"sliding_window": 4.0}, "sliding_window=4.0 is not supported"),
+        ("llama", {"head_dim": 0}, "head_dim: expected a whole number of at least 1, got 0"),
+        ("llama", {"max_position_embeddings": None}, "max_position_embeddings: expected a whole number"),
+        ("bert", {"layer_norm_eps": True}, "layer_norm_eps: expected a positive number, got True"),
         ("llama", {"rope_parameters": 3}, "rope_parameters=3 is not supported"),
         ("llama", {"rope_parameters": {"rope_theta": -1.0}}, "rotary_base: expected a positive number, got -1.0"),
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor=0.5 is not supported"),
         ("llama", {"hidden_act": "mish"}, "hidden_act='mish', expected one of gelu_new"),
         ("llama", {"quantization_config": {"bits": 4}}, r"quantization_config=\{'bits': 4\} is not supported"),
-        ("llama", {"num_key_value_heads": 2}, "n_kv_heads: expected a divisor of n_heads=3"),
+        ("llama", {"num_key_value_heads": 2}, "num_key_value_heads: expected a divisor of n_heads=3"),
         (
             "llama",
             {"num_attention_heads": 5, "head_dim": None},
@@ -57,7 +68,7 @@ def folder_of(tmp_path):
             {"rope_parameters": {"partial_rotary_factor": "half"}},
             "partial_rotary_factor='half' is not supported",
         ),
-        ("neox", {"use_parallel_residual": "yes"}, "parallel: expected true or false, got 'yes'"),
+        ("neox", {"use_parallel_residual": "yes"}, "use_parallel_residual: expected true or false, got 'yes'"),
         (
             "bert",
             {"position_embedding_type": "relative_key"},
@@ -73,6 +84,25 @@ def test_a_config_that_asks_for_something_else(folder_of, family, fields, messag
     folder = folder_of(family)
     change_config(folder, **fields)
     refused(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"is_causal": False}, "is_causal=False is not supported, expected True"),
+        ({"n_inner": 0.5}, "n_inner: expected a whole number of at least 0, got 0.5"),
+        ({"n_positions": None}, "n_positions: expected a whole number of at least 1, got None"),
+    ],
+)
+def test_a_gpt2_that_asks_for_something_else(gpt2, fields, message):
+    change_config(gpt2, **fields)
+    refused(gpt2, message)
+
+
+def test_transformers_own_name_of_a_gpt2s_context(gpt2):
+    context = load_model(gpt2).config.n_ctx
+    change_config(gpt2, n_positions="leave out", n_ctx="leave out", max_position_embeddings=context)
+    assert load_model(gpt2).config.n_ctx == context
 
 
 @pytest.mark.parametrize(

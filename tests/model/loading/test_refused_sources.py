@@ -75,6 +75,12 @@ class TestWhere:
         monkeypatch.chdir(tmp_path)
         assert load_model("default").name == "default"
 
+    def test_a_name_that_no_file_can_have(self):
+        refused("x" * 300, "xxx: no name of a model, a folder or a file")
+
+    def test_a_module_whose_weights_are_elsewhere(self):
+        refused(random_gpt2().to("meta"), "has no values .device 'meta'.; save or load the real weights")
+
     def test_no_name_at_all(self):
         refused("", "the model's name is empty; expected an embedded model, a folder or a hub name")
 
@@ -106,9 +112,9 @@ class TestConfig:
             ({"n_head": 0}, "n_head: expected a whole number of at least 1, got 0"),
             ({"n_embd": "12"}, "n_embd: expected a whole number of at least 1, got '12'"),
             ({"n_layer": "leave out"}, "no field 'n_layer', which GPT-2 needs"),
-            ({"n_layer": 1.5}, "n_layers: expected a whole number of at least 1, got 1.5"),
-            ({"layer_norm_epsilon": "tiny"}, "eps: expected a positive number, got 'tiny'"),
-            ({"tie_word_embeddings": None}, "tied: expected true or false, got None"),
+            ({"n_layer": 1.5}, "n_layer: expected a whole number of at least 1, got 1.5"),
+            ({"layer_norm_epsilon": "tiny"}, "layer_norm_epsilon: expected a positive number, got 'tiny'"),
+            ({"tie_word_embeddings": None}, "tie_word_embeddings: expected true or false, got None"),
             ({"activation_function": "mish"}, "activation_function='mish', expected one of gelu_new"),
             ({"activation_function": ["relu"]}, r"activation_function=\['relu'\], expected one of gelu_new"),
             ({"scale_attn_weights": False}, "scale_attn_weights=False is not supported, expected True"),
