@@ -17,7 +17,7 @@ from interp.baselines.configs import ForerunnerConfig
 from interp.errors import InputError
 from interp.model.hooks import StrictHooks
 from interp.model.loss import next_token_loss, next_token_losses
-from interp.model.text import TOKEN_DTYPES
+from interp.model.token_ids import as_token_ids, require_fit
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Tokens
 
@@ -81,18 +81,8 @@ class Forerunner(StrictHooks, HookedRootModule):
         """
         if not isinstance(input, Tensor):
             return self.tokenize(input)
-        if input.ndim not in (1, 2) or input.dtype not in TOKEN_DTYPES or not input.numel():
-            raise InputError(
-                f"token ids: expected whole numbers of shape [batch pos], at least one, got {input.dtype} of shape "
-                f"{tuple(input.shape)}"
-            )
-        tokens = torch.atleast_2d(input).to(next(self.parameters()).device, torch.long)
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= self.config.d_vocab:
-            raise InputError(
-                f"token ids: expected 0 to {self.config.d_vocab - 1}, got {low} to {high}; "
-                "were they made by another model's tokenizer?"
-            )
+        tokens = as_token_ids(input, next(self.parameters()).device)
+        require_fit(tokens, tokens.shape[1], n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
         return tokens, torch.ones_like(tokens, dtype=torch.bool)
 
     def tokenize(self, texts: str | Sequence[str]) -> tuple[Tokens, PaddingMask]:

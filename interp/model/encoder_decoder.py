@@ -27,6 +27,7 @@ from interp.model.norm import NoNorm, make_norm
 from interp.model.places import Places, places_of, positions_of
 from interp.model.points import HookPoint
 from interp.model.positional import Embed, make_pos_embed
+from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
 from interp.model.unembed import make_unembed
 from interp.shapes import Logits, Residual, Tokens
 
@@ -94,7 +95,7 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
             seed: Of the weights.
 
         Raises:
-            ConfigError: The blocks are parallel or of attention alone, or not causal.
+            ConfigError: The blocks are parallel or of attention alone, or not causal, or the config has a part of BERT.
         """
         super().__init__()
         if config.parallel or not config.d_mlp or not config.causal:
@@ -102,6 +103,9 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
                 "encoder-decoder: expected a causal config of sequential blocks with an MLP, got "
                 f"causal={config.causal}, parallel={config.parallel}, d_mlp={config.d_mlp}; change these fields"
             )
+        for name in ("embed_norm", "prediction_head", "n_token_types"):
+            if getattr(config, name):
+                raise ConfigError(f"encoder-decoder: has no {name}, got {name}={getattr(config, name)!r}; leave it out")
         self.config = config
         self.embed, self.pos_embed = Embed(config.d_vocab, config.d_model), make_pos_embed(config)
         self.hook_source_embed, self.hook_target_embed = HookPoint(), HookPoint()
@@ -135,7 +139,7 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
             source_mask: True for tokens, False for padding; None for no padding.
 
         Raises:
-            InputError: Sources and targets of different number, longer than the context, or ids beyond the vocabulary.
+            InputError: Sources and targets of different number, or what one of them cannot be (``encode``, ``decode``).
         """
         return self.decode(target, *self.encode(source, source_mask))
 
@@ -143,12 +147,13 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
         """What the encoder writes of `source`, and where it is no padding.
 
         Raises:
-            InputError: Longer than the context, ids beyond the vocabulary, or a mask of another shape.
+            InputError: No token ids, longer than the context, ids beyond the vocabulary, a mask of another shape, or a
+                row without a token.
         """
-        mask = torch.ones_like(source, dtype=torch.bool) if source_mask is None else source_mask
-        self._check(source)
-        if mask.shape != source.shape:
-            raise InputError(f"source_mask: expected the shape {tuple(source.shape)}, got {tuple(mask.shape)}")
+        source = self._checked(source)
+        mask = as_padding_mask(source_mask, source, "source_mask")
+        if not bool(mask.any(-1).all()):
+            raise InputError("source_mask: expected a token in every row, got one that is all padding")
         places = places_of(mask, source.shape[1], causal=False)
         x = self.hook_source_embed(self._embedded(source, places))
         for block in self.encoder:
@@ -159,9 +164,9 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
         """The target's logits, given what ``encode`` returns.
 
         Raises:
-            InputError: Another number of rows, longer than the context, or ids beyond the vocabulary.
+            InputError: No token ids, another number of rows, longer than the context, or ids beyond the vocabulary.
         """
-        self._check(target)
+        target = self._checked(target)
         if len(target) != len(memory):
             raise InputError(f"target: expected a row for each of the {len(memory)} sources, got {len(target)}")
         places = places_of(torch.ones_like(target, dtype=torch.bool), target.shape[1], causal=True)
@@ -180,14 +185,14 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
     def translate(
         self, source: Source, max_new_tokens: int, *, bos: int, eos: int, source_mask: SourceMask | None = None
     ) -> list[list[int]]:
-        """The target that is written greedily, without `bos` and up to `eos`.
+        """The target that is written greedily, without `bos`, up to `eos` or to where it fills the context.
 
         Raises:
             InputError: As ``forward``.
         """
         memory, mask = self.encode(source, source_mask)
-        target = torch.full((len(source), 1), bos, device=source.device)
-        for _ in range(max_new_tokens):
+        target = torch.full((len(memory), 1), bos, device=memory.device)
+        for _ in range(min(max_new_tokens, self.config.n_ctx)):
             following = self.decode(target, memory, mask)[:, -1].argmax(-1)
             target = torch.cat([target, following[:, None]], dim=1)
             if bool((target == eos).any(-1).all()):
@@ -195,10 +200,7 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
         rows = target[:, 1:].tolist()
         return [row[: row.index(eos)] if eos in row else row for row in rows]
 
-    def _check(self, tokens: Tokens) -> None:
-        if not 0 < tokens.shape[1] <= self.config.n_ctx:
-            raise InputError(f"expected 1 to {self.config.n_ctx} tokens, the context, got {tokens.shape[1]}")
-        if not 0 <= int(tokens.min()) <= int(tokens.max()) < self.config.d_vocab:
-            raise InputError(
-                f"token ids: expected 0 to {self.config.d_vocab - 1}, got {int(tokens.min())} to {int(tokens.max())}"
-            )
+    def _checked(self, given: Tokens) -> Tokens:
+        tokens = as_token_ids(given, self.embed.W_E.device)
+        require_fit(tokens, tokens.shape[1], n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
+        return tokens

@@ -87,6 +87,10 @@ def generate_tokens(
     _check(max_new_tokens, temperature, top_k, top_p, seed)
     tokens, mask = model.as_tokens(tokens, attention_mask)
     _require_room(model, tokens)
+    if not bool(mask[:, -1].all()):
+        raise InputError(
+            "attention_mask: what is written follows a row's last column, but one is padding; pad on the left"
+        )
     generator = torch.Generator(device="cpu").manual_seed(seed)
     cache = KeyValueCache.empty(model.config.n_layers)
     running = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)

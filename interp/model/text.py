@@ -8,9 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.model.token_ids import TOKEN_DTYPES
 from interp.shapes import PaddingMask, Tokens
-
-TOKEN_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class TextMixin:

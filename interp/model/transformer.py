@@ -28,7 +28,8 @@ from interp.model.places import Places, places_of
 from interp.model.points import HookPoint
 from interp.model.positional import AddedEmbedding, Embed, TokenTypeEmbed, make_pos_embed
 from interp.model.stacked import StackedWeights
-from interp.model.text import TOKEN_DTYPES, TextMixin
+from interp.model.text import TextMixin
+from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
 from interp.model.unembed import PredictionHead, make_unembed
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
@@ -130,8 +131,11 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             raise InputError(f"return_type: expected 'logits', 'loss', 'both' or None, got {return_type!r}")
         blocks = self._blocks_before(stop_at_layer)
         tokens, mask = self.as_tokens(input, attention_mask)
+        if last_only and cache is None and not bool(mask[:, -1].all()):
+            raise InputError("last_only: the last position of a row is padding; pad on the left, or take all logits")
         step, seen = (None, mask) if cache is None else self._step(cache, mask)
-        self._check(tokens, seen)
+        longest = int(seen.sum(-1).max()) if seen.numel() else 0
+        require_fit(tokens, longest, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
         places = places_of(seen, tokens.shape[1], causal=self.config.causal)
         x = self._embedded(tokens, places)
         for layer, block in enumerate(blocks):
@@ -167,12 +171,16 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         logits = self.unembed(x)
         if return_type == "logits":
             return logits
+        if not self.config.causal:
+            raise InputError(
+                "loss: each position of a bidirectional model sees the next token; there is none to predict"
+            )
         loss = (next_token_losses if loss_per_token else next_token_loss)(logits, tokens, mask)
         return loss if return_type == "loss" else (logits, loss)
 
     def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
         n = self.config.n_layers
-        if stop is not None and not -n <= stop <= n:
+        if stop is not None and not (isinstance(stop, int) and -n <= stop <= n):
             raise InputError(f"stop_at_layer: expected a block from 0 to {n} (the end), or from -{n} to -1, got {stop}")
         return list(self.blocks)[:stop]
 
@@ -182,41 +190,13 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         Raises:
             InputError: The text cannot be encoded, the tensor holds no token ids, or the mask does not fit it.
         """
-        if not isinstance(input, Tensor):
-            if attention_mask is not None:
-                raise InputError("attention_mask: text makes its own mask; give token ids with a mask, or text alone")
+        texts = isinstance(input, Sequence) and all(isinstance(each, str) for each in input)  # one text is one, too
+        if texts and attention_mask is None:
             return self.tokenize(input)
-        if input.ndim not in (1, 2) or input.dtype not in TOKEN_DTYPES:
-            raise InputError(
-                f"token ids: expected whole numbers of shape [batch pos], got {input.dtype} of shape "
-                f"{tuple(input.shape)}"
-            )
-        tokens = torch.atleast_2d(input).to(self.embed.W_E.device, torch.long)
-        if attention_mask is None:
-            return tokens, torch.ones_like(tokens, dtype=torch.bool)
-        mask = torch.atleast_2d(attention_mask).to(tokens.device)
-        if mask.shape != tokens.shape:
-            expected, got = tuple(tokens.shape), tuple(mask.shape)
-            raise InputError(f"attention_mask: expected the tokens' shape {expected}, got {got}")
-        if not bool(((mask == 0) | (mask == 1)).all()):
-            raise InputError("attention_mask: expected 1 for tokens and 0 for padding, got other values")
-        return tokens, mask.bool()
-
-    def _check(self, tokens: Tokens, seen: SeenMask) -> None:
-        if tokens.numel() == 0:
-            raise InputError("the model was given no tokens; expected at least one prompt of at least one token")
-        longest = int(seen.sum(-1).max())
-        if longest > self.config.n_ctx:
-            raise InputError(
-                f"the longest prompt has {longest} tokens, but the model's context is {self.config.n_ctx}; "
-                "shorten the prompt or take a model with a longer context"
-            )
-        low, high = int(tokens.min()), int(tokens.max())
-        if low < 0 or high >= self.config.d_vocab:
-            raise InputError(
-                f"token ids: expected 0 to {self.config.d_vocab - 1}, got {low} to {high}; "
-                "were they made by another model's tokenizer?"
-            )
+        if texts:
+            raise InputError("attention_mask: text makes its own mask; give token ids with a mask, or text alone")
+        tokens = as_token_ids(input, self.embed.W_E.device)
+        return tokens, as_padding_mask(attention_mask, tokens)
 
     def run_with_cache(  # type: ignore[override]  # theirs takes anything
         self, input: Any, *args: Any, remove_batch_dim: bool = False, **kwargs: Any
@@ -294,8 +274,13 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         """Sum of the biases that the blocks before `layer` write (TransformerLens' method).
 
         With `mlp_input`, block `layer`'s own ``b_O`` is in it too.
+
+        Raises:
+            InputError: No such layer.
         """
         blocks = list(self.blocks)
+        if not 0 <= layer <= len(blocks) - mlp_input:
+            raise InputError(f"layer: expected 0 to {len(blocks) - mlp_input}, got {layer}")
         total = self.W_E.new_zeros(self.config.d_model)
         for block in blocks[:layer]:
             total = total + block.attn.b_O

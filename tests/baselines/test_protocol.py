@@ -178,7 +178,7 @@ class TestRefusals:
         model = neural_model("elman")
         with pytest.raises(InputError, match=r"expected whole numbers .* got torch.float32 of shape \(2,\)"):
             model.as_tokens(torch.zeros(2))
-        with pytest.raises(InputError, match=r"at least one, got torch.int64 of shape \(1, 0\)"):
+        with pytest.raises(InputError, match="the model was given no tokens"):
             model(torch.zeros(1, 0, dtype=torch.long))
         with pytest.raises(InputError, match="expected 0 to 10, got 3 to 11"):
             model(torch.tensor([3, 11]))

@@ -160,13 +160,32 @@ def test_what_has_no_decoder_is_refused(fields):
         EncoderDecoder(TransformerConfig(**SIZES | fields))
 
 
+@pytest.mark.parametrize("fields", [{"embed_norm": True}, {"n_token_types": 2}, {**VASWANI, "prediction_head": True}])
+def test_parts_of_bert_are_refused(fields):
+    with pytest.raises(ConfigError, match=f"encoder-decoder: has no {list(fields)[-1]}, got"):
+        EncoderDecoder(TransformerConfig(**SIZES | fields))
+
+
+def test_a_translation_ends_with_the_context():
+    model = model_of(**VASWANI)
+    (written, *_) = model.translate(tokens(), 100, bos=1, eos=model.config.d_vocab)
+    assert len(written) == model.config.n_ctx
+
+
 def test_bad_input():
     model = model_of(**VASWANI)
-    with pytest.raises(InputError, match="expected 1 to 10 tokens, the context, got 11"):
+    with pytest.raises(InputError, match="the longest prompt has 11 tokens, but the model's context is 10"):
         model(tokens(length=11), tokens())
+    for given in (tokens().double(), tokens()[None], [[1, 2]]):
+        with pytest.raises(InputError, match="token ids: expected"):
+            model(given, tokens())
+    with pytest.raises(InputError, match="the model was given no tokens"):
+        model(tokens()[:0], tokens()[:0])
+    with pytest.raises(InputError, match="source_mask: expected a token in every row"):
+        model(tokens(), tokens(), source_mask=torch.tensor([[1] * 6, [0] * 6]))
     with pytest.raises(InputError, match="token ids: expected 0 to 29, got 0 to 30"):
         model(torch.tensor([[0, 30]]), torch.tensor([[0]]))
     with pytest.raises(InputError, match="expected a row for each of the 2 sources, got 1"):
         model.decode(tokens(rows=1), *model.encode(tokens()))
-    with pytest.raises(InputError, match=r"source_mask: expected the shape \(2, 6\), got \(2, 5\)"):
+    with pytest.raises(InputError, match=r"source_mask: expected the tokens' shape \(2, 6\), got \(2, 5\)"):
         model(tokens(), tokens(), source_mask=torch.ones(2, 5, dtype=torch.bool))

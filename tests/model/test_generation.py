@@ -196,6 +196,15 @@ def test_the_last_logits_are_those_of_the_whole_prompt(model):
         assert relative_error(last[:, 0], model(tokens)[:, -1]) < 1e-12
 
 
+def test_what_follows_padding_is_refused(model):
+    tokens, mask = random_tokens(model), torch.ones(3, 1, dtype=torch.bool).expand_as(random_tokens(model)).clone()
+    mask[1, -2:] = False
+    with pytest.raises(InputError, match="one is padding; pad on the left"):
+        generate_tokens(model, tokens, attention_mask=mask)
+    with pytest.raises(InputError, match="last_only: the last position of a row is padding"):
+        model(tokens, attention_mask=mask, last_only=True)
+
+
 def test_a_bidirectional_model_writes_nothing():
     model = random_model(causal=False)
     with pytest.raises(InputError, match="a bidirectional model has no next token"):

@@ -1,0 +1,70 @@
+"""What a model is given as tokens, checked: ids, which of them are padding, and whether the model can take them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.shapes import PaddingMask, Tokens
+
+TOKEN_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def as_token_ids(given: Any, device: torch.device) -> Tokens:
+    """`given` as ids ``[batch pos]`` on `device`; one row may come without its batch axis.
+
+    Raises:
+        InputError: It is no tensor of one or two axes with whole numbers.
+    """
+    if not isinstance(given, Tensor):
+        raise InputError(f"token ids: expected a tensor of whole numbers [batch pos], got {given!r:.80}")
+    if given.ndim not in (1, 2) or given.dtype not in TOKEN_DTYPES:
+        raise InputError(
+            f"token ids: expected whole numbers of shape [batch pos], got {given.dtype} of shape {tuple(given.shape)}"
+        )
+    return torch.atleast_2d(given).to(device, torch.long)
+
+
+def as_padding_mask(given: Any, tokens: Tokens, name: str = "attention_mask") -> PaddingMask:
+    """`given` as True for tokens and False for padding; without one, all are tokens.
+
+    Raises:
+        InputError: It is no tensor of the tokens' shape, or holds something else than 0 and 1.
+    """
+    if given is None:
+        return torch.ones_like(tokens, dtype=torch.bool)
+    if not isinstance(given, Tensor):
+        raise InputError(f"{name}: expected a tensor of the tokens' shape, got {given!r:.80}")
+    mask = torch.atleast_2d(given).to(tokens.device)
+    if mask.shape != tokens.shape:
+        raise InputError(f"{name}: expected the tokens' shape {tuple(tokens.shape)}, got {tuple(mask.shape)}")
+    if not bool(((mask == 0) | (mask == 1)).all()):
+        raise InputError(f"{name}: expected 1 for tokens and 0 for padding, got other values")
+    return mask.bool()
+
+
+def require_fit(tokens: Tokens, longest: int, *, n_ctx: int, d_vocab: int) -> None:
+    """Refuse tokens that a model of this context and vocabulary cannot take.
+
+    Args:
+        tokens: The ids.
+        longest: Tokens of the longest prompt, padding not counted.
+        n_ctx: The context.
+        d_vocab: Entries of the vocabulary.
+
+    Raises:
+        InputError: There are none, more than the context, or ids beyond the vocabulary.
+    """
+    if tokens.numel() == 0:
+        raise InputError("the model was given no tokens; expected at least one prompt of at least one token")
+    if longest > n_ctx:
+        raise InputError(
+            f"the longest prompt has {longest} tokens, but the model's context is {n_ctx}; "
+            "shorten the prompt or take a model with a longer context"
+        )
+    low, high = int(tokens.min()), int(tokens.max())
+    if low < 0 or high >= d_vocab:
+        raise InputError(
+            f"token ids: expected 0 to {d_vocab - 1}, got {low} to {high}; were they made by another model's tokenizer?"
+        )
