@@ -40,6 +40,7 @@ AXES = {
     "biases": {"biases": {}, "no biases": {"biases": ()}, "qkv bias": {"biases": ("qkv",)}},
     "unembedding": {"tied": {}, "untied": {"tied": False}},
     "embedding": {"plain": {}, "normalised": {"embed_norm": True}, "token types": {"n_token_types": 2}},
+    "before the unembedding": {"a norm": {}, "prediction head": {"prediction_head": True}},
 }
 Choice = tuple[tuple[str, str], ...]
 

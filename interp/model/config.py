@@ -190,7 +190,7 @@ def _check(fields: Mapping[str, Any]) -> None:
         elif name in CHOICES and value not in CHOICES[name]:
             raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {value!r}")
         elif name in ("eps", "init_std", "rotary_base") and not (
-            isinstance(value, int | float) and 0 < value <= LARGEST
+            isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST
         ):
             raise ConfigError(f"{name}: expected a positive number, got {value!r}")
         elif name in SWITCHES and not isinstance(value, bool):
@@ -216,6 +216,10 @@ def _check_heads(fields: Mapping[str, Any]) -> None:
             f"query heads, got {shared}"
         )
     if fields.get("positions") != "rotary":
+        if turned is not None:
+            raise ConfigError(
+                f"rotary_dim: speaks of rotary positions, but positions is {fields.get('positions', 'learned')!r}"
+            )
         return
     if turned is None and fields["d_head"] % 2:
         raise ConfigError(
@@ -245,5 +249,7 @@ def _check_layers(fields: Mapping[str, Any]) -> None:
     for name in ("parallel", "gated"):
         if fields.get(name) and fields["d_mlp"] == 0:
             raise ConfigError(f"{name}: speaks of the MLP, but d_mlp is 0: the model is of attention alone")
+    if fields.get("prediction_head") and not post:
+        raise ConfigError("prediction_head: stands behind a normalised stream (BERT); expected norm_position='post'")
     if post and fields.get("parallel"):
         raise ConfigError("parallel: attention and MLP cannot both read a stream that is normalised between them")

@@ -64,4 +64,5 @@ def cache_bytes(config: TransformerConfig, n_prompts: int, n_tokens: int, dtype:
 def forward_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
     """Operations of one forward pass with the logits of every position."""
     block = LayerFlops.of(config).block(n_tokens, n_tokens, n_tokens)
-    return n_prompts * (config.n_layers * block + 2 * n_tokens * config.d_model * config.d_vocab)
+    head = 2 * config.d_model**2 if config.prediction_head else 0
+    return n_prompts * (config.n_layers * block + n_tokens * (head + 2 * config.d_model * config.d_vocab))

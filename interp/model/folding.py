@@ -68,6 +68,8 @@ def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
     embedded = {"positions": "learned"} if model.config.positions == "sinusoidal" else {}
     new = remade(model, **embedded)
     writers: list[Tensor] = [new.embed.W_E]
+    if new.config.n_token_types:
+        writers.append(new.token_type_embed.W_token_type)
     if new.config.positions == "learned":
         writers.append(new.pos_embed.W_pos)
     for block in new.blocks:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
+from interp.errors import InputError
 from interp.model.block import Blocks
 
 
@@ -66,22 +67,27 @@ class StackedWeights:
     @property
     def W_in(self) -> Float[Tensor, "layer d_model d_mlp"]:  # noqa: N802
         """What makes neurons from the stream."""
-        return torch.stack([block.mlp.W_in for block in self.blocks])
+        return self._of_mlps("W_in")
 
     @property
     def b_in(self) -> Float[Tensor, "layer d_mlp"]:
         """The neurons' bias."""
-        return torch.stack([block.mlp.b_in for block in self.blocks])
+        return self._of_mlps("b_in")
 
     @property
     def W_out(self) -> Float[Tensor, "layer d_mlp d_model"]:  # noqa: N802
         """What writes neurons to the stream."""
-        return torch.stack([block.mlp.W_out for block in self.blocks])
+        return self._of_mlps("W_out")
 
     @property
     def b_out(self) -> Float[Tensor, "layer d_model"]:
         """The bias that the MLP writes to the stream."""
-        return torch.stack([block.mlp.b_out for block in self.blocks])
+        return self._of_mlps("b_out")
+
+    def _of_mlps(self, name: str) -> Tensor:
+        if not all(hasattr(block, "mlp") for block in self.blocks):
+            raise InputError(f"{name}: this model is of attention alone (d_mlp=0) and has no MLP")
+        return torch.stack([getattr(block.mlp, name) for block in self.blocks])
 
     @property
     def QK(self) -> FactoredMatrix:  # noqa: N802

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from interp.model.biases import add_bias
 from interp.model.config import TransformerConfig
 from interp.model.mlp import ACTIVATIONS
-from interp.model.norm import LayerNorm
+from interp.model.norm import make_norm
 from interp.model.positional import Embed
 from interp.shapes import Logits, Residual
 
@@ -50,13 +50,13 @@ class TiedUnembed(nn.Module):
 
 
 class PredictionHead(nn.Module):
-    """``ln(act(x W + b))``: what BERT puts before its unembedding."""
+    """``norm(act(x W + b))``: what BERT puts before its unembedding."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.W = nn.Parameter(torch.empty(config.d_model, config.d_model))
         self.b = nn.Parameter(torch.zeros(config.d_model))
-        self.ln = LayerNorm(config.d_model, config.eps)
+        self.ln = make_norm(config)
         self.act: Callable[[Tensor], Tensor] = ACTIVATIONS[config.act_fn]
 
     def forward(self, x: Residual) -> Residual:

@@ -93,16 +93,7 @@ def reading_matrix(model: HookedTransformer, layer: int) -> Float[Tensor, "d_mod
 
 @torch.no_grad()
 def written_logits(model: HookedTransformer, vectors: Vectors) -> Float[Tensor, "row d_vocab"]:
-    """What vectors that are added to the last stream add to the logits, the last norm's scale held at 1.
-
-    Raises:
-        InputError: There is more than a norm between the stream and the unembedding.
-    """
-    if model.config.prediction_head:
-        raise InputError(
-            "expected a model whose unembedding reads the stream, got one with a prediction head between them: what a "
-            "head writes has no fixed share of the logits; ablate or patch it instead"
-        )
+    """What vectors that are added to the last stream, a sum, add to the logits, the last norm's scale held at 1."""
     return model.ln_final.share(vectors, torch.ones_like(vectors[:, :1])) @ wide(model.W_U)
 
 

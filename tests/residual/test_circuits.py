@@ -264,12 +264,6 @@ def test_a_stream_that_is_no_sum_is_refused(call):
             call(random_model(**OTHERS[name]))
 
 
-@pytest.mark.parametrize("call", [CALLS["ov"], CALLS["copying"]])
-def test_a_head_before_the_unembedding_is_refused(call):
-    with pytest.raises(InputError, match="expected a model whose unembedding reads the stream, got one with a predict"):
-        call(random_model(prediction_head=True))
-
-
 def test_no_matrix_of_the_vocabulary_is_formed(monkeypatch):
     monkeypatch.setattr(FactoredMatrix, "AB", property(lambda _: pytest.fail("the whole circuit was multiplied out")))
     model = random_model(d_vocab=1000)
