@@ -5,13 +5,28 @@ small sweep, so it is computed once for every state of the weights; which state 
 """
 
 import hashlib
+import json
+from typing import Any
 
 import torch
 import xxhash
 from torch import Tensor, nn
 
+from interp.model.config import TransformerConfig
+
 SLICE = 2**18
 _known: dict[str, str] = {}
+
+
+def config_hash(model: nn.Module) -> str | None:
+    """SHA-256 of what a model of ours is made of: two of the same weights can compute different things.
+
+    None for the models of others.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, TransformerConfig):
+        return None
+    return hashlib.sha256(json.dumps(config.to_dict(), sort_keys=True).encode()).hexdigest()
 
 
 def weights_hash(model: nn.Module) -> str:
@@ -21,6 +36,15 @@ def weights_hash(model: nn.Module) -> str:
     if state not in _known:
         _known[state] = _sha256(weights)
     return _known[state]
+
+
+def tokenizer_hash(tokenizer: Any) -> str | None:
+    """SHA-256 of a fast tokenizer's full definition, of a slow one's vocabulary; None without one."""
+    if tokenizer is None:
+        return None
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    text = repr(sorted(tokenizer.get_vocab().items())) if backend is None else backend.to_str()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _sha256(weights: list[tuple[str, Tensor]]) -> str:
