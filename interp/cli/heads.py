@@ -101,14 +101,16 @@ def _judge_checkpoints(
 
     from interp.cli.terminal import print_json, progress_bar, records
     from interp.methods.development import development
-    from interp.model.checkpoints import checkpoints
+    from interp.model.checkpoints import CHECKPOINTS, checkpoints
     from interp.report.folder import save_report
 
     started = time.perf_counter()
     torch.set_num_threads(threads)
-    inside = folder / "checkpoints"
+    folder = folder.expanduser()
+    inside = folder / CHECKPOINTS
+    found_there = checkpoints(inside if inside.is_dir() else folder)
     with progress_bar("heads") as progress:
-        found = development(checkpoints(inside if inside.is_dir() else folder), tasks, **options, progress=progress)
+        found = development(found_there, tasks, **options, progress=progress)
     written, begins = save_report(found.last, out, command=command, development=found), found.begins()
     seconds = time.perf_counter() - started
     if as_json:

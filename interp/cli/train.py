@@ -45,7 +45,9 @@ def train(
     from interp.report.training import check_training_folder, save_loss
 
     started = time.perf_counter()
-    folder = check_training_folder(out)
+    from interp.model.checkpoints import CHECKPOINTS, checkpoints
+
+    folder = check_training_folder(out, begun=bool(checkpoints(out / CHECKPOINTS)))
     from interp.recipes.recipe import read_recipe
     from interp.recipes.train import train_recipe
 

@@ -3,34 +3,40 @@
 A checkpoint ``step-00000100`` is a model's own folder (``load_model`` reads it) with two files more: what the
 optimisers remember (safetensors), and the training's settings and loss so far (JSON). It is written elsewhere and then
 renamed, so it is whole or it is not there. The optimisers' file, up to twice the model's size, is kept of the newest
-one only.
+two only: of two, should the newest one be damaged.
 """
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from interp.errors import LoadError, OutputError
-from interp.model.loading.checkpoint import check_shapes, read_json, read_safetensors, read_weights
+from interp.model.loading.checkpoint import check_numbers, check_shapes, read_json, read_safetensors, read_weights
 from interp.model.loading.native import save_model
-from interp.model.optimizers import optimizer_tensors, restore_optimizers
+from interp.model.optimizers import check_optimizers, optimizer_tensors, restore_optimizers
 from interp.model.transformer import HookedTransformer
 
-OPTIMIZERS, SETTINGS, FORMAT = "optimizers.safetensors", "training.json", 1
-STEP = "step-{:08d}"
+OPTIMIZERS, SETTINGS, FORMAT = "optimizers.safetensors", "training.json", 2
+CHECKPOINTS = "checkpoints"
+"""What the folder of a training's checkpoints is called, beside the model."""
+STEP, NAME = "step-{:08d}", re.compile(r"step-(\d+)")
 
 
 def checkpoints(folder: str | Path) -> dict[int, Path]:
     """The checkpoints in a folder, by the number of steps made, in order."""
-    found = [path for path in Path(folder).glob("step-*") if (path / SETTINGS).is_file()]
-    return {int(path.name.removeprefix("step-")): path for path in sorted(found)}
+    named = ((NAME.fullmatch(path.name), path) for path in Path(folder).glob("step-*"))
+    found = {int(match[1]): path for match, path in named if match and (path / SETTINGS).is_file()}
+    return dict(sorted(found.items()))
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
@@ -39,11 +45,24 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return found[max(found)] if found else None
 
 
+@dataclass(frozen=True)
+class Training:
+    """What a training is: one that differs in any of it is another one.
+
+    Attributes:
+        settings: How it is trained (``TrainingConfig``).
+        material: What it is trained on and begins from, whatever says that, as JSON has it.
+    """
+
+    settings: Mapping[str, Any]
+    material: Mapping[str, Any]
+
+
 def save_checkpoint(
     folder: Path,
     model: HookedTransformer,
     optimizers: list[torch.optim.Optimizer],
-    config: Mapping[str, Any],
+    training: Training,
     curve: Mapping[str, Any],
 ) -> Path:
     """Write a checkpoint of a training after as many steps as `curve` holds losses.
@@ -52,47 +71,77 @@ def save_checkpoint(
         OutputError: The folder cannot be written to.
     """
     final = folder / STEP.format(len(curve["train"]))
-    before = newest_checkpoint(folder)
+    older = list(checkpoints(folder).values())[:-1]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as draft:
             whole = Path(draft) / final.name
             save_model(model, whole)
             save_file(optimizer_tensors(optimizers), whole / OPTIMIZERS)
-            settings = {"format": FORMAT, "config": dict(config), **curve}
+            settings = {"format": FORMAT, **asdict(training), **curve}
             (whole / SETTINGS).write_text(json.dumps(settings) + "\n", encoding="utf-8")
             os.replace(whole, final)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise OutputError(f"{folder}: no checkpoint can be written here ({error}); name another folder") from error
-    if before is not None:
+    for path in older:
         with suppress(OSError):
-            (before / OPTIMIZERS).unlink()
+            (path / OPTIMIZERS).unlink()
     return final
 
 
 def restore_checkpoint(
-    path: Path, model: HookedTransformer, optimizers: list[torch.optim.Optimizer], config: Mapping[str, Any]
+    path: Path, model: HookedTransformer, optimizers: list[torch.optim.Optimizer], training: Training
 ) -> dict[str, Any]:
     """Put `model` and `optimizers` back to where the checkpoint was written, and return the losses so far.
 
     Raises:
-        LoadError: The checkpoint is damaged, or of another training: another format, model or setting, which is named.
+        LoadError: The checkpoint is damaged, or of another training: another format, model, setting or material, which
+            is named; nothing was changed then.
     """
-    settings = read_json(path / SETTINGS)
-    if settings.get("format") != FORMAT:
-        raise LoadError(f"{path}: a checkpoint in format {settings.get('format')!r}, this version reads {FORMAT}")
-    kept = settings.get("config", {})
-    for name, value in config.items():
+    kept = _settings(path)
+    _require_same({**kept["settings"], **kept["material"]}, {**training.settings, **training.material}, path)
+    _require_same(read_json(path / "config.json"), model.config.to_dict(), path)
+    try:
+        state, remembered = read_weights(path), read_safetensors(path / OPTIMIZERS)
+        check_shapes(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
+        check_numbers(state, str(path))
+        check_optimizers(optimizers, remembered, str(path / OPTIMIZERS))
+    except LoadError as error:
+        raise LoadError(f"{error}; delete {path} to go on from the checkpoint before it") from error
+    restore_optimizers(optimizers, remembered)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(state[name])
+    return kept
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What ``training.json`` holds, checked."""
+    kept = read_json(path / SETTINGS)
+    if kept.get("format") != FORMAT:
+        raise LoadError(f"{path}: a checkpoint in format {kept.get('format')!r}, this version reads {FORMAT}")
+    steps = NAME.fullmatch(path.name)
+    if not _well_formed(kept):
+        raise LoadError(f"{path / SETTINGS}: expected settings, material and losses; delete {path} to go on without it")
+    if steps is None or len(kept["train"]) != int(steps[1]):
+        raise LoadError(f"{path / SETTINGS}: expected a loss for each step, got {len(kept['train'])}; delete {path}")
+    return kept
+
+
+def _well_formed(kept: Mapping[str, Any]) -> bool:
+    train, held_out = kept.get("train"), kept.get("held_out")
+    if not isinstance(train, list) or not all(
+        isinstance(each, dict) for each in (held_out, kept.get("settings"), kept.get("material"))
+    ):
+        return False
+    losses = [*train, *kept["held_out"].values()]
+    return all(isinstance(each, float) for each in losses) and all(map(str.isdigit, kept["held_out"]))
+
+
+def _require_same(kept: Mapping[str, Any], asked: Mapping[str, Any], path: Path) -> None:
+    for name, value in asked.items():
         if kept.get(name) != value:
             raise LoadError(
                 f"{path}: a checkpoint of another training: {name} was {kept.get(name)!r} there and is {value!r} here; "
                 "give the same settings, or another folder"
             )
-    state = read_weights(path)
-    check_shapes(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
-    tensors = read_safetensors(path / OPTIMIZERS)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(state[name])
-    restore_optimizers(optimizers, tensors)
-    return settings

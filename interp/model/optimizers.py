@@ -13,10 +13,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from interp.model.loading.taker import Taker
 from interp.model.transformer import HookedTransformer
 
 OptimizerName = Literal["muon", "adamw"]
 BETAS = (0.9, 0.98)
+REMEMBERED: dict[type[torch.optim.Optimizer], dict[str, bool]] = {
+    torch.optim.Muon: {"momentum_buffer": False},
+    torch.optim.AdamW: {"step": True, "exp_avg": False, "exp_avg_sq": False},
+}
+"""What each keeps of a parameter, and whether that is one number."""
 
 
 def make_optimizers(
@@ -82,6 +88,20 @@ def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tens
         for place, parameter in enumerate(_parameters(optimizer))
         for key, value in optimizer.state[parameter].items()
     }
+
+
+def check_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor], source: str) -> None:
+    """Refuse what is not exactly what these optimisers remember after a step.
+
+    Raises:
+        LoadError: A tensor is missing, extra or of another shape; it is named.
+    """
+    take = Taker({name: tensor.to("meta") for name, tensor in tensors.items()}, source, family="these optimisers")
+    for number, optimizer in enumerate(optimizers):
+        for place, parameter in enumerate(_parameters(optimizer)):
+            for key, scalar in REMEMBERED[type(optimizer)].items():
+                take(f"{number}.{place}.{key}", *(() if scalar else parameter.shape))
+    take.finish()
 
 
 def restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:

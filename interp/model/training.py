@@ -9,7 +9,10 @@
 
 import dataclasses
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,7 +22,8 @@ import torch
 from torch import nn
 
 from interp.errors import ConfigError, InputError, suggest
-from interp.model.checkpoints import newest_checkpoint, restore_checkpoint, save_checkpoint
+from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
+from interp.model.config import require_count
 from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
@@ -112,6 +116,7 @@ def train(
     *,
     held_out: Sequence[list[int]] = (),
     folder: str | Path | None = None,
+    material: Mapping[str, Any] | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> LossCurve:
     """Train `model` in place on token rows.
@@ -124,7 +129,10 @@ def train(
         config: How to train.
         held_out: Rows that are never trained on; the loss on them is measured at every checkpoint and at the end.
         folder: Where a transformer's checkpoints go, one folder ``step-00000100`` each, which ``load_model`` reads; an
-            interrupt (Ctrl-C) keeps one, too. If it holds some of the same training, that one goes on.
+            interrupt (Ctrl-C) waits for the end of the step and keeps one, too. If it holds some of the same training,
+            that one goes on.
+        material: What says which rows these are, and which weights come first, such as a text's hash and a seed: a
+            checkpoint of other material is one of another training.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
 
     Raises:
@@ -133,10 +141,9 @@ def train(
         LoadError: The folder holds another training, or a damaged checkpoint.
         OutputError: The folder cannot be written to.
     """
-    run = _Run(model, config, None if folder is None else Path(folder), held_out)
+    run = _Run(model, config, None if folder is None else Path(folder), held_out, material or {})
     stream = islice(iter(rows), len(run.curve.train) * config.batch_size, None)
-    model.train()
-    try:
+    with _patient() as interrupted, _training_mode(model):
         for step in range(len(run.curve.train), config.steps):
             batch = list(islice(stream, config.batch_size))
             if len(batch) < config.batch_size:
@@ -146,32 +153,64 @@ def train(
             run.step(step, batch)
             if progress is not None and (step + 1) % config.log_every == 0:
                 progress(step + 1, sum(run.curve.train[-config.log_every :]) / config.log_every)
-    except KeyboardInterrupt:
-        run.keep_unkept()
-        raise
+            if interrupted():
+                run.save()
+                raise KeyboardInterrupt
+    return run.curve
+
+
+@contextmanager
+def _training_mode(model: nn.Module) -> Iterator[None]:
+    model.train()
+    try:
+        yield
     finally:
         model.eval()
-    return run.curve
+
+
+@contextmanager
+def _patient() -> Iterator[Callable[[], bool]]:
+    """Whether somebody has asked for an interrupt (Ctrl-C), which waits to be looked at; a second one does not.
+
+    Only where an interrupt would raise ``KeyboardInterrupt`` otherwise: not in another thread, nor in the background.
+    """
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:
+            signal.default_int_handler(number, frame)
+        asked.append(number)
+
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Run:
     """A training in progress."""
 
-    def __init__(self, model: Any, config: TrainingConfig, folder: Path | None, held_out: Any):
+    def __init__(
+        self, model: Any, config: TrainingConfig, folder: Path | None, held_out: Any, material: Mapping[str, Any]
+    ):
         if folder is not None and not isinstance(model, HookedTransformer):
             raise InputError(
                 f"folder: checkpoints hold a HookedTransformer, got a {type(model).__name__}; leave the folder out"
             )
         self._model, self._config, self._folder = model, config, folder
-        self._held_out = list(held_out)
+        self._held_out, self._training = list(held_out), Training(dataclasses.asdict(config), material)
         rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
         self._optimizers = make_optimizers(model, config.optimizer, **rates)
         self._model.zero_grad()  # an interrupted training of the same model may have left some
         self.curve = LossCurve()
-        self._unkept = False
         newest = None if folder is None else newest_checkpoint(folder)
         if newest is not None:
-            kept = restore_checkpoint(newest, model, self._optimizers, dataclasses.asdict(config))
+            kept = restore_checkpoint(newest, model, self._optimizers, self._training)
             self.curve = LossCurve(kept["train"], {int(step): loss for step, loss in kept["held_out"].items()})
 
     def step(self, step: int, batch: list[list[int]]) -> None:
@@ -179,7 +218,6 @@ class _Run:
         loss = self._loss(batch)
         loss.backward()
         nn.utils.clip_grad_norm_([p for p in self._model.parameters() if p.requires_grad], self._config.clip)
-        self._unkept = False  # from here on, an interrupt leaves half a step
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * learning_rate_scale(step, self._config)
@@ -191,32 +229,26 @@ class _Run:
                 f"the loss of step {step + 1} is {self.curve.train[-1]}, expected a finite number; "
                 "lower the learning rates, or warm up longer"
             )
-        self._unkept = not self._keep(step + 1)
+        self._keep(step + 1)
 
-    def keep_unkept(self) -> None:
-        """Keep what was learned since the last checkpoint, if it is whole steps."""
-        if self._unkept:
-            self._save()
+    def save(self) -> None:
+        """Keep the training as it is now, where there is a folder for it and it was not kept already."""
+        if self._folder is not None and len(self.curve.train) not in checkpoints(self._folder):
+            kept = dataclasses.asdict(self.curve)
+            save_checkpoint(self._folder, self._model, self._optimizers, self._training, kept)
 
     def _loss(self, batch: list[list[int]]) -> torch.Tensor:
         device = next(self._model.parameters()).device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._config.precision == "bfloat16"):
             return self._model(torch.tensor(batch, device=device), return_type="loss")
 
-    def _keep(self, done: int) -> bool:
-        """Keep what is to be kept after so many steps; whether there was anything."""
+    def _keep(self, done: int) -> None:
         every, last = self._config.checkpoint_every, done == self._config.steps
         if not last and (every is None or done % every):
-            return False
+            return
         if self._held_out:
             self.curve.held_out[done] = self._held_out_loss()
-        self._save()
-        return True
-
-    def _save(self) -> None:
-        if self._folder is not None:
-            kept = dataclasses.asdict(self.curve)
-            save_checkpoint(self._folder, self._model, self._optimizers, dataclasses.asdict(self._config), kept)
+        self.save()
 
     def _held_out_loss(self) -> float:
         """The mean over all held-out rows, ``ROWS_AT_ONCE`` at a time."""
@@ -240,9 +272,13 @@ def _check(fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
         if name in ("steps", "batch_size", "log_every", "warmup_steps", "checkpoint_every"):
             least = 0 if name == "warmup_steps" else 1
-            if not (isinstance(value, int) and value >= least) and (name, value) != ("checkpoint_every", None):
-                raise ConfigError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+            if (name, value) != ("checkpoint_every", None):
+                require_count(name, value, least)
         elif name in CHOICES and value not in CHOICES[name]:
             raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {value!r}")
-        elif name not in CHOICES and not (isinstance(value, int | float) and 0 <= value < math.inf):
+        elif name not in CHOICES and not _is_rate(value):
             raise ConfigError(f"{name}: expected a finite number of at least 0, got {value!r}")
+
+
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf

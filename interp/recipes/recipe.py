@@ -31,6 +31,8 @@ SECTIONS = {
     "training": tuple(each.name for each in dataclasses.fields(TrainingConfig)),
 }
 TOP = ("seed", "save_as")
+SMALLEST = 1e-6
+"""Share of paragraphs that can be held out, if any."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,15 @@ def _recipe(fields: dict[str, Any], name: str) -> Recipe:
     source = _choice("data: source", data.get("source"), get_args(Source))
     kind = _choice("tokenizer: kind", tokenizer.get("kind"), get_args(Kind))
     held_out, size, seed = data.get("held_out", 0.0), tokenizer.get("size", 0), fields.get("seed", 0)
-    if not isinstance(held_out, int | float) or not 0 <= held_out < 1:
-        raise ConfigError(f"data: held_out: expected a share from 0 to less than 1, got {held_out!r}")
+    if not isinstance(held_out, int | float) or not (held_out == 0 or SMALLEST <= held_out <= 0.5):
+        raise ConfigError(f"data: held_out: expected 0, or a share from {SMALLEST} to 0.5, got {held_out!r}")
+    if not isinstance(data.get("text", ""), str):
+        raise ConfigError(f"data: text: expected the name of a file, got {data['text']!r}")
     if kind == "bpe" and source != "text":
         raise ConfigError("tokenizer: kind 'bpe' is learned from a text; expected source = \"text\", got 'grammar'")
-    if kind == "bpe" and (not isinstance(size, int) or size < 257):
+    if not isinstance(size, int) or (kind == "bpe" and size < 257):
         raise ConfigError(f"tokenizer: size: expected at least 257 (the bytes and BOS), got {size!r}")
-    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
         raise ConfigError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
     save_as = fields.get("save_as", "float32")
     resolve_dtype(save_as)
@@ -129,7 +133,9 @@ def _recipe(fields: dict[str, Any], name: str) -> Recipe:
         seed=seed,
         save_as=save_as,
     )
-    recipe.config(max(size, 1))  # a shape that describes no model is found before the text is read
+    # A shape that describes no model is found before the text is read.
+    if not recipe.config(max(size, 1)).causal:
+        raise ConfigError("model: causal: next tokens are what is learned, and a bidirectional model sees them")
     return recipe
 
 

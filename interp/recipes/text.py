@@ -21,7 +21,7 @@ class Paragraphs:
 
     Attributes:
         trained: What is trained on.
-        held_out: What never is, shuffled: its first rows come from the whole text.
+        held_out: What never is, shuffled, so that its first rows come from the whole text.
     """
 
     trained: list[str]
@@ -54,5 +54,7 @@ def read_paragraphs(path: Path, held_out: float) -> Paragraphs:
     trained = [line for number, line in enumerate(lines, start=1) if number % every]
     if not trained or (held_out and not aside):
         raise InputError(f"{path}: expected at least {every} paragraphs, one a line, got {len(lines)}")
-    np.random.default_rng(0).shuffle(aside)
-    return Paragraphs(trained, aside)
+    known = set(trained)  # a text may hold a book twice
+    unseen = [line for line in aside if line not in known]
+    np.random.default_rng(0).shuffle(unseen)
+    return Paragraphs(trained, unseen)

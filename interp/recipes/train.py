@@ -10,6 +10,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -18,10 +19,12 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
+from interp.model.checkpoints import CHECKPOINTS
 from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.loading import save_model
 from interp.model.training import LossCurve, packed_rows, train
 from interp.model.transformer import HookedTransformer
+from interp.model.weights import tokenizer_hash
 from interp.recipes.published import without_published
 from interp.recipes.recipe import Recipe
 from interp.recipes.text import Paragraphs, read_paragraphs
@@ -31,7 +34,6 @@ from interp.tasks.grammar.lexicon import english
 
 ENCODE_AT_ONCE = 1_000
 HELD_OUT_ROWS = 128
-CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ def train_recipe(
 ) -> Training:
     """Train a recipe's model and save it to `out`.
 
-    Checkpoints are kept in ``out/checkpoints`` where the recipe asks for some. Where there are some of the same
-    training, it goes on from the newest.
+    Checkpoints are kept in ``out/checkpoints``: as often as the recipe asks for them, and when the training ends or is
+    interrupted. Where there are some of the same training, it goes on from the newest.
 
     Args:
         recipe: From ``read_recipe``.
@@ -103,12 +105,27 @@ def train_recipe(
     before, started = torch.get_num_threads(), time.perf_counter()
     torch.set_num_threads(threads)
     try:
-        tokenizer, rows, held_out = _material(recipe, text, seed)
+        path = recipe.text if text is None else Path(text).expanduser()
+        tokenizer, rows, held_out = _material(recipe, path, seed)
         name = Path(out).name or recipe.name
         model = HookedTransformer(recipe.config(len(tokenizer)), tokenizer, name=name, seed=seed)
         model.to(resolve_device(device))
-        folder = Path(out) / CHECKPOINTS if training.checkpoint_every is not None else None
-        curve = train(model, rows, training, held_out=held_out, folder=folder, progress=progress)
+        material = {
+            "seed": seed,
+            "source": recipe.source,
+            "text": None if path is None else sha256(path.read_bytes()).hexdigest(),
+            "held_out": recipe.held_out,
+            "tokenizer": tokenizer_hash(tokenizer),
+        }
+        curve = train(
+            model,
+            rows,
+            training,
+            held_out=held_out,
+            folder=Path(out) / CHECKPOINTS,
+            material=material,
+            progress=progress,
+        )
     finally:
         torch.set_num_threads(before)
     saved = save_model(model, out, dtype=recipe.save_as)
@@ -129,9 +146,9 @@ def train_recipe(
 Material = tuple[PreTrainedTokenizerBase, Iterator[list[int]], list[list[int]]]
 
 
-def _material(recipe: Recipe, text: str | Path | None, seed: int) -> Material:
+def _material(recipe: Recipe, path: Path | None, seed: int) -> Material:
     """The tokenizer, the rows to train on, and those held out."""
-    paragraphs = _paragraphs(recipe, text)
+    paragraphs = _paragraphs(recipe, path)
     if paragraphs is None:
         tokenizer = build_tokenizer(english().words())
         return tokenizer, _rows(recipe, without_published(documents(seed)), tokenizer), []
@@ -141,8 +158,7 @@ def _material(recipe: Recipe, text: str | Path | None, seed: int) -> Material:
     return tokenizer, _rows(recipe, paragraphs.shuffled(seed), tokenizer), held_out
 
 
-def _paragraphs(recipe: Recipe, text: str | Path | None) -> Paragraphs | None:
-    path = recipe.text if text is None else Path(text).expanduser()
+def _paragraphs(recipe: Recipe, path: Path | None) -> Paragraphs | None:
     if recipe.source == "grammar":
         if path is not None:
             raise InputError(f"{recipe.name}: is trained on this project's own English, but got the text {path}")

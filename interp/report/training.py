@@ -9,13 +9,12 @@ from matplotlib.figure import Figure
 from interp.report.folder import FOLDER, check_new_folder
 from interp.report.place import absolute, os_errors_of
 
-CHECKPOINTS = "checkpoints"
 TABLE, PICTURE = "loss.csv", "loss.png"
 SMOOTHED = 100
 
 
-def check_training_folder(out: str | Path) -> Path:
-    """Find out whether a training can write to `out`: new, empty, or begun by a training before.
+def check_training_folder(out: str | Path, *, begun: bool) -> Path:
+    """Find out whether a training can write to `out`: new, empty, or `begun` by a training before.
 
     Returns:
         `out` as an absolute path.
@@ -23,9 +22,7 @@ def check_training_folder(out: str | Path) -> Path:
     Raises:
         OutputError: It is a file, holds something else, or cannot be written.
     """
-    folder = absolute(out, FOLDER)
-    begun = (folder / CHECKPOINTS).is_dir()
-    return folder if begun else check_new_folder(folder)
+    return absolute(out, FOLDER) if begun else check_new_folder(out)
 
 
 def save_loss(frame: pd.DataFrame, folder: Path) -> None:

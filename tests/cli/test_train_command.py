@@ -71,6 +71,29 @@ def test_asked_again_it_goes_on(run, tmp_path):
     first, again = (run("train", tmp_path / "own.toml", "--out", tmp_path / "m", "--json") for _ in range(2))
     assert first.exit_code == again.exit_code == 0, first.output
     assert json.loads(first.stdout)["hash"] == json.loads(again.stdout)["hash"]
-    other = run("train", tmp_path / "own.toml", "--out", tmp_path / "m", "--steps", 6)
-    assert other.exit_code == 2
-    assert "steps was 4 there and is 6 here" in other.stderr
+    for option, message in (
+        (("--steps", 6), "steps was 4 there and is 6 here"),
+        (("--seed", 5), "seed was 0 there and"),
+    ):
+        other = run("train", tmp_path / "own.toml", "--out", tmp_path / "m", *option)
+        assert other.exit_code == 2
+        assert message in other.stderr
+
+
+def test_a_folder_with_the_checkpoints_of_another_program_is_left_alone(run, tmp_path):
+    (tmp_path / "checkpoints" / "step-5").mkdir(parents=True)
+    (tmp_path / "model.safetensors").write_text("precious")
+    result = run("train", "default", "--out", tmp_path, "--steps", 1)
+    assert result.exit_code == 2
+    assert "expected a new or empty folder, got one with files" in result.stderr
+    assert (tmp_path / "model.safetensors").read_text() == "precious"
+
+
+def test_a_name_that_no_file_can_have(run, tmp_path):
+    for command in (
+        ("train", "x" * 300, "--out", tmp_path / "m"),
+        ("train", "default", "--out", tmp_path / ("x" * 300)),
+    ):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert "cannot be used (File name too long)" in result.stderr or "File name too long" in result.stderr

@@ -115,7 +115,13 @@ def test_the_embedded_models_have_recipes():
         ('source = "text"', 'source = "hub"', "data: source: expected one of grammar, text, got 'hub'"),
         ('source = "text"', 'source = "grammar"', "kind 'bpe' is learned from a text"),
         ("size = 300", "size = 12", r"size: expected at least 257 \(the bytes and BOS\), got 12"),
-        ("held_out = 0.1", "held_out = 1.0", "held_out: expected a share from 0 to less than 1, got 1.0"),
+        ("held_out = 0.1", "held_out = 1.0", "held_out: expected 0, or a share from 1e-06 to 0.5, got 1.0"),
+        ("held_out = 0.1", "held_out = 1e-320", "held_out: expected 0, or a share from 1e-06 to 0.5, got 1e-320"),
+        ("held_out = 0.1", "text = 3", "data: text: expected the name of a file, got 3"),
+        ("size = 300", 'size = "x"', "size: expected at least 257"),
+        ("seed = 7", "seed = true", "seed: expected a whole number from 0 to .*, got True"),
+        ("steps = 6", "steps = true", "steps: expected a whole number of at least 1, got True"),
+        ("n_heads = 2", "n_heads = 2\ncausal = false", "model: causal: next tokens are what is learned"),
         ("steps = 6", "", "training: expected 'steps'"),
         ("n_heads = 2", "", "missing n_heads"),
         ("n_heads = 2", "n_heads = 0", "n_heads: expected a whole number of at least 1, got 0"),
@@ -149,6 +155,19 @@ class TestText:
         assert sorted(first) == sorted(second) == sorted(text.trained)
         assert first != second
         assert not set(text.held_out) & set(first)
+
+    def test_what_the_text_holds_twice_is_not_held_out(self, tmp_path):
+        lines = [f"Paragraph {number}." for number in range(40)]
+        (tmp_path / "twice.txt").write_text("\n".join([*lines, *lines[:30]]))
+        text = read_paragraphs(tmp_path / "twice.txt", 0.1)
+        assert not set(text.held_out) & set(text.trained)
+        assert text.held_out
+
+    def test_the_first_that_are_held_out_come_from_the_whole_text(self, tmp_path):
+        (tmp_path / "long.txt").write_text("\n".join(map(str, range(1000))))
+        first = [int(line) for line in read_paragraphs(tmp_path / "long.txt", 0.1).held_out[:20]]
+        assert first != sorted(first)
+        assert max(first) > 500
 
     def test_plain_files_are_read_too(self, tmp_path, prose):
         (tmp_path / "prose.txt").write_text(PROSE)
