@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from interp.baselines.bidirectional import Bidirectional
@@ -46,7 +47,7 @@ def save_forerunner(model: Forerunner, folder: str | Path) -> Path:
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if model.tokenizer is not None:
             model.tokenizer.save_pretrained(folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise OutputError(f"{folder}: the model cannot be written here ({error}); name another folder") from error
     return folder
 

@@ -107,8 +107,8 @@ def target_ids(pairs: Sequence[SentencePair]) -> Int[Tensor, "batch query_pos"]:
 def _ids(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> Int[Tensor, "batch pos"]:
     known = {word: number for number, word in enumerate(words)}
     unknown = sorted({word for sentence in sentences for word in sentence} - set(known))
-    if unknown or not sentences:
-        got = f"the unknown words {', '.join(unknown)}" if unknown else "none"
+    if unknown or not sentences or not all(sentences):
+        got = f"the unknown words {', '.join(unknown)}" if unknown else "an empty one" if sentences else "none"
         raise InputError(f"sentences: expected at least one, of the toy languages' words, got {got}")
     rows = [torch.tensor([known[word] for word in sentence]) for sentence in sentences]
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)

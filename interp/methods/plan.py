@@ -106,7 +106,7 @@ def plan(
         "cache": cache_bytes(config, n_prompts, n_tokens, held),
         "sweep": sweep_bytes(config, n_prompts, n_tokens, held),
     }
-    _require_room(config, needed, hardware, devices, dtype)
+    _require_room(needed, hardware, devices, dtype, n_prompts=n_prompts, n_tokens=n_tokens)
     flops = {
         "forward": forward_flops(config, n_prompts, n_tokens),
         "sweep": head_sweep_flops(config, n_prompts, n_tokens),
@@ -157,19 +157,25 @@ def _measured(dtype: torch.dtype) -> float:
 
 
 def _require_room(
-    config: TransformerConfig, needed: dict[str, int], hardware: Hardware, devices: int, dtype: str
+    needed: dict[str, int], hardware: Hardware, devices: int, dtype: str, *, n_prompts: int, n_tokens: int
 ) -> None:
-    total, room = needed["weights"] + needed["sweep"], devices * hardware.memory
+    room = devices * hardware.memory
+
+    def fits(config: TransformerConfig) -> bool:
+        held = resolve_dtype(dtype)
+        return weight_bytes(config, held) + sweep_bytes(config, n_prompts, n_tokens, held) <= room
+
+    total = needed["weights"] + needed["sweep"]
     if total <= room:
         return
-    enough = -(-total // hardware.memory)
-    fitting = [name for name, each in PRESETS.items() if weight_bytes(each.config, resolve_dtype(dtype)) < room]
+    fitting = [name for name, each in PRESETS.items() if n_tokens <= each.config.n_ctx and fits(each.config)]
     largest = max(fitting, key=lambda name: parameter_count(PRESETS[name].config), default=None)
-    instead = f", or {largest} here" if largest else ""
+    would = [f"{-(-total // hardware.memory)} of these", "a dtype of fewer bytes"]
+    would += ["fewer prompts"] if needed["weights"] < room else []
+    would += [f"{largest} here"] if largest else []
     raise InputError(
         f"weights and sweep take {total / GB:,.1f} GB in {dtype}, expected at most the {room / GB:,.1f} GB of "
-        f"{devices} x {hardware.name}; what would fit: {enough} of these, a dtype of fewer bytes or fewer prompts"
-        f"{instead}"
+        f"{devices} x {hardware.name}; what would fit: {', or '.join(would)}"
     )
 
 

@@ -73,7 +73,8 @@ def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
 def _heads(ax: Axes, frame: pd.DataFrame, column: str, *, named: bool = False) -> None:
     last = frame[frame["step"] == frame["step"].max()]
     tracking = {tuple(each) for each in last.loc[last["verdict"] == TRACKS, ["layer", "head"]].to_numpy()}
-    colours = iter(sns.color_palette("colorblind"))
+    few = sns.color_palette("colorblind")
+    colours = iter(few if len(tracking) <= len(few) else sns.color_palette("husl", len(tracking)))
     for (layer, head), rows in frame.groupby(["layer", "head"]):
         tracks = (layer, head) in tracking
         style = {"color": next(colours), "linewidth": 1.8, "zorder": 3} if tracks else {"color": GREY, "linewidth": 0.8}

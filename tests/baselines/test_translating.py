@@ -196,7 +196,7 @@ class TestAlignments:
 class TestRefusals:
     def test_words_that_the_languages_do_not_have(self):
         model = translator("dot", d_model=8)
-        for sources, got in (([("the", "zebra")], "the unknown words zebra"), ([], "none")):
+        for sources, got in (([("the", "zebra")], "the unknown words zebra"), ([], "none"), ([()], "an empty one")):
             with pytest.raises(InputError, match=f"of the toy languages' words, got {got}"):
                 translate(model, sources)
         with pytest.raises(InputError, match="got none"):

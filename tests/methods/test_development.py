@@ -9,6 +9,7 @@ from interp.errors import InputError
 from interp.methods.development import Development, development
 from interp.methods.dossier import HeadsReport, heads
 from interp.model.loading import save_model
+from interp.report.development import development_figure
 
 
 def judged(verdicts):
@@ -56,3 +57,15 @@ def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
 def test_no_checkpoints():
     with pytest.raises(InputError, match="checkpoints: expected at least one, by its step, got none"):
         development({}, ["agreement"])
+
+
+@pytest.mark.parametrize("n", [3, 10, 11, 40])
+def test_the_picture_has_a_colour_for_each_head_that_tracks(n):
+    rows = [
+        {"step": step, "task": "t", "layer": 0, "head": head, "verdict": TRACKS, "excess": 0.5, "effect": -1.0}
+        for step in (1, 2)
+        for head in range(n)
+    ]
+    tasks = pd.DataFrame({"step": [1, 2], "task": "t", "base": 2.0, "accuracy_base": 1.0})
+    lines = development_figure(pd.DataFrame(rows), tasks).axes[1].get_lines()
+    assert len({line.get_color() for line in lines if line.get_label()[0] != "_"}) == n

@@ -85,6 +85,15 @@ def test_time_is_operations_over_speed():
     assert found.flops["sweep"] == pytest.approx(3.6e12, rel=0.05)
 
 
+def test_only_what_would_fit_is_offered():
+    many = {"dtype": "bfloat16", "n_prompts": 100_000, "n_tokens": 1024}
+    with pytest.raises(InputError, match=r"what would fit: \d+ of these, or a dtype of fewer bytes, or fewer prompts$"):
+        plan(PRESETS["gpt2"].config, HARDWARE["a100"], **many)
+    with pytest.raises(InputError) as refused:
+        plan(PRESETS["gpt3-175b"].config, HARDWARE["a100"], dtype="bfloat16")
+    assert "fewer prompts" not in str(refused.value)
+
+
 def test_what_does_not_fit_is_refused_with_what_would():
     message = r"353\.\d GB in bfloat16, expected at most the 80\.0 GB of 1 x H100 80 GB; what would fit: 5 of these, .*"
     with pytest.raises(InputError, match=message + "or llama-2-7b here"):
