@@ -6,12 +6,22 @@ python analyses/development/run.py FOLDER --out DIR
 import argparse
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 from interp.methods.development import development
 from interp.methods.dossier import TASKS
-from interp.model.checkpoints import checkpoints
+from interp.model.checkpoints import CHECKPOINTS, checkpoints
 from interp.report.development import development_figure
+
+
+def able_since(tasks: pd.DataFrame) -> pd.Series:
+    """The first step of each task from which on accuracy never falls below .95: the rule that heads begin by, too."""
+    unable = tasks[tasks["accuracy_base"] < 0.95].groupby("task")["step"].max()
+    steps = sorted(tasks["step"].unique())
+    last = tasks.drop_duplicates("task")["task"].map(unable).fillna(-1).to_numpy()
+    since = [next((step for step in steps if step > unable_at), None) for unable_at in last]
+    return pd.Series(since, index=tasks["task"].unique(), name="step")
 
 
 def main() -> None:
@@ -23,10 +33,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
-    found = development(checkpoints(options.folder / "checkpoints"), TASKS, n=options.n)
-    able = found.tasks[found.tasks["accuracy_base"] >= 0.95].groupby("task", sort=False)["step"].min()
-    print("The first checkpoint that is right in 95 % of the items:")
-    print(able.to_string(), end="\n\n")
+    found = development(checkpoints(options.folder / CHECKPOINTS), TASKS, n=options.n)
+    print("From when on the model is right in 95 % of the items, up to the last checkpoint:")
+    print(able_since(found.tasks).to_string(), end="\n\n")
     print("From when on heads attend and are causal, up to the last checkpoint:")
     print(found.begins().to_string(index=False))
     found.frame.to_csv(options.out / "development.csv", index=False)
