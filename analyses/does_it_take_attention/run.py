@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import seaborn as sns
 import torch
+from scipy.stats import binomtest
 
 import interp
 from interp.baselines.convolution import Convolution, ConvolutionConfig
@@ -82,18 +83,19 @@ def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
         table = UnitTable.from_frame(
             cell.assign(template="all", correct=cell["correct"].astype(float)), "correct", ("model",)
         )
-        interval = cluster_bootstrap(table)
-        found.append(
-            {
-                "model": model,
-                by: value,
-                "items": len(cell),
-                "accuracy": interval.estimate[0],
-                "low": interval.low[0],
-                "high": interval.high[0],
-            }
-        )
+        low, accuracy, high = _interval(table, cell["cluster"].nunique())
+        found.append({"model": model, by: value, "items": len(cell), "accuracy": accuracy, "low": low, "high": high})
     return pd.DataFrame(found).sort_values(["model", by], ignore_index=True)
+
+
+def _interval(table: UnitTable, n_clusters: int) -> tuple[float, float, float]:
+    """Low end, estimate and high end; where all items agree, which no resampling changes, Wilson's over clusters."""
+    found = cluster_bootstrap(table)
+    estimate = float(found.estimate[0])
+    if estimate not in (0.0, 1.0):
+        return float(found.low[0]), estimate, float(found.high[0])
+    wilson = binomtest(round(estimate * n_clusters), n_clusters).proportion_ci(method="wilson")
+    return float(wilson.low), estimate, float(wilson.high)
 
 
 def main() -> None:

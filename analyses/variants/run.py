@@ -16,13 +16,22 @@ TASKS = ("agreement", "coreference", "induction")
 
 
 def best_heads(folder: Path, n: int) -> pd.DataFrame:
-    """For each task the head whose ablation costs most: its verdict, what it looks at, what of the task it takes."""
+    """For each task the head whose ablation costs most: its verdict, what it looks at, what of the task it takes.
+
+    It is chosen on the split ``select`` and judged on ``test``, so that nothing speaks for it but what it does.
+    """
     model = interp.load_model(folder)
-    report = interp.heads(model, TASKS, n=n)
+    asked = {"tokenizer": model.tokenizer, "n": n, "n_ctx": model.cfg.n_ctx}
+    chosen, report = (
+        interp.heads(model, [interp.load_task(task, split=split, **asked) for task in TASKS])
+        for split in ("select", "test")
+    )
+    most = chosen.frame.loc[chosen.frame.groupby("task")["effect"].idxmin()].set_index("task")[["layer", "head"]]
     base = report.tasks.set_index("task")
     rows = []
     for task, heads in report.frame.groupby("task", sort=False):
-        best = heads.loc[heads["effect"].idxmin()]
+        layer, head = most.loc[task]
+        (best,) = (row for _, row in heads[(heads["layer"] == layer) & (heads["head"] == head)].iterrows())
         rows.append(
             {
                 "model": folder.name,
