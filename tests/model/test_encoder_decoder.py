@@ -176,13 +176,10 @@ def test_bad_input():
     model = model_of(**VASWANI)
     with pytest.raises(InputError, match="the longest prompt has 11 tokens, but the model's context is 10"):
         model(tokens(length=11), tokens())
-    for given in (tokens().double(), tokens()[None], [[1, 2]]):
-        with pytest.raises(InputError, match="token ids: expected"):
-            model(given, tokens())
     with pytest.raises(InputError, match="the model was given no tokens"):
         model(tokens()[:0], tokens()[:0])
     with pytest.raises(InputError, match="source_mask: expected a token in every row"):
-        model(tokens(), tokens(), source_mask=torch.tensor([[1] * 6, [0] * 6]))
+        model(tokens(), tokens(), source_mask=torch.tensor([[True] * 6, [False] * 6]))
     with pytest.raises(InputError, match="token ids: expected 0 to 29, got 0 to 30"):
         model(torch.tensor([[0, 30]]), torch.tensor([[0]]))
     with pytest.raises(InputError, match="expected a row for each of the 2 sources, got 1"):

@@ -117,7 +117,7 @@ def test_the_embedded_models_have_recipes():
         ("size = 300", "size = 12", r"size: expected at least 257 \(the bytes and BOS\), got 12"),
         ("held_out = 0.1", "held_out = 1.0", "held_out: expected 0, or a share from 1e-06 to 0.5, got 1.0"),
         ("held_out = 0.1", "held_out = 1e-320", "held_out: expected 0, or a share from 1e-06 to 0.5, got 1e-320"),
-        ("held_out = 0.1", "text = 3", "data: text: expected the name of a file, got 3"),
+        ('text = "', 'text = 3 # "', "data: text: expected the name of a file, got 3"),
         ("size = 300", 'size = "x"', "size: expected at least 257"),
         ("seed = 7", "seed = true", "seed: expected a whole number from 0 to .*, got True"),
         ("steps = 6", "steps = true", "steps: expected a whole number of at least 1, got True"),
