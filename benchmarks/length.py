@@ -8,8 +8,6 @@ lines through the logarithms, with their standard errors. Prints two tables and 
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import numpy as np
 import torch
 from scipy.stats import linregress
 from table import show, write_section
+from timing import median_seconds
 from torch import nn
 
 from interp.model.attention import Attention
@@ -64,25 +63,16 @@ def main() -> None:
     for name, make in MAKERS.items():
         for axis, sizes in SIZES[name].items():
             other = FIXED[name][axis]
-            ms = [_median(make(size, other) if axis == "T" else make(other, size), repeats) for size in sizes]
+            ms = [
+                1000 * median_seconds(make(size, other) if axis == "T" else make(other, size), repeats)
+                for size in sizes
+            ]
             fit = linregress(np.log(sizes), np.log(ms))
             shown = f"{axis} = {', '.join(map(str, sizes))}, {'d' if axis == 'T' else 'T'} = {other}"
             times.append([name, shown, *(f"{each:.1f}" for each in ms)])
             fits.append([name, axis, str(EXPECTED[name][axis]), f"{fit.slope:.2f}", f"{fit.stderr:.2f}"])
     show("Cost over length and width", [fits, times])
     write_section(RESULTS, "Cost over length and width", [fits, times])
-
-
-def _median(run: Callable[[], object], repeats: int) -> float:
-    """Milliseconds, after one run that is not counted."""
-    seconds = []
-    with torch.inference_mode():
-        run()
-        for _ in range(repeats):
-            started = time.perf_counter()
-            run()
-            seconds.append(time.perf_counter() - started)
-    return 1000 * statistics.median(seconds)
 
 
 if __name__ == "__main__":

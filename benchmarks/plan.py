@@ -8,8 +8,6 @@ sweep with its base run, its audit and the hash of the weights. The speed that t
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import torch
 from cases import Cell, Workload, random_inputs
 from ours import run_sweep
 from table import Cells, show, write_section
+from timing import median_seconds
 
 from interp.methods.plan import plan, this_cpu
 from interp.model.config import TransformerConfig
@@ -59,23 +58,11 @@ def _rows(model: HookedTransformer, prompts: int, tokens: int, repeats: int) -> 
         "forward": lambda: model(inputs.tokens),
         "sweep": lambda: run_sweep(model, inputs, heads),
     }
-    measured = {name: _median(run, repeats) for name, run in runs.items()}
+    measured = {name: median_seconds(run, repeats) for name, run in runs.items()}
     return [
         [name, f"{planned[name]:.3f}", f"{seconds:.3f}", f"{seconds / planned[name]:.2f}"]
         for name, seconds in measured.items()
     ]
-
-
-def _median(run: Callable[[], object], repeats: int) -> float:
-    """Seconds, after one run that is not counted."""
-    seconds = []
-    with torch.inference_mode():
-        run()
-        for _ in range(repeats):
-            started = time.perf_counter()
-            run()
-            seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
 
 
 if __name__ == "__main__":
