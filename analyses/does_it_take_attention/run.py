@@ -114,7 +114,8 @@ def main() -> None:
     for name, model in forerunners(default.tokenizer, default.config.n_ctx, options.steps):
         frames.append(measured(name, model, task))
         print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    frame = pd.concat(frames, ignore_index=True)
+        pd.concat(frames, ignore_index=True).to_parquet(options.out / "items.parquet")
+    frame = pd.read_parquet(options.out / "items.parquet")
     frame["distance"] = frame["distance"].clip(upper=9)
     for by in ("attractors", "distance"):
         table = summary(frame, by)
