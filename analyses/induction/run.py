@@ -19,6 +19,8 @@ from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer
 
 D_VOCAB, N_CTX, PERIODS, LENGTHS = 40, 40, (6, 16), (6, 12)
+MEASURED, CHOSEN = 10_000, 20_000
+"""The seeds of the rows that are reported, and of those that the heads to ablate are chosen on."""
 PREVIOUS = 0.25
 """The share of its attention that a previous-token head gives to the token before."""
 SIZES = {"n_heads": 4, "d_model": 64, "d_head": 16, "d_mlp": 0, "d_vocab": D_VOCAB, "n_ctx": N_CTX}
@@ -62,13 +64,13 @@ def trained(n_layers: int, seed: int, steps: int) -> HookedTransformer:
     return model
 
 
-def scores(model: HookedTransformer, n: int, ablated: tuple[int, ...] = ()) -> pd.DataFrame:
+def scores(model: HookedTransformer, n: int, *, seed: int = MEASURED, ablated: tuple[int, ...] = ()) -> pd.DataFrame:
     """On rows that were not trained on: how often the string's next token is right, and where each head looks.
 
     Heads of layer 0 that are `ablated` write nothing. ``induction`` is a head's attention from a token's second
     occurrence to the token after its first, ``previous token`` that to the token before.
     """
-    drawn = repeating_rows(10_000)
+    drawn = repeating_rows(seed)
     rows = [next(drawn) for _ in range(n)]
     tokens = torch.tensor([row for row, _, _ in rows])
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.config.n_layers)]
@@ -114,7 +116,7 @@ def main() -> None:
             result = {"seed": seed, "layers": n_layers, "right": frame["right"].mean()}
             result |= {f"best {kind} head": by_head[kind].max() for kind in by_head}
             if n_layers == 2:
-                result |= without_previous_tokens(model, by_head, options.n)
+                result |= without_previous_tokens(model, options.n)
             found.append(result)
     table, heads = pd.DataFrame(found), pd.concat(heads)
     print(table.round(3).to_string(index=False))
@@ -126,9 +128,13 @@ def main() -> None:
     grid.savefig(options.out / "heads.png", dpi=150)
 
 
-def without_previous_tokens(model: HookedTransformer, by_head: pd.DataFrame, n: int) -> dict[str, object]:
-    """What is left of induction without layer 0's previous-token heads, and without its other heads."""
-    before = by_head.loc[0]["previous token"] >= PREVIOUS
+def without_previous_tokens(model: HookedTransformer, n: int) -> dict[str, object]:
+    """What is left of induction without layer 0's previous-token heads, and without its other heads.
+
+    Which heads those are is found on other rows than these.
+    """
+    chosen_on = scores(model, n, seed=CHOSEN)
+    before = chosen_on[chosen_on["layer"] == 0].groupby("head")["previous token"].mean() >= PREVIOUS
     left: dict[str, object] = {"previous-token heads": ", ".join(f"0.{head}" for head in before.index[before])}
     for name, chosen in (("them", before), ("the others", ~before)):
         frame = scores(model, n, ablated=tuple(before.index[chosen]))

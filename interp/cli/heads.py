@@ -96,12 +96,14 @@ def heads(
 def _judge_checkpoints(
     folder: Path, tasks: list[str], out: Path, command: str, as_json: bool, threads: int, **options: Any
 ) -> None:
-    """Judge a training's checkpoints; the page is the last one's."""
+    """Judge a training's checkpoints; the page is the last one's. Interrupted, those that are judged are kept."""
     import torch
 
+    from interp.cli.exits import INTERRUPTED
     from interp.cli.terminal import print_json, progress_bar, records
     from interp.methods.development import development
     from interp.model.checkpoints import CHECKPOINTS, checkpoints
+    from interp.report.development import partial
     from interp.report.folder import save_report
 
     started = time.perf_counter()
@@ -114,13 +116,19 @@ def _judge_checkpoints(
     written, begins = save_report(found.last, out, command=command, development=found), found.begins()
     seconds = time.perf_counter() - started
     if as_json:
-        print_json({"folder": str(written), "seconds": round(seconds, 3), "begins": records(begins)})
-        return
-    for row in begins.itertuples():
-        typer.echo(f"{row.task}: head {row.layer}.{row.head} attends and is causal from step {row.step:,} on")
-    if begins.empty:
-        typer.echo("no head attends and is causal at the last checkpoint")
-    typer.echo(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
+        complete = not found.unjudged
+        print_json(
+            {"folder": str(written), "seconds": round(seconds, 3), "complete": complete, "begins": records(begins)}
+        )
+    else:
+        for row in begins.itertuples():
+            typer.echo(f"{row.task}: head {row.layer}.{row.head} attends and is causal from step {row.step:,} on")
+        if begins.empty:
+            typer.echo("no head attends and is causal at the last checkpoint")
+        typer.echo(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
+    if found.unjudged:
+        typer.echo(partial(found), err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 def generated_tasks() -> list[str]:

@@ -8,8 +8,10 @@ Corrections are made within a checkpoint, over heads and tasks, not over checkpo
 and not at the one before is a description, not a test.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -31,15 +33,18 @@ class Development:
         frame: ``HeadsReport.frame`` of every checkpoint, with its ``step`` in front.
         tasks: Likewise ``HeadsReport.tasks``.
         last: The report of the last checkpoint.
+        unjudged: The steps that were left when it was interrupted; none where it was not.
     """
 
     frame: pd.DataFrame
     tasks: pd.DataFrame
     last: HeadsReport
+    unjudged: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        begun = self.begins()
-        return f"Development({self.frame['step'].nunique()} steps, {len(begun)} heads that track something at the end)"
+        begun, left = self.begins(), f", {len(self.unjudged)} not judged" if self.unjudged else ""
+        steps = f"{self.frame['step'].nunique()} steps{left}"
+        return f"Development({steps}, {len(begun)} heads that track something at the end)"
 
     def begins(self) -> pd.DataFrame:
         """From when on each head tracks: ``task, layer, head, step``, for those that do at the last checkpoint."""
@@ -67,6 +72,8 @@ def development(
 ) -> Development:
     """Judge the heads of every checkpoint of a training.
 
+    Interrupted (Ctrl-C), it returns the checkpoints that are judged and warns.
+
     Args:
         checkpoints: Folders that ``load_model`` reads, by step; ``model.checkpoints.checkpoints`` lists a training's.
         tasks: Tasks, or names for ``interp.load_task``.
@@ -79,25 +86,33 @@ def development(
 
     Raises:
         InputError: There are no checkpoints, or as ``heads``.
-        LoadError: A checkpoint cannot be loaded.
+        LoadError: A checkpoint cannot be loaded; each is tried before the first is judged.
+        KeyboardInterrupt: Interrupted before the first was judged.
     """
     if not checkpoints:
         raise InputError("checkpoints: expected at least one, by its step, got none; does the folder hold a training?")
-    frames, described, last = [], [], None
-    for number, step in enumerate(sorted(checkpoints)):
-        model = load_model(Path(checkpoints[step]), device=device, dtype=dtype)
-        tell = None if progress is None else _part(progress, number, len(checkpoints))
-        last = heads(model, tasks, n=n, seed=seed, ablation=ablation, progress=tell)
-        frames.append(last.frame.assign(step=step))
-        described.append(last.tasks.assign(step=step))
-    assert last is not None, "there is at least one checkpoint"
-    return Development(_joined(frames), _joined(described), last)
+    steps, loaded = sorted(checkpoints), partial(load_model, device=device, dtype=dtype)
+    for step in steps:
+        loaded(Path(checkpoints[step]))
+    reports: dict[int, HeadsReport] = {}
+    try:
+        for step in steps:
+            tell = None if progress is None else _part(progress, len(reports), len(steps))
+            model = loaded(Path(checkpoints[step]))
+            reports[step] = heads(model, tasks, n=n, seed=seed, ablation=ablation, progress=tell)
+    except KeyboardInterrupt:
+        if not reports:
+            raise
+        warnings.warn("interrupted: the result holds the steps that were judged", RuntimeWarning, stacklevel=2)
+    frame = pd.concat([_at(step, each.frame) for step, each in reports.items()], ignore_index=True)
+    described = pd.concat([_at(step, each.tasks) for step, each in reports.items()], ignore_index=True)
+    return Development(frame, described, reports[max(reports)], tuple(steps[len(reports) :]))
 
 
-def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    joined = pd.concat(frames, ignore_index=True)
-    joined.insert(0, "step", joined.pop("step"))
-    return joined
+def _at(step: int, frame: pd.DataFrame) -> pd.DataFrame:
+    found = frame.copy()
+    found.insert(0, "step", step)
+    return found
 
 
 def _part(progress: Progress, number: int, n: int) -> Progress:

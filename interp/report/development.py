@@ -25,6 +25,22 @@ class DevelopmentFrames(Protocol):
     def tasks(self) -> pd.DataFrame:
         """One row per step and task."""
 
+    @property
+    def unjudged(self) -> tuple[int, ...]:
+        """Steps that were left when it was interrupted."""
+
+
+def partial(development: DevelopmentFrames) -> str:
+    """That an interrupted development holds less than was asked for; empty for a complete one."""
+    left = development.unjudged
+    if not left:
+        return ""
+    judged = development.frame["step"].nunique()
+    return (
+        f"Partial: it was interrupted after {judged} of {judged + len(left)} checkpoints; "
+        f"step {left[0]:,} and later ones were not judged."
+    )
+
 
 def development_table(development: DevelopmentFrames) -> pd.DataFrame:
     """One row a step: how often the model is right on each task, and the heads that track it."""

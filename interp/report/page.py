@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.report.attended import AttendingHead, attending_heads
-from interp.report.development import DevelopmentFrames, development_table
+from interp.report.development import DevelopmentFrames, development_table, partial
 from interp.report.document import flatten, model_with_hash, render
 from interp.report.frames import FURTHER_HEAD_COLUMNS, HEAD_COLUMNS, TASK_COLUMNS, HeadsFrames, check_frames
 from interp.report.heatmap import Heatmap, heatmap
@@ -71,6 +71,7 @@ def render_page(
         verdicts=list(VERDICTS.values()),
         reading=how_to_read(report),
         development=None if development is None else _development(development),
+        partial="" if development is None else partial(development),
         heads_table=sortable(named, columns),
         tasks_table=sortable(report.tasks, TASK_COLUMNS),
         provenance=provenance,

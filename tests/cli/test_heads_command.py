@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 from fake_evidence import REPORT, TASK
 
 
@@ -58,7 +59,8 @@ def test_the_report_says_how_to_repeat_it(run, monkeypatch, tmp_path):
 
 
 class TestCheckpoints:
-    def test_every_checkpoint_of_a_training_is_judged(self, monkeypatch, run, tmp_path):
+    @pytest.mark.parametrize("unjudged", [(), (15, 20)])
+    def test_every_checkpoint_of_a_training_is_judged(self, unjudged, monkeypatch, run, tmp_path):
         asked = {}
 
         def development(checkpoints, tasks, *, progress, **options):
@@ -67,20 +69,23 @@ class TestCheckpoints:
             stepped = [each.assign(step=step) for step in (5, 10) for each in (REPORT.frame,)]
             begins = pd.DataFrame({"task": [TASK], "layer": [0], "head": [0], "step": [5]})
             described = pd.concat([REPORT.tasks.assign(step=step) for step in (5, 10)])
-            return SimpleNamespace(frame=pd.concat(stepped), tasks=described, last=REPORT, begins=lambda: begins)
+            parts = {"frame": pd.concat(stepped), "tasks": described, "last": REPORT, "unjudged": unjudged}
+            return SimpleNamespace(**parts, begins=lambda: begins)
 
         monkeypatch.setattr("interp.methods.development.development", development)
         for step in (5, 10):
             (tmp_path / "t" / "checkpoints" / f"step-{step:08d}").mkdir(parents=True)
             (tmp_path / "t" / "checkpoints" / f"step-{step:08d}" / "training.json").write_text("{}")
         result = run("heads", "--checkpoints", tmp_path / "t", "--out", tmp_path / "r", "--task", TASK, "--n", 7)
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == (130 if unjudged else 0), result.output
         assert asked["steps"] == [5, 10]
         assert (asked["tasks"], asked["n"]) == ([TASK], 7)
         assert f"{TASK}: head 0.0 attends and is causal from step 5 on" in result.stdout
         assert len(pd.read_csv(tmp_path / "r" / "development.csv")) == 2 * len(REPORT.frame)
         assert (tmp_path / "r" / "figures" / "development.png").stat().st_size > 10_000
-        assert (tmp_path / "r" / "report.html").is_file()
+        said = "interrupted after 2 of 4 checkpoints; step 15 and later ones were not judged"
+        assert (said in result.stderr) == bool(unjudged)
+        assert (said in (tmp_path / "r" / "report.html").read_text()) == bool(unjudged)
 
     def test_a_folder_without_checkpoints(self, run, tmp_path):
         result = run("heads", "--checkpoints", tmp_path, "--out", tmp_path / "r")

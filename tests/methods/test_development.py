@@ -5,11 +5,11 @@ import pytest
 from tiny_models import random_model
 
 import interp
-from interp.errors import InputError
+from interp.errors import InputError, LoadError
 from interp.methods.development import Development, development
 from interp.methods.dossier import HeadsReport, heads
 from interp.model.loading import save_model
-from interp.report.development import development_figure
+from interp.report.development import development_figure, partial
 
 
 def judged(verdicts):
@@ -52,6 +52,43 @@ def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
     assert {(row.layer, row.head, row.step) for row in begins.itertuples()} >= {(2, 2, 300)}
     assert told[-1][0] == told[-1][1]
     assert found.tasks["accuracy_base"].tolist()[1] > 0.95 > found.tasks["accuracy_base"].tolist()[0]
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two checkpoints of the embedded default."""
+    return {step: save_model(interp.load_model(), tmp_path / str(step)) for step in (1, 2)}
+
+
+@pytest.mark.filterwarnings("ignore:interrupted. the result holds the examples")
+def test_interrupted_it_holds_what_was_judged(two):
+    def stop(done, total):
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.warns(RuntimeWarning, match="interrupted: the result holds the steps that were judged"):
+        found = development(two, ["agreement"], n=60, progress=stop)
+    assert found.unjudged == (2,)
+    assert found.frame["step"].unique().tolist() == [1]
+    assert "1 steps, 1 not judged" in repr(found)
+    assert "after 1 of 2 checkpoints; step 2 and later" in partial(found)
+
+
+@pytest.mark.filterwarnings("ignore:interrupted. the result holds the examples")
+def test_interrupted_before_the_first_was_judged(two):
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        development(two, ["agreement"], n=60, progress=stop)
+
+
+def test_a_damaged_checkpoint_is_found_before_the_first_is_judged(two):
+    (two[2] / "model.safetensors").write_bytes(b"no weights")
+    told = []
+    with pytest.raises(LoadError, match=r"2/model\.safetensors"):
+        development(two, ["agreement"], n=60, progress=lambda *each: told.append(each))
+    assert not told
 
 
 def test_no_checkpoints():

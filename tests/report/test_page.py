@@ -191,7 +191,7 @@ def test_the_steps_of_a_training_are_a_table(make_report):
     before = report.frame.assign(step=500, verdict="none")
     frame = pd.concat([before, report.frame.assign(step=1500)])
     tasks = pd.concat([report.tasks.assign(step=step, accuracy_base=share) for step, share in ((500, 0.25), (1500, 1))])
-    source = render_page(report, development=SimpleNamespace(frame=frame, tasks=tasks))
+    source = render_page(report, development=SimpleNamespace(frame=frame, tasks=tasks, unjudged=()))
     assert Page(source).open == []
     section = re.search(r'id="development".*?</section>', source, re.S)[0]
     steps = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in section.split("<tr>")[1:]]
