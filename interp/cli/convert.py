@@ -22,8 +22,9 @@ def convert(
 ) -> None:
     """Write a model of any format that can be loaded to a folder of interp's own, with its tokenizer."""
     from interp.cli.terminal import print_json
+    from interp.report.place import check_new_folder
 
-    folder = _new_folder(destination)
+    folder = check_new_folder(destination, "DST")
     from interp.errors import LoadError
     from interp.model.loading import load_model, save_model
     from interp.model.transformer import HookedTransformer
@@ -42,17 +43,3 @@ def convert(
         return
     for name, value in result.items():
         typer.echo(f"{name}: {value}")
-
-
-def _new_folder(destination: Path) -> Path:
-    """The absolute path of a folder that is missing or empty."""
-    from interp.errors import OutputError
-    from interp.report.place import absolute
-
-    folder = absolute(destination, "DST")
-    if folder.is_dir() and not any(folder.iterdir()):
-        return folder
-    if folder.exists():
-        held = "one with files" if folder.is_dir() else "a file"
-        raise OutputError(f"DST {folder}: expected a new or empty folder, got {held}; name another")
-    return folder

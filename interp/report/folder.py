@@ -10,7 +10,6 @@ nothing but an older report is ever replaced.
 
 import itertools
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,10 +24,8 @@ from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
 from interp.report.page import render_page
-from interp.report.place import absolute, os_errors_of
+from interp.report.place import FOLDER, absolute, check_place, os_errors_of, sibling
 from interp.report.plots import attention_heatmap, effect_heatmap, overview
-
-FOLDER = "output folder"
 
 
 def save_report(
@@ -77,37 +74,8 @@ def check_output(out: str | Path) -> Path:
         if folder.is_dir():
             _check_replaceable(folder)
             _check_ours(folder)
-    _check_place(folder)
+    check_place(folder)
     return folder
-
-
-def check_new_folder(out: str | Path) -> Path:
-    """Find out whether something new could be written to `out`: a folder that is missing or empty.
-
-    Returns:
-        `out` as an absolute path.
-
-    Raises:
-        OutputError: If `out` is a file or a folder with anything in it, or cannot be written.
-    """
-    folder = absolute(out, FOLDER)
-    with os_errors_of(folder, FOLDER):
-        if folder.is_dir() and any(folder.iterdir()):
-            raise OutputError(
-                f"{FOLDER} {folder}: expected a new or empty folder, got one with files; name another with --out"
-            )
-    _check_place(folder)
-    return folder
-
-
-def _check_place(folder: Path) -> None:
-    """Refuse a place that a file has, or that cannot be written."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{FOLDER}: expected a folder, got the file {folder}; name another with --out")
-    # Asking for permission misses read-only file systems, and says yes to root: try it.
-    with os_errors_of(folder, FOLDER):
-        ancestor = next(parent for parent in folder.parents if parent.exists())
-        _sibling(ancestor / folder.name).rmdir()
 
 
 def _check_replaceable(folder: Path) -> None:
@@ -121,7 +89,7 @@ def _check_replaceable(folder: Path) -> None:
         return
     raise OutputError(
         f"{FOLDER} {folder}: expected a folder that can be replaced, got {kind}; "
-        f"name one inside it with --out, such as {folder / 'report'}"
+        f"name one inside it, such as {folder / 'report'}"
     )
 
 
@@ -135,7 +103,7 @@ def _check_ours(folder: Path) -> None:
     if foreign:
         raise OutputError(
             f"{FOLDER} {folder}: expected a new or empty folder or an older report, got one with other files "
-            f"({', '.join(foreign)}{', ...' if len(foreign) == 3 else ''}); name another with --out, or move them away"
+            f"({', '.join(foreign)}{', ...' if len(foreign) == 3 else ''}); name another, or move them away"
         )
 
 
@@ -147,10 +115,10 @@ def in_place_of(folder: Path) -> Iterator[Path]:
     try:
         with os_errors_of(folder, FOLDER):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            draft = _sibling(folder)
+            draft = sibling(folder)
             yield draft
             if folder.exists():
-                aside = _sibling(folder)
+                aside = sibling(folder)
                 os.replace(folder, aside)
             os.replace(draft, folder)
     finally:
@@ -164,13 +132,6 @@ def in_place_of(folder: Path) -> Iterator[Path]:
             for parent in made:
                 with suppress(OSError):
                     parent.rmdir()
-
-
-def _sibling(folder: Path) -> Path:
-    """Make an empty hidden folder next to `folder`."""
-    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
-    sibling.mkdir()
-    return sibling
 
 
 def _write_frames(report: HeadsFrames, folder: Path) -> None:

@@ -1,11 +1,14 @@
 """Where is a report or a table to be written? Places that cannot be used are refused in the same words."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from interp.errors import OutputError
+
+FOLDER = "output folder"
 
 
 def absolute(out: str | Path, what: str) -> Path:
@@ -33,6 +36,47 @@ def os_errors_of(place: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"{what} {place}: expected a place that can be written, got '{error.strerror or error}'; "
-            "name another with --out"
+            f"{what} {place}: expected a place that can be written, got '{error.strerror or error}'; name another"
         ) from error
+
+
+def check_new_folder(out: str | Path, what: str = FOLDER) -> Path:
+    """Find out whether something new could be written to `out`: a folder that is missing or empty.
+
+    Args:
+        out: As a user gives it.
+        what: What it is called there.
+
+    Returns:
+        `out` as an absolute path.
+
+    Raises:
+        OutputError: If `out` is a file or a folder with anything in it, or cannot be written.
+    """
+    folder = absolute(out, what)
+    with os_errors_of(folder, what):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise OutputError(f"{what} {folder}: expected a new or empty folder, got one with files; name another")
+    check_place(folder, what)
+    return folder
+
+
+def check_place(folder: Path, what: str = FOLDER) -> None:
+    """Refuse a place that a file has, or that cannot be written.
+
+    Raises:
+        OutputError: It is one of these.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{what} {folder}: expected a folder, got a file; name another")
+    # Asking for permission misses read-only file systems, and says yes to root: try it.
+    with os_errors_of(folder, what):
+        ancestor = next(parent for parent in folder.parents if parent.exists())
+        sibling(ancestor / folder.name).rmdir()
+
+
+def sibling(folder: Path) -> Path:
+    """Make an empty hidden folder next to `folder`."""
+    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
+    sibling.mkdir()
+    return sibling

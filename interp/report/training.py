@@ -6,8 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from interp.report.folder import FOLDER, check_new_folder
-from interp.report.place import absolute, os_errors_of
+from interp.report.place import FOLDER, absolute, check_new_folder, os_errors_of
 
 TABLE, PICTURE = "loss.csv", "loss.png"
 SMOOTHED = 100

@@ -54,11 +54,11 @@ def test_an_empty_folder_will_do(run, gpt2, tmp_path):
 def test_it_never_writes_into_a_folder_in_use(run, gpt2, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")
-    for place, got in (("mine", "one with files"), ("mine/thesis.tex", "a file"), ("gpt2", "one with files")):
+    used = "expected a new or empty folder, got one with files"
+    for place, fault in (("mine", used), ("gpt2", used), ("mine/thesis.tex", "expected a folder, got a file")):
         result = run("model", "convert", gpt2, tmp_path / place)
         assert result.exit_code == 2
-        expected = f"error: DST {tmp_path / place}: expected a new or empty folder, got {got}; name another\n"
-        assert result.stderr == expected
+        assert result.stderr == f"error: DST {tmp_path / place}: {fault}; name another\n"
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 
 

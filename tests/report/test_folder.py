@@ -8,9 +8,10 @@ import pytest
 
 from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import check_new_folder, check_output, save_report
+from interp.report.folder import check_output, save_report
 from interp.report.frames import HEAD_COLUMNS
 from interp.report.manifest import HEADS
+from interp.report.place import check_new_folder
 
 
 def everything_in(folder: Path) -> set[str]:
@@ -139,7 +140,7 @@ def test_frames_that_cannot_be_drawn_write_nothing(make_report, tmp_path):
 
 def test_a_foreign_folder_is_refused_and_untouched(make_report, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(OutputError, match=r"thesis\.tex.*name another with --out"):
+    with pytest.raises(OutputError, match=r"thesis\.tex.*name another"):
         save_report(make_report(), tmp_path)
     assert everything_in(tmp_path) == {"thesis.tex"}
 
@@ -171,7 +172,7 @@ def test_a_report_with_files_of_others_in_it_is_refused(make_report, tmp_path):
 
 def test_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="expected a folder, got the file"):
+    with pytest.raises(OutputError, match="expected a folder, got a file"):
         check_output(tmp_path / "file")
     with pytest.raises(OutputError, match="expected a place that can be written"):
         check_output(tmp_path / "file" / "below")
@@ -190,7 +191,7 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
 def test_a_new_folder_is_not_even_an_older_report(make_report, tmp_path):
     assert check_new_folder(tmp_path) == tmp_path
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="expected a folder, got the file"):
+    with pytest.raises(OutputError, match="expected a folder, got a file"):
         check_new_folder(tmp_path / "file")
     out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
     with pytest.raises(OutputError, match="expected a new or empty folder, got one with files"):
@@ -228,7 +229,7 @@ def test_a_link_in_the_place_of_a_reports_file_is_refused(make_report, tmp_path)
 def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, out):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(OutputError, match=r"got the current folder; name one inside it with --out, such as .*report$"):
+    with pytest.raises(OutputError, match=r"got the current folder; name one inside it, such as .*report$"):
         check_output(out)
     assert check_output("report") == tmp_path / "here" / "report"
     with pytest.raises(OutputError, match="got a folder around the current one; name one inside it"):
