@@ -7,7 +7,6 @@ A forerunner takes token ids and gives logits ``[batch pos d_vocab]``: those at 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from transformer_lens import HookedRootModule
@@ -17,7 +16,7 @@ from interp.baselines.configs import ForerunnerConfig
 from interp.errors import InputError
 from interp.model.hooks import StrictHooks
 from interp.model.loss import next_token_loss, next_token_losses
-from interp.model.token_ids import as_token_ids, require_fit
+from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Tokens
 
@@ -83,7 +82,7 @@ class Forerunner(StrictHooks, HookedRootModule):
             return self.tokenize(input)
         tokens = as_token_ids(input, next(self.parameters()).device)
         require_fit(tokens, tokens.shape[1], n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
-        return tokens, torch.ones_like(tokens, dtype=torch.bool)
+        return tokens, as_padding_mask(None, tokens)
 
     def tokenize(self, texts: str | Sequence[str]) -> tuple[Tokens, PaddingMask]:
         """Token ids of text, where a model knows how.

@@ -3,7 +3,7 @@
 An n-gram is one number, its tokens the digits to base ``d_vocab``; so those with one context lie together in order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ Keys = Int[np.ndarray, " ngram"]
 Counts = Int[np.ndarray, " ngram"]
 Shorter = Int[np.ndarray, " shorter"]
 Distributions = Float[Tensor, "context d_vocab"]
+FIELDS = ("contexts", "starts", "words", "alpha", "gamma")
+"""The tensors of a table."""
 
 
 class OrderTable(nn.Module):
@@ -69,6 +71,22 @@ class OrderTable(nn.Module):
         entries = torch.arange(len(rows), device=n.device) + (self.starts[place] - n.cumsum(0) + n)[rows]
         out[rows, self.words[entries].long()] += self.alpha[entries]  # each word once a row, so nothing is overwritten
         return out
+
+
+def is_table(tensors: Mapping[str, Tensor], d_vocab: int) -> bool:
+    """Whether tensors from elsewhere make a table: shapes that fit each other, numbers in order, shares from 0 to 1."""
+    contexts, starts, words, alpha, gamma = (tensors[name] for name in FIELDS)
+    c, n = contexts.numel(), words.numel()
+    shapes = [tuple(tensors[name].shape) for name in FIELDS]
+    if not c or shapes != [(c,), (c + 1,), (n,), (n,), (c,)]:
+        return False
+    if any(each.is_floating_point() for each in (contexts, starts, words)):
+        return False
+    bounds_fit = int(starts[0]) == 0 and int(starts[-1]) == n
+    in_order = bool((contexts.diff() > 0).all()) and bool((starts.diff() > 0).all())
+    words_fit = bool(((words >= 0) & (words < d_vocab)).all())
+    shares = torch.cat([alpha, gamma])
+    return bounds_fit and in_order and words_fit and bool(((shares >= 0) & (shares <= 1)).all())
 
 
 def occurrences(counter: NgramCounter, order: int, d_vocab: int) -> tuple[Keys, Counts]:

@@ -14,10 +14,10 @@ from interp.baselines.convolution import Convolution, ConvolutionConfig
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.neural import NeuralConfig, NeuralForerunner
 from interp.baselines.ngram import NGram, NGramConfig
-from interp.baselines.ngram_tables import OrderTable
+from interp.baselines.ngram_tables import FIELDS, OrderTable, is_table
 from interp.baselines.recurrent import Recurrent, RecurrentConfig
 from interp.errors import ConfigError, LoadError, OutputError, suggest
-from interp.model.loading.checkpoint import State, check_shapes, fill, read_json, read_safetensors
+from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_safetensors
 from interp.model.loading.tokenizer_files import load_tokenizer
 
 FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
@@ -82,9 +82,17 @@ def load_forerunner(folder: str | Path) -> Forerunner:
 
 def _tables(state: State, config: NGramConfig, source: str) -> tuple[Any, list[OrderTable]]:
     """The unigrams and the tables of an n-gram model."""
-    fields = ("contexts", "starts", "words", "alpha", "gamma")
     try:
-        orders = [{name: state[f"orders.{each}.{name}"] for name in fields} for each in range(config.order - 1)]
-        return state["unigram"], [OrderTable(**tensors) for tensors in orders]
+        orders = [{name: state[f"orders.{each}.{name}"] for name in FIELDS} for each in range(config.order - 1)]
+        unigram = {"unigram": state["unigram"]}
     except KeyError as error:
         raise LoadError(f"{source}: tensor {error} is missing; does the config describe these weights?") from error
+    check_shapes(unigram, [("unigram", (config.d_vocab,))], source)
+    check_numbers(unigram, source)
+    for order, tensors in enumerate(orders, start=2):
+        if not is_table(tensors, config.d_vocab):
+            raise LoadError(
+                f"{source}: the table of order {order} is none of {config.d_vocab} words; the file is damaged, or the "
+                "config describes other weights; save the model again"
+            )
+    return unigram["unigram"], [OrderTable(**tensors) for tensors in orders]

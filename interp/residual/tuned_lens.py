@@ -18,10 +18,11 @@ from torch import Tensor
 from interp.errors import InputError, LoadError, OutputError
 from interp.model.loading.checkpoint import check_numbers, check_shapes, read_safetensors
 from interp.model.transformer import HookedTransformer
+from interp.model.weights import config_hash
 from interp.residual.logit_lens import logit_lens
 from interp.shapes import Residual
 
-FORMAT = "1"
+FORMAT = "2"
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,11 +33,13 @@ class TunedLens:
         W: One matrix a depth.
         b: One vector a depth.
         model_hash: Of the weights that it was trained on; it translates no other model's streams.
+        config_hash: Of the config that it was trained on: the same weights with another activation have other streams.
     """
 
     W: Float[Tensor, "layer d_model d_model"]
     b: Float[Tensor, "layer d_model"]
     model_hash: str
+    config_hash: str | None
 
     def __repr__(self) -> str:
         return f"TunedLens({len(self.W)} depths, d_model {self.W.shape[-1]}, of model {self.model_hash[:12]})"
@@ -58,8 +61,9 @@ class TunedLens:
             OutputError: The file cannot be written.
         """
         tensors = {name: tensor.cpu().contiguous() for name, tensor in (("W", self.W), ("b", self.b))}
+        hashes = {"model_hash": self.model_hash, "config_hash": str(self.config_hash)}
         try:
-            save_file(tensors, path, metadata={"format": FORMAT, "model_hash": self.model_hash})
+            save_file(tensors, path, metadata={"format": FORMAT, **hashes})
         except (OSError, SafetensorError) as error:
             raise OutputError(f"{path}: no lens can be written here ({error}); name another file") from error
         return Path(path)
@@ -73,7 +77,7 @@ class TunedLens:
             model: The model that it was trained on.
 
         Raises:
-            LoadError: The file is missing, damaged or no lens, or a lens of other weights.
+            LoadError: The file is missing, damaged or no lens, or a lens of other weights or of another config.
         """
         state, kept = read_safetensors(Path(path)), _metadata(Path(path))
         if kept.get("format") != FORMAT:
@@ -81,12 +85,13 @@ class TunedLens:
         depths, width = model.config.n_layers, model.config.d_model
         check_shapes(state, [("W", (depths, width, width)), ("b", (depths, width))], str(path))
         check_numbers(state, str(path))
-        if kept.get("model_hash") != model.hash:
-            raise LoadError(
-                f"{path}: a lens of a model with hash {kept.get('model_hash')}, and this one's is {model.hash}; "
-                "give the model that it was trained on, or train one for this model"
-            )
-        return cls(state["W"].to(model.W_E.device), state["b"].to(model.W_E.device), model.hash)
+        for what, mine in (("model_hash", model.hash), ("config_hash", config_hash(model))):
+            if kept.get(what) != mine:
+                raise LoadError(
+                    f"{path}: a lens of a model with {what} {kept.get(what)}, and this one's is {mine}; "
+                    "give the model that it was trained on, or train one for this model"
+                )
+        return cls(state["W"].to(model.W_E.device), state["b"].to(model.W_E.device), model.hash, config_hash(model))
 
 
 def translated(x: Residual, W: Float[Tensor, "d_model d_model"], b: Float[Tensor, " d_model"]) -> Residual:
@@ -111,9 +116,10 @@ def compare_lenses(
     Raises:
         InputError: The prompts do not fit the model, or the lens is another model's.
     """
-    if lens.model_hash != model.hash:
+    if (lens.model_hash, lens.config_hash) != (model.hash, config_hash(model)):
         raise InputError(
-            f"lens: expected one that was trained on this model ({model.hash[:12]}), got one of {lens.model_hash[:12]}"
+            f"lens: expected one that was trained on this model ({model.hash[:12]}), "
+            f"got one of {lens.model_hash[:12]}, or of the same weights with another config"
         )
     plain, tuned = (logit_lens(model, prompts, translate=each, top=1).summary() for each in (None, lens))
     columns = {"depth": plain["depth"], "kl_logit_lens": plain["kl"], "kl_tuned_lens": tuned["kl"], "n": plain["n"]}

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.transformer import HookedTransformer
+from interp.model.weights import config_hash
 from interp.residual.boundaries import boundary_streams, kl_divergence, log_probabilities, read_out
 from interp.residual.tuned_lens import TunedLens, translated
 from interp.shapes import Residual, Tokens
@@ -37,7 +38,8 @@ class TunedLensFitter:
     @property
     def lens(self) -> TunedLens:
         """The lens as it is now; later updates leave it alone."""
-        return TunedLens(self._W.detach().clone(), self._b.detach().clone(), self._model.hash)
+        hashes = self._model.hash, config_hash(self._model)
+        return TunedLens(self._W.detach().clone(), self._b.detach().clone(), *hashes)
 
     def update(self, rows: Tokens, *, lr: float = DEFAULT_LR) -> "TunedLensFitter":
         """Take one step on rows of token ids without padding.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from language_models import remembering_rows, small_ngram
+from safetensors.torch import load_file, save_file
 
 from interp.baselines.ngram import NGramConfig, fit_ngram, fitted_by_nltk, ngrams
 from interp.baselines.saved import load_forerunner, save_forerunner
@@ -147,6 +148,29 @@ def test_a_saved_model_comes_back(tmp_path):
     config = tmp_path / "config.json"
     config.write_text(config.read_text().replace('"order": 3', '"order": 4'))
     with pytest.raises(LoadError, match=r"tensor 'orders.2.contexts' is missing"):
+        load_forerunner(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "match"),
+    [
+        ("unigram", lambda kept: kept[1:], r"tensor 'unigram': expected shape \(7,\), got \(6,\)"),
+        ("unigram", lambda kept: kept * torch.nan, "tensor 'unigram': 7 of its 7 values are NaN or infinite"),
+        ("orders.0.alpha", lambda kept: kept * torch.nan, "the table of order 2 is none of 7 words"),
+        ("orders.1.gamma", lambda kept: kept + 1, "the table of order 3 is none of 7 words"),
+        ("orders.1.words", lambda kept: kept + 7, "the table of order 3 is none of 7 words"),
+        ("orders.1.words", lambda kept: kept.float(), "the table of order 3 is none of 7 words"),
+        ("orders.0.contexts", lambda kept: kept.flip(0), "the table of order 2 is none of 7 words"),
+        ("orders.0.starts", lambda kept: kept + 1, "the table of order 2 is none of 7 words"),
+        ("orders.0.starts", lambda kept: kept[1:], "the table of order 2 is none of 7 words"),
+    ],
+)
+def test_damaged_tables_are_refused(name, change, match, tmp_path):
+    save_forerunner(fit_ngram(random_rows(), NGramConfig(3, D_VOCAB)), tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors[name] = change(tensors[name]).contiguous()
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(LoadError, match=match):
         load_forerunner(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """A tuned lens begins as the logit lens, and comes nearer to the model on rows that it has not seen."""
 
 import copy
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -11,6 +12,8 @@ from tiny_models import random_model, random_tokens, relative_error
 import interp
 from interp.errors import InputError, LoadError, OutputError
 from interp.model.training import packed_rows
+from interp.model.transformer import HookedTransformer
+from interp.model.weights import config_hash
 from interp.residual.logit_lens import logit_lens
 from interp.residual.tuned_lens import TunedLens, compare_lenses
 from interp.residual.tuned_lens_training import TunedLensFitter, train_tuned_lens
@@ -55,7 +58,7 @@ def test_untrained_it_is_the_logit_lens_to_the_bit(dtype):
 def test_it_is_affine(model):
     generator = torch.Generator().manual_seed(0)
     W, b, x = (torch.randn(shape, generator=generator) for shape in ((2, 12, 12), (2, 12), (3, 4, 12)))
-    lens = TunedLens(W, b, model.hash)
+    lens = TunedLens(W, b, model.hash, config_hash(model))
     for depth in range(2):
         expected = torch.stack([row @ (torch.eye(12) + W[depth]) + b[depth] for row in x.reshape(-1, 12)])
         assert relative_error(lens(x, depth), expected.reshape(3, 4, 12)) < 1e-5
@@ -74,7 +77,7 @@ def test_a_shift_that_later_blocks_add_is_found():
     assert (table["kl_tuned_lens"][:2] < 0.01 * table["kl_logit_lens"][:2]).all()
     assert table["kl_tuned_lens"][2] == table["kl_logit_lens"][2] == 0
     shifts = [sum(block.attn.b_O + block.mlp.b_out for block in list(model.blocks)[depth:]) for depth in range(2)]
-    truth = TunedLens(torch.zeros(2, 12, 12), torch.stack(shifts).detach(), model.hash)
+    truth = TunedLens(torch.zeros(2, 12, 12), torch.stack(shifts).detach(), model.hash, config_hash(model))
     assert (compare_lenses(model, held_out, truth)["kl_tuned_lens"].abs() < 1e-6).all()
 
 
@@ -113,7 +116,7 @@ def test_gradients_are_those_of_the_divergence():
         for step in (1e-5, -1e-5):
             W = torch.zeros(2, 12, 12, dtype=torch.float64)
             W[depth, row, column] = step
-            lens = TunedLens(W, torch.zeros(2, 12, dtype=torch.float64), model.hash)
+            lens = TunedLens(W, torch.zeros(2, 12, dtype=torch.float64), model.hash, config_hash(model))
             losses.append(logit_lens(model, tokens, translate=lens).summary()["kl"][depth])
         expected = (losses[0] - losses[1]) / 2e-5
         assert float(fitter._W.grad[depth, row, column]) == pytest.approx(expected, rel=1e-5)
@@ -163,10 +166,19 @@ class TestFiles:
         other = random_model(dtype=torch.float32, seed=1)
         path = lens.save(tmp_path / "lens.safetensors")
         with pytest.raises(
-            LoadError, match=f"a lens of a model with hash {model.hash}, and this one's is {other.hash}"
+            LoadError, match=f"a lens of a model with model_hash {model.hash}, and this one's is {other.hash}"
         ):
             TunedLens.load(path, other)
         with pytest.raises(InputError, match="lens: expected one that was trained on this model"):
+            compare_lenses(other, random_tokens(other), lens)
+
+    def test_the_same_weights_in_another_model_are_refused(self, model, lens, tmp_path):
+        other = HookedTransformer(replace(model.config, act_fn="relu"))
+        other.load_state_dict(model.state_dict())
+        assert other.hash == model.hash
+        with pytest.raises(LoadError, match="a lens of a model with config_hash"):
+            TunedLens.load(lens.save(tmp_path / "lens.safetensors"), other)
+        with pytest.raises(InputError, match="or of the same weights with another config"):
             compare_lenses(other, random_tokens(other), lens)
 
     @pytest.mark.parametrize(
@@ -180,7 +192,7 @@ class TestFiles:
     def test_damaged_tensors_are_refused(self, model, tmp_path, change, message):
         path = tmp_path / "lens.safetensors"
         tensors = {"W": torch.zeros(2, 12, 12), "b": torch.zeros(2, 12)} | change
-        save_file(tensors, path, metadata={"format": "1", "model_hash": model.hash})
+        save_file(tensors, path, metadata={"format": "2", "model_hash": model.hash, "config_hash": config_hash(model)})
         with pytest.raises(LoadError, match=message):
             TunedLens.load(path, model)
 
@@ -192,7 +204,7 @@ class TestFiles:
         with pytest.raises(LoadError, match="not a readable safetensors file"):
             TunedLens.load(path, model)
         save_file({"W": torch.zeros(2, 12, 12)}, path)
-        with pytest.raises(LoadError, match="expected a tuned lens in format 1, got format None"):
+        with pytest.raises(LoadError, match="expected a tuned lens in format 2, got format None"):
             TunedLens.load(path, model)
 
     def test_a_place_that_cannot_be_written_to(self, lens, tmp_path):
