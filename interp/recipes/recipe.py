@@ -1,6 +1,7 @@
 """What trains a model, in one file: the text, the tokenizer, the shape, how long. ``interp train`` reads it.
 
 A recipe is a TOML file; ``default.toml`` and ``books.toml``, which make the embedded models, lie beside this module.
+One that says ``base = "default"`` is that recipe, but for what it says itself, field by field.
 The same recipe and seed on the same machine, versions and number of threads give the same weights, bit for bit.
 """
 
@@ -30,7 +31,7 @@ SECTIONS = {
     "model": tuple(each.name for each in dataclasses.fields(TransformerConfig) if each.name != "d_vocab"),
     "training": tuple(each.name for each in dataclasses.fields(TrainingConfig)),
 }
-TOP = ("seed", "save_as")
+TOP, BASE = ("seed", "save_as"), "base"
 SMALLEST = 1e-6
 """Share of paragraphs that can be held out, if any."""
 
@@ -84,16 +85,32 @@ def read_recipe(name_or_path: str | Path) -> Recipe:
     """
     name = str(name_or_path)
     if name in recipes():
-        return _recipe(_parsed(resources.files("interp.recipes").joinpath(f"{name}.toml").read_bytes(), name), name)
+        return _recipe(_embedded(name), name)
     path = Path(name).expanduser()
     if not path.is_file():
         raise LoadError(f"{name}: no such recipe; expected a TOML file or one of {', '.join(recipes())}")
     try:
-        return _recipe(_parsed(path.read_bytes(), name), path.stem)
+        return _recipe(_on_its_base(_parsed(path.read_bytes(), name)), path.stem)
     except OSError as error:
         raise LoadError(f"{name}: cannot be read ({error.strerror})") from error
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from error
+
+
+def _embedded(name: str) -> dict[str, Any]:
+    return _parsed(resources.files("interp.recipes").joinpath(f"{name}.toml").read_bytes(), name)
+
+
+def _on_its_base(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, and for those that are not there the base's, where there is one."""
+    if BASE not in fields:
+        return fields
+    base = _embedded(_choice(BASE, fields[BASE], tuple(recipes())))
+    over = {name: value for name, value in fields.items() if name != BASE}
+    sections = {
+        name: {**base[name], **over[name]} for name in base.keys() & over.keys() if isinstance(over[name], dict)
+    }
+    return {**base, **over, **sections}
 
 
 def _parsed(content: bytes, name: str) -> dict[str, Any]:
@@ -142,7 +159,7 @@ def _recipe(fields: dict[str, Any], name: str) -> Recipe:
 def _check_names(fields: dict[str, Any]) -> None:
     for name in fields:
         if name not in (*SECTIONS, *TOP):
-            raise ConfigError(f"unknown field {name!r}; {suggest(name, (*SECTIONS, *TOP))}")
+            raise ConfigError(f"unknown field {name!r}; {suggest(name, (BASE, *SECTIONS, *TOP))}")
     for section, known in SECTIONS.items():
         if not isinstance(fields.get(section), dict):
             raise ConfigError(f"expected a section [{section}]; it is missing")

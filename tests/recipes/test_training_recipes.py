@@ -136,6 +136,31 @@ def test_a_bad_recipe_is_refused(tmp_path, prose, old, new, message):
         read_recipe(path)
 
 
+def test_a_recipe_on_the_base_of_another(tmp_path):
+    path, books = tmp_path / "rotary.toml", read_recipe("books")
+    path.write_text('base = "books"\nseed = 4\n[model]\npositions = "rotary"\n[training]\nsteps = 7\n')
+    steps = replace(books.training, steps=7)
+    changed = {"name": "rotary", "seed": 4, "model": {**books.model, "positions": "rotary"}, "training": steps}
+    assert read_recipe(path) == replace(books, **changed)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('base = "book"', "base: expected one of books, default, got 'book'"),
+        ("base = 3", "base: expected one of books, default, got 3"),
+        ('bas = "books"', "unknown field 'bas'; did you mean 'base'"),
+        ('base = "books"\nmodel = 3', r"expected a section \[model\]"),
+        ('base = "books"\n[model]\nheads = 3', "model: unknown field 'heads'; did you mean 'n_heads'"),
+    ],
+)
+def test_a_bad_base_is_refused(tmp_path, content, message):
+    path = tmp_path / "bad.toml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        read_recipe(path)
+
+
 def test_what_is_no_recipe_is_refused(tmp_path):
     with pytest.raises(LoadError, match=r"nowhere: no such recipe; expected a TOML file or one of books, default"):
         read_recipe("nowhere")
