@@ -4,6 +4,7 @@ python analyses/does_it_take_attention/run.py --out DIR
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -14,12 +15,15 @@ from typing import Any
 import pandas as pd
 import seaborn as sns
 import torch
+from long_subjects import long_subjects
 from scipy.stats import binomtest
 
 import interp
 from interp.baselines.convolution import Convolution, ConvolutionConfig
+from interp.baselines.forerunner import Forerunner
 from interp.baselines.ngram import NGramConfig, fit_ngram
 from interp.baselines.recurrent import Recurrent, RecurrentConfig
+from interp.baselines.saved import load_forerunner, save_forerunner
 from interp.methods.behaviour import behaviour
 from interp.model.training import TrainingConfig, packed_rows, train
 from interp.recipes.published import without_published
@@ -30,7 +34,18 @@ from interp.tasks.grammar.corpus import documents
 from interp.tasks.task import Task
 
 SEED, WIDTH, ORDER, ROWS_OF_NGRAM = 3, 256, 5, 60_000
-ATTRACTORS = {
+NGRAM, ELMAN, LSTM, CONVOLUTION, TRANSFORMER = f"{ORDER}-gram", "Elman network", "LSTM", "convolution", "transformer"
+FORERUNNERS = (NGRAM, ELMAN, LSTM, CONVOLUTION)
+MODELS = (*FORERUNNERS, TRANSFORMER)
+LONGEST = 8
+"""Nouns between subject and verb; training has at most two."""
+MEASURES = {"as in training": ("attractors", "distance"), "longer": ("attractors", "distance"), "recall": ("distance",)}
+"""What is asked, and over what the accuracy is told."""
+LABELS = {
+    "attractors": "nouns of the other number between subject and verb",
+    "distance": "words from what tells the answer to where it is asked",
+}
+NOUNS_BETWEEN = {
     "simple": 0,
     "prepositional": 1,
     "subject relative": 1,
@@ -38,7 +53,7 @@ ATTRACTORS = {
     "two prepositional": 2,
     "object relative prepositional": 2,
 }
-"""How many nouns stand between subject and verb, by structure."""
+"""How many nouns stand between subject and verb, by structure; those that are left in have the other number."""
 
 
 def rows(tokenizer: Any, n_ctx: int) -> Iterator[list[int]]:
@@ -46,37 +61,62 @@ def rows(tokenizer: Any, n_ctx: int) -> Iterator[list[int]]:
     return packed_rows(encoded(without_published(documents(SEED)), tokenizer), bos=tokenizer.bos_token_id, n_ctx=n_ctx)
 
 
-def forerunners(tokenizer: Any, n_ctx: int, steps: int) -> Iterator[tuple[str, Any]]:
-    """Each of them, trained on as many of these rows as the default in as many steps; the n-grams on fewer."""
+def trained(name: str, tokenizer: Any, n_ctx: int, steps: int) -> Forerunner:
+    """A forerunner, trained on as many of these rows as the default in as many steps; the n-grams on fewer."""
     d_vocab = len(tokenizer)
-    n_rows = min(ROWS_OF_NGRAM, 16 * steps)
-    config = NGramConfig(ORDER, d_vocab, bos=tokenizer.bos_token_id)
-    yield f"{ORDER}-gram", fit_ngram(islice(rows(tokenizer, n_ctx), n_rows), config, tokenizer)
-    made = {
-        "Elman network": Recurrent(RecurrentConfig(1, WIDTH, d_vocab, tied=False, cell="elman"), tokenizer),
-        "LSTM": Recurrent(RecurrentConfig(1, WIDTH, d_vocab, tied=False), tokenizer),
-        "convolution": Convolution(ConvolutionConfig(4, WIDTH, d_vocab, tied=False), tokenizer),
-    }
-    for name, model in made.items():
-        train(model, rows(tokenizer, n_ctx), TrainingConfig(steps, optimizer="adamw", adamw_lr=2e-3, weight_decay=0.01))
-        yield name, model
+    if name == NGRAM:
+        config = NGramConfig(ORDER, d_vocab, bos=tokenizer.bos_token_id)
+        return fit_ngram(islice(rows(tokenizer, n_ctx), min(ROWS_OF_NGRAM, 16 * steps)), config, tokenizer)
+    model: Forerunner
+    if name == CONVOLUTION:
+        model = Convolution(ConvolutionConfig(4, WIDTH, d_vocab, tied=False), tokenizer)
+    else:
+        cell = "elman" if name == ELMAN else "lstm"
+        model = Recurrent(RecurrentConfig(1, WIDTH, d_vocab, tied=False, cell=cell), tokenizer)
+    config = TrainingConfig(steps, optimizer="adamw", adamw_lr=2e-3, weight_decay=0.01, log_every=500)
+    train(model, rows(tokenizer, n_ctx), config, progress=lambda step, loss: _say(f"{name}: step {step}, {loss:.3f}"))
+    return model
+
+
+def forerunner(name: str, folder: Path, tokenizer: Any, n_ctx: int, steps: int) -> Forerunner:
+    """The one that lies in `folder`, or one that is trained now and kept there."""
+    kept = folder / f"{name.replace(' ', '-')}-{steps}"
+    if not kept.is_dir():
+        started = time.perf_counter()
+        save_forerunner(trained(name, tokenizer, n_ctx, steps), kept)
+        _say(f"{name}: {time.perf_counter() - started:.0f} s")
+    return load_forerunner(kept)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def questions(n: int, tokenizer: Any) -> dict[str, Task]:
+    """What is asked: sentences as long as in training, longer ones, and words that have to be said again."""
+    agreement = interp.load_task("agreement", n=n, tokenizer=tokenizer)
+    induction = interp.load_task("induction", n=n, tokenizer=tokenizer)
+    pairs = [pair for n_nouns in range(LONGEST + 1) for pair in long_subjects(n // (LONGEST + 1), n_nouns)]
+    about = "Does the verb agree with a subject that is farther away than in training?"
+    longer = interp.encode_task(pairs, tokenizer=tokenizer, name="longer", description=about, metric="logit_difference")
+    return {"as in training": agreement, "longer": longer, "recall": induction}
 
 
 def measured(name: str, model: Any, task: Task) -> pd.DataFrame:
-    """How often `model` prefers the right verb, by distance to the subject and attractors in the other number.
+    """Whether `model` prefers the right word, item by item, with what lies between it and what tells it.
 
-    Items whose attractors have the subject's number are left out: they help whoever looks at the nearest noun.
+    Items whose nouns in between all have the subject's number are left out: they help whoever looks at the nearest.
     """
-    frame = behaviour(model, task)
-    examples = task.examples
+    frame, examples = behaviour(model, task), task.examples
     frame["distance"] = [each.query - max(each.related) + 1 for each in examples]
-    frame["attractors"] = frame["template"].map(ATTRACTORS)
-    other = [each.example.features["congruent"] != "yes" for each in examples]
-    return frame[other].assign(model=name)
+    structure = frame["template"].map(NOUNS_BETWEEN)
+    frame["attractors"] = structure.fillna(pd.Series([each.example.features.get("attractors", 0) for each in examples]))
+    misled = [each.example.features.get("congruent") != "yes" for each in examples]
+    return frame[misled].assign(model=name)
 
 
 def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Accuracy with its 95 % interval over subjects' lemmas, for each value of `by`."""
+    """Accuracy with its 95 % interval over clusters, for each value of `by`."""
     found = []
     for (model, value), cell in frame.groupby(["model", by], sort=False):
         # One stratum: what is asked is how the items at this distance go, whatever their structure.
@@ -84,7 +124,9 @@ def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
             cell.assign(template="all", correct=cell["correct"].astype(float)), "correct", ("model",)
         )
         low, accuracy, high = _interval(table, cell["cluster"].nunique())
-        found.append({"model": model, by: value, "items": len(cell), "accuracy": accuracy, "low": low, "high": high})
+        found.append(
+            {"model": model, by: int(value), "items": len(cell), "accuracy": accuracy, "low": low, "high": high}
+        )
     return pd.DataFrame(found).sort_values(["model", by], ignore_index=True)
 
 
@@ -98,50 +140,72 @@ def _interval(table: UnitTable, n_clusters: int) -> tuple[float, float, float]:
     return float(wilson.low), estimate, float(wilson.high)
 
 
+def falls(table: pd.DataFrame, by: str) -> pd.DataFrame:
+    """How much less often each model is right at the largest value of `by` than at the smallest.
+
+    The interval is made of the two accuracies' own (Zou & Donner 2008), as of independent ones.
+    """
+    found = []
+    for model, rows_ in table.groupby("model", sort=False):
+        near, far = rows_.iloc[0], rows_.iloc[-1]
+        fall = near["accuracy"] - far["accuracy"]
+        below = math.hypot(near["accuracy"] - near["low"], far["high"] - far["accuracy"])
+        above = math.hypot(near["high"] - near["accuracy"], far["accuracy"] - far["low"])
+        found.append({"model": model, "fall": fall, "low": fall - below, "high": fall + above})
+    return pd.DataFrame(found)
+
+
 def main() -> None:
-    """Train, measure, print and draw."""
+    """Train what is missing, measure, print and draw."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=15_000)
     parser.add_argument("--n", type=int, default=1200)
+    parser.add_argument("--train", choices=FORERUNNERS, help="only train this one, and keep it in DIR")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
     default = interp.load_model()
-    task = interp.load_task("agreement", n=options.n, tokenizer=default.tokenizer)
-    frames = [measured("transformer", default, task)]
-    started = time.perf_counter()
-    for name, model in forerunners(default.tokenizer, default.config.n_ctx, options.steps):
-        frames.append(measured(name, model, task))
-        print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-        pd.concat(frames, ignore_index=True).to_parquet(options.out / "items.parquet")
-    frame = pd.read_parquet(options.out / "items.parquet")
-    frame["distance"] = frame["distance"].clip(upper=9)
-    for by in ("attractors", "distance"):
-        table = summary(frame, by)
-        table.to_csv(options.out / f"{by}.csv", index=False)
-        wide = table.assign(
-            shown=[f"{row.accuracy:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in table.itertuples()]
-        ).pivot(index="model", columns=by, values="shown")
-        print(f"accuracy by {by}\n{wide.to_string()}\n")
-        draw(table, by).savefig(options.out / f"{by}.png", dpi=150)
+    tokenizer, n_ctx = default.tokenizer, default.config.n_ctx
+    wanted = [options.train] if options.train else FORERUNNERS
+    models = {name: forerunner(name, options.out, tokenizer, n_ctx, options.steps) for name in wanted}
+    if options.train:
+        return
+    models[TRANSFORMER] = default
+    for question, task in questions(options.n, tokenizer).items():
+        frame = pd.concat([measured(name, model, task) for name, model in models.items()], ignore_index=True)
+        frame.to_parquet(options.out / f"{question}.parquet")
+        for by in MEASURES[question]:
+            report(summary(frame, by), question, by, options.out)
+
+
+def report(table: pd.DataFrame, question: str, by: str, out: Path) -> None:
+    """Print a table of accuracies, and write and draw it."""
+    shown = table.assign(shown=_with_interval(table, "accuracy")).pivot(index="model", columns=by, values="shown")
+    fallen = falls(table, by)
+    shown["fall"] = fallen.assign(shown=_with_interval(fallen, "fall")).set_index("model")["shown"]
+    print(f"{question}: accuracy by {LABELS[by]}\n{shown.loc[list(MODELS)].T.to_string()}\n")
+    name = f"{question}, {by}".replace(" ", "-").replace(",", "")
+    table.to_csv(out / f"{name}.csv", index=False)
+    draw(table, by).savefig(out / f"{name}.png", dpi=150)
+
+
+def _with_interval(table: pd.DataFrame, column: str) -> list[str]:
+    return [f"{row[column]:.2f} [{row['low']:.2f}, {row['high']:.2f}]" for _, row in table.iterrows()]
 
 
 def draw(table: pd.DataFrame, by: str) -> sns.FacetGrid:
     """Accuracy over `by`, with its intervals."""
     grid = sns.relplot(
-        table, x=by, y="accuracy", hue="model", style="model", kind="line", markers=True, dashes=False,
-        palette="colorblind", height=4.2, aspect=1.3,
+        table, x=by, y="accuracy", hue="model", hue_order=MODELS, style="model", style_order=MODELS, kind="line",
+        markers=True, dashes=False, palette="colorblind", height=4.2, aspect=1.3,
     )  # fmt: skip
     ax = grid.ax
-    for line, (_, rows_) in zip(ax.get_lines(), table.groupby("model", sort=False), strict=False):
-        ax.fill_between(rows_[by], rows_["low"], rows_["high"], color=line.get_color(), alpha=0.15, linewidth=0)
+    colours = dict(zip(MODELS, sns.color_palette("colorblind"), strict=False))
+    for model, rows_ in table.groupby("model", sort=False):
+        ax.fill_between(rows_[by], rows_["low"], rows_["high"], color=colours[model], alpha=0.15, linewidth=0)
     ax.axhline(0.5, color="0.5", linewidth=0.8, linestyle=":")
-    labels = {
-        "attractors": "nouns of the other number between subject and verb",
-        "distance": "words from subject to verb",
-    }
-    grid.set(xlabel=labels[by], ylim=(None, 1.02))
+    grid.set(xlabel=LABELS[by], ylim=(-0.02, 1.02))
     return grid
 
 

@@ -13,7 +13,7 @@ def model_plan(
         typer.Argument(help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b or llama-2-7b.", metavar="PRESET"),
     ],
     hardware: Annotated[str, typer.Option(help="cpu (measured now), a100, h100 or h200.", metavar="NAME")] = "cpu",
-    devices: Annotated[int, typer.Option(help="How many share the weights.", min=1, metavar="N")] = 1,
+    devices: Annotated[int, typer.Option(help="How many hold the layers between them; they add memory, not speed. interp computes on one.", min=1, metavar="N")] = 1,
     dtype: DtypeOption = "float32",
     prompts: Annotated[int, typer.Option(help="Prompts of the head sweep.", min=1, metavar="N")] = 16,
     tokens: Annotated[int, typer.Option(help="Tokens of each, BOS included.", min=1, metavar="N")] = 20,
@@ -55,7 +55,7 @@ def model_plan(
         typer.echo(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
 
 
-_BYTES = {"weights": "weights", "cache": "keys and values (generation)", "sweep": "kept by the head sweep"}
+_BYTES = {"weights": "weights", "cache": "keys and values (generation)", "sweep": "kept at once by the head sweep"}
 _RUNS = {"forward": "one forward pass", "sweep": "every head ablated once"}
 
 

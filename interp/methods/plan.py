@@ -1,7 +1,8 @@
 """What would a model need here? Memory, operations and time of its weights, its cache and a full head ablation.
 
 1. Bytes and operations follow from the config (``model/costs.py``) and from what the engine does: a head's ablation
-   begins at its layer, the last layer computes the answer's position only.
+   begins at its layer, the last layer computes the answer's position only, and prompts come in batches that keep to
+   the sweep's default memory budget.
 2. Time is operations over what the hardware does in a second, times the share of that which is reached.
 3. What does not fit is refused, with what would.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from interp.errors import InputError, suggest
+from interp.interventions.engine.budget import DEFAULT_BUDGET
 from interp.interventions.engine.products import linear
 from interp.model.config import TransformerConfig
 from interp.model.costs import LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes
@@ -32,12 +34,14 @@ class Hardware:
         memory: Bytes of one device.
         flops: By dtype, floating-point operations a second of one device, of dense products.
         reached: The share of these that a sweep reaches.
+        budget: Bytes beside the weights that a sweep takes there at most, unless one prompt takes more.
     """
 
     name: str
     memory: int
     flops: dict[str, float]
     reached: float
+    budget: int = DEFAULT_BUDGET["cuda"]
 
 
 GPU_REACHED = 0.4
@@ -58,11 +62,12 @@ class Plan:
 
     Attributes:
         parameters: How many.
-        bytes: Of ``weights``, of the ``cache`` of keys and values, and of what a head ``sweep`` keeps of one batch.
+        bytes: Of ``weights``, of the ``cache`` of keys and values of all prompts, and of what a head ``sweep`` keeps
+            beside the weights.
         flops: Of one ``forward`` pass over the prompts, and of a full head ``sweep`` on them.
         seconds: The same in time.
         hardware: On what.
-        devices: How many of these.
+        devices: How many of these hold the weights.
     """
 
     parameters: int
@@ -87,7 +92,8 @@ def plan(
     Args:
         config: The model.
         hardware: One device of it.
-        devices: How many share the weights evenly.
+        devices: How many hold the layers between them, one after the other: they add memory and no speed. This package
+            computes on one.
         dtype: Of weights and activations.
         n_prompts: Prompts that are ablated on.
         n_tokens: Tokens of each, BOS included.
@@ -104,14 +110,14 @@ def plan(
     needed = {
         "weights": weight_bytes(config, held),
         "cache": cache_bytes(config, n_prompts, n_tokens, held),
-        "sweep": sweep_bytes(config, n_prompts, n_tokens, held),
+        "sweep": sweep_bytes(config, hardware.budget, n_prompts, n_tokens, held),
     }
-    _require_room(needed, hardware, devices, dtype, n_prompts=n_prompts, n_tokens=n_tokens)
+    _require_room(config, hardware, devices, dtype, n_prompts=n_prompts, n_tokens=n_tokens)
     flops = {
         "forward": forward_flops(config, n_prompts, n_tokens),
         "sweep": head_sweep_flops(config, n_prompts, n_tokens),
     }
-    rate = hardware.flops[dtype] * hardware.reached * devices
+    rate = hardware.flops[dtype] * hardware.reached
     seconds = {name: value / rate for name, value in flops.items()}
     return Plan(parameter_count(config), needed, flops, seconds, hardware.name, devices)
 
@@ -128,10 +134,14 @@ def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -
     return n_prompts * (base + config.n_heads * cells)
 
 
-def sweep_bytes(config: TransformerConfig, n_prompts: int, n_tokens: int, dtype: torch.dtype) -> int:
-    """What a sweep keeps of its base run: each layer's stream, queries, keys, values and ``z``."""
+def sweep_bytes(config: TransformerConfig, budget: int, n_prompts: int, n_tokens: int, dtype: torch.dtype) -> int:
+    """What a sweep keeps at once of its base run: each layer's stream, queries, keys, values and ``z``.
+
+    Of all prompts, or of as many as its budget holds, one at least.
+    """
     inner, shared = config.n_heads * config.d_head, config.kv_heads * config.d_head
-    return config.n_layers * (config.d_model + 2 * inner + 2 * shared) * n_prompts * n_tokens * dtype.itemsize
+    prompt = config.n_layers * (config.d_model + 2 * inner + 2 * shared) * n_tokens * dtype.itemsize
+    return max(prompt, min(n_prompts * prompt, budget))
 
 
 def this_cpu(threads: int = 1) -> Hardware:
@@ -143,7 +153,7 @@ def this_cpu(threads: int = 1) -> Hardware:
     finally:
         torch.set_num_threads(before)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Hardware(f"this CPU, {threads} thread{'s' * (threads > 1)}", memory, flops, CPU_REACHED)
+    return Hardware(f"this CPU, {threads} thread{'s' * (threads > 1)}", memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"])
 
 
 def _measured(dtype: torch.dtype) -> float:
@@ -157,24 +167,27 @@ def _measured(dtype: torch.dtype) -> float:
 
 
 def _require_room(
-    needed: dict[str, int], hardware: Hardware, devices: int, dtype: str, *, n_prompts: int, n_tokens: int
+    config: TransformerConfig, hardware: Hardware, devices: int, dtype: str, *, n_prompts: int, n_tokens: int
 ) -> None:
     room = devices * hardware.memory
 
-    def fits(config: TransformerConfig) -> bool:
+    def total(config: TransformerConfig, dtype: str) -> int:
         held = resolve_dtype(dtype)
-        return weight_bytes(config, held) + sweep_bytes(config, n_prompts, n_tokens, held) <= room
+        return weight_bytes(config, held) + sweep_bytes(config, hardware.budget, n_prompts, n_tokens, held)
 
-    total = needed["weights"] + needed["sweep"]
-    if total <= room:
+    needed = total(config, dtype)
+    if needed <= room:
         return
-    fitting = [name for name, each in PRESETS.items() if n_tokens <= each.config.n_ctx and fits(each.config)]
-    largest = max(fitting, key=lambda name: parameter_count(PRESETS[name].config), default=None)
-    would = [f"{-(-total // hardware.memory)} of these", "a dtype of fewer bytes"]
-    would += ["fewer prompts"] if needed["weights"] < room else []
+    smaller = [name for name in hardware.flops if total(config, name) <= room]
+    models = [
+        name for name, each in PRESETS.items() if n_tokens <= each.config.n_ctx and total(each.config, dtype) <= room
+    ]
+    largest = max(models, key=lambda name: parameter_count(PRESETS[name].config), default=None)
+    would = [f"{each} here" for each in smaller]
     would += [f"{largest} here"] if largest else []
+    would += [f"{-(-needed // hardware.memory)} of these together (this package computes on one)"]
     raise InputError(
-        f"weights and sweep take {total / GB:,.1f} GB in {dtype}, expected at most the {room / GB:,.1f} GB of "
+        f"weights and sweep take {needed / GB:,.1f} GB in {dtype}, expected at most the {room / GB:,.1f} GB of "
         f"{devices} x {hardware.name}; what would fit: {', or '.join(would)}"
     )
 

@@ -1,7 +1,8 @@
 """What does a model cost? Parameters, bytes and floating-point operations, from its config alone.
 
 A product of ``[n k]`` and ``[k m]`` counts ``2 n k m`` operations, an attention of T queries and T keys all of its
-``T^2`` scores; norms, activations and the embedding's lookup, which are linear in the width, are left out.
+``T^2`` scores. Left out are norms, activations and the embedding's lookup, which are linear in the width, and what
+relative positions and bilinear or additive scores add to the dot product.
 """
 
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ class DecoderBlock(Block):
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         self.ln_cross = make_norm(config)
-        self.cross_attn = Attention(replace(config, positions="none", causal=False))
+        self.cross_attn = Attention(replace(config, positions="none", rotary_dim=None, causal=False))
         self.hook_cross_attn_out, self.hook_resid_cross = HookPoint(), HookPoint()
 
     def forward(self, x: Residual, places: Places, source: Memory, across: Places) -> Residual:  # type: ignore[override]

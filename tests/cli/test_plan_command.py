@@ -33,7 +33,7 @@ def test_this_machine_is_measured(run):
 def test_what_does_not_fit(run):
     result = run("model", "plan", "gpt3-175b", "--hardware", "h100", "--dtype", "bfloat16")
     assert result.exit_code == 2
-    assert "what would fit: 5 of these" in result.stderr
+    assert "what would fit: llama-2-7b here, or 5 of these together" in result.stderr
 
 
 def test_an_unknown_preset(run):

@@ -15,6 +15,7 @@ OTHERS = {
     "rotary, RMS, SwiGLU, grouped": {
         "positions": "rotary", "normalization": "RMS", "act_fn": "silu", "gated": True, "n_kv_heads": 1,
     },
+    "partial rotary": {"positions": "rotary", "rotary_dim": 2},
     "relative, untied": {"positions": "relative", "tied": False},
     "additive scores, no positions": {"positions": "none", "scores": "additive"},
 }  # fmt: skip
