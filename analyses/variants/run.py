@@ -28,6 +28,7 @@ def best_heads(folder: Path, n: int) -> pd.DataFrame:
     )
     most = chosen.frame.loc[chosen.frame.groupby("task")["effect"].idxmin()].set_index("task")[["layer", "head"]]
     base = report.tasks.set_index("task")
+    whole = base["base"].where(base["base_low"] > 0)  # a share of what may be nothing says nothing
     rows = []
     for task, heads in report.frame.groupby("task", sort=False):
         layer, head = most.loc[task]
@@ -42,9 +43,9 @@ def best_heads(folder: Path, n: int) -> pd.DataFrame:
                 "verdict": best["verdict"],
                 "attention": best["attention"],
                 "baseline": best["attention_baseline"],
-                "effect": best["effect"] / base.loc[task, "base"],
-                "low": best["effect_low"] / base.loc[task, "base"],
-                "high": best["effect_high"] / base.loc[task, "base"],
+                "effect": best["effect"] / whole[task],
+                "low": best["effect_low"] / whole[task],
+                "high": best["effect_high"] / whole[task],
                 "heads that attend and are causal": int((heads["verdict"] == "attends and causal").sum()),
             }
         )

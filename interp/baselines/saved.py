@@ -68,7 +68,10 @@ def load_forerunner(folder: str | Path) -> Forerunner:
     if kind not in kinds:
         raise LoadError(f"{folder}: no forerunner is called {kind!r}; {suggest(kind, kinds)}")
     try:
-        config: Any = kinds[kind].from_dict(described.get("config", {}))
+        fields = described.get("config")
+        if not isinstance(fields, dict):
+            raise ConfigError(f"config: expected the model's fields by name, got {fields!r:.80}")
+        config: Any = kinds[kind].from_dict(fields)
     except ConfigError as error:
         raise LoadError(f"{folder / CONFIG}: {error}") from error
     state, tokenizer = read_safetensors(folder / WEIGHTS), load_tokenizer(folder)
@@ -76,6 +79,7 @@ def load_forerunner(folder: str | Path) -> Forerunner:
         return NGram(config, *_tables(state, config, str(folder)), tokenizer, name=name)
     model = NEURAL[kind][0](config, tokenizer, name=name)
     check_shapes(state, ((each, tuple(p.shape)) for each, p in model.named_parameters()), str(folder))
+    check_numbers(state, str(folder))
     fill(model, state)
     return model
 

@@ -1,5 +1,6 @@
 """``interp heads``: which attention heads track what, as a folder with a page."""
 
+import os
 import shlex
 import sys
 import time
@@ -108,7 +109,7 @@ def _judge_checkpoints(
 
     started = time.perf_counter()
     torch.set_num_threads(threads)
-    folder = folder.expanduser()
+    folder = Path(os.path.expanduser(folder))
     inside = folder / CHECKPOINTS
     found_there = checkpoints(inside if inside.is_dir() else folder)
     with progress_bar("heads") as progress:
@@ -121,8 +122,10 @@ def _judge_checkpoints(
             {"folder": str(written), "seconds": round(seconds, 3), "complete": complete, "begins": records(begins)}
         )
     else:
+        first = min(found_there)
         for row in begins.itertuples():
-            typer.echo(f"{row.task}: head {row.layer}.{row.head} attends and is causal from step {row.step:,} on")
+            since = f"from step {row.step:,} on" + " or earlier: none before it was judged" * (row.step == first)
+            typer.echo(f"{row.task}: head {row.layer}.{row.head} attends and is causal {since}")
         if begins.empty:
             typer.echo("no head attends and is causal at the last checkpoint")
         typer.echo(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")

@@ -13,7 +13,14 @@ def model_plan(
         typer.Argument(help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b or llama-2-7b.", metavar="PRESET"),
     ],
     hardware: Annotated[str, typer.Option(help="cpu (measured now), a100, h100 or h200.", metavar="NAME")] = "cpu",
-    devices: Annotated[int, typer.Option(help="How many hold the layers between them; they add memory, not speed. interp computes on one.", min=1, metavar="N")] = 1,
+    devices: Annotated[
+        int,
+        typer.Option(
+            help="How many hold the layers between them; they add memory, not speed. interp computes on one.",
+            min=1,
+            metavar="N",
+        ),
+    ] = 1,
     dtype: DtypeOption = "float32",
     prompts: Annotated[int, typer.Option(help="Prompts of the head sweep.", min=1, metavar="N")] = 16,
     tokens: Annotated[int, typer.Option(help="Tokens of each, BOS included.", min=1, metavar="N")] = 20,

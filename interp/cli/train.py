@@ -42,12 +42,14 @@ def train(
 ) -> None:
     """Train a model from a recipe; a training that was interrupted goes on from its newest checkpoint."""
     from interp.cli.terminal import print_json, progress_bar
+    from interp.report.place import FOLDER, absolute
     from interp.report.training import check_training_folder, save_loss
 
     started = time.perf_counter()
     from interp.model.checkpoints import CHECKPOINTS, checkpoints
 
-    folder = check_training_folder(out, begun=bool(checkpoints(out / CHECKPOINTS)))
+    folder = absolute(out, FOLDER)
+    folder = check_training_folder(folder, begun=bool(checkpoints(folder / CHECKPOINTS)))
     from interp.recipes.recipe import read_recipe
     from interp.recipes.train import train_recipe
 

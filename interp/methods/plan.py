@@ -153,7 +153,9 @@ def this_cpu(threads: int = 1) -> Hardware:
     finally:
         torch.set_num_threads(before)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Hardware(f"this CPU, {threads} thread{'s' * (threads > 1)}", memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"])
+    return Hardware(
+        f"this CPU, {threads} thread{'s' * (threads > 1)}", memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"]
+    )
 
 
 def _measured(dtype: torch.dtype) -> float:

@@ -100,7 +100,8 @@ def restore_checkpoint(
     """
     kept = _settings(path)
     _require_same({**kept["settings"], **kept["material"]}, {**training.settings, **training.material}, path)
-    _require_same(read_json(path / "config.json"), model.config.to_dict(), path)
+    config, described = model.config.to_dict(), read_json(path / "config.json")
+    _require_same({name: described.get(name) for name in config}, config, path)
     try:
         state, remembered = read_weights(path), read_safetensors(path / OPTIMIZERS)
         check_shapes(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
@@ -139,9 +140,10 @@ def _well_formed(kept: Mapping[str, Any]) -> bool:
 
 
 def _require_same(kept: Mapping[str, Any], asked: Mapping[str, Any], path: Path) -> None:
-    for name, value in asked.items():
-        if kept.get(name) != value:
+    for name in dict.fromkeys((*asked, *kept)):
+        if kept.get(name) != asked.get(name):
+            there, here = kept.get(name), asked.get(name)
             raise LoadError(
-                f"{path}: a checkpoint of another training: {name} was {kept.get(name)!r} there and is {value!r} here; "
+                f"{path}: a checkpoint of another training: {name} was {there!r} there and is {here!r} here; "
                 "give the same settings, or another folder"
             )

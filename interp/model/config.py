@@ -55,7 +55,7 @@ class TransformerConfig:
             embedding; ``relative`` (Shaw et al. 2018), ``rotary`` (Su et al. 2021) and ``alibi`` (Press et al. 2022)
             act inside attention; ``none`` knows order only by the causal mask.
         rotary_dim: How many of a head's components turn; None for all.
-        rotary_base: The slowest turn takes about this many positions.
+        rotary_base: Pair ``i`` of ``n`` turns by ``rotary_base ** (-i / n)`` radians a position.
         relative_distance: Distances beyond it count as it, with ``relative`` positions.
         normalization: ``LN`` (LayerNorm), ``RMS`` (RMSNorm, Zhang & Sennrich 2019) or ``none``.
         norm_position: ``pre`` normalises what a layer reads and leaves the stream a sum; ``post`` normalises the stream

@@ -28,12 +28,12 @@ REMEMBERED: dict[type[torch.optim.Optimizer], dict[str, bool]] = {
 def make_optimizers(
     model: nn.Module, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
 ) -> list[torch.optim.Optimizer]:
-    """The optimisers of a model; a transformer's ``b_U``, which GPT-2 lacks, stays zero.
+    """The optimisers of a model; the ``b_U`` of a ``HookedTransformer``, which GPT-2 lacks, stays as it is.
 
     Args:
         model: Its parameters are stepped in place.
-        name: ``muon`` steps a transformer's blocks' matrices with Muon and everything else with AdamW; ``adamw`` all
-            with AdamW.
+        name: ``muon`` steps the matrices of a ``HookedTransformer``'s blocks with Muon and everything else, and all of
+            any other model, with AdamW; ``adamw`` all with AdamW.
         muon_lr: Muon's peak learning rate.
         adamw_lr: AdamW's peak learning rate.
         weight_decay: Of both, decoupled.

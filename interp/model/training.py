@@ -44,7 +44,7 @@ class TrainingConfig:
         muon_lr: Muon's peak learning rate.
         adamw_lr: AdamW's peak learning rate.
         weight_decay: Of both optimisers, decoupled.
-        warmup_steps: Steps until the peak.
+        warmup_steps: Steps until the peak, which a training of fewer steps never reaches.
         clip: Largest norm of the gradient; a larger one is scaled down to it.
         precision: ``bfloat16`` runs the products in 16 bits; the weights and the optimisers stay in 32.
         log_every: Steps between calls of the progress callback.

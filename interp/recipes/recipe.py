@@ -6,6 +6,7 @@ The same recipe and seed on the same machine, versions and number of threads giv
 """
 
 import dataclasses
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def read_recipe(name_or_path: str | Path) -> Recipe:
     name = str(name_or_path)
     if name in recipes():
         return _recipe(_embedded(name), name)
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if not path.is_file():
         raise LoadError(f"{name}: no such recipe; expected a TOML file or one of {', '.join(recipes())}")
     try:
@@ -108,7 +109,7 @@ def _on_its_base(fields: dict[str, Any]) -> dict[str, Any]:
     base = _embedded(_choice(BASE, fields[BASE], tuple(recipes())))
     over = {name: value for name, value in fields.items() if name != BASE}
     sections = {
-        name: {**base[name], **over[name]} for name in base.keys() & over.keys() if isinstance(over[name], dict)
+        name: {**base[name], **over[name]} for name in SECTIONS.keys() & over.keys() if isinstance(over[name], dict)
     }
     return {**base, **over, **sections}
 
@@ -141,7 +142,7 @@ def _recipe(fields: dict[str, Any], name: str) -> Recipe:
     recipe = Recipe(
         name=name,
         source=source,
-        text=Path(data["text"]).expanduser() if "text" in data else None,
+        text=Path(os.path.expanduser(data["text"])) if "text" in data else None,
         held_out=float(held_out),
         kind=kind,
         size=size,

@@ -7,6 +7,7 @@ import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from math import ceil, floor
 from pathlib import Path
 
 import numpy as np
@@ -49,12 +50,15 @@ def read_paragraphs(path: Path, held_out: float) -> Paragraphs:
             lines = [line for line in map(str.strip, file) if line and line != BOS]
     except (OSError, lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: expected a text in UTF-8, plain or .xz, got {error}") from error
-    every = round(1 / held_out) if held_out else len(lines) + 1
-    aside = lines[every - 1 :: every]
-    trained = [line for number, line in enumerate(lines, start=1) if number % every]
-    if not trained or (held_out and not aside):
-        raise InputError(f"{path}: expected at least {every} paragraphs, one a line, got {len(lines)}")
+    goes = [floor(number * held_out) > floor((number - 1) * held_out) for number in range(1, len(lines) + 1)]
+    trained = [line for line, aside in zip(lines, goes, strict=True) if not aside]
     known = set(trained)  # a text may hold a book twice
-    unseen = [line for line in aside if line not in known]
+    unseen = [line for line, aside in zip(lines, goes, strict=True) if aside and line not in known]
+    if not trained or (held_out and not unseen):
+        least = ceil(1 / held_out) if held_out else 1
+        raise InputError(
+            f"{path}: expected at least {least} paragraphs, one a line, of which those that are held out come once; "
+            f"got {len(lines)}, {len(unseen)} of them to hold out"
+        )
     np.random.default_rng(0).shuffle(unseen)
     return Paragraphs(trained, unseen)

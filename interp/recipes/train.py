@@ -4,9 +4,11 @@
 2. The text is an endless, seeded stream of documents, packed into rows: of our own English
    (``tasks/grammar/corpus.py``, less those documents that hold a published test sentence, ``published.py``) or of a
    file (``text.py``).
-3. A model is trained on the rows (``model/training.py``) and saved, with its checkpoints, its recipe and its loss.
+3. A model is trained on the rows (``model/training.py``) and saved beside its checkpoints, which
+   say how it was trained.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -105,7 +107,7 @@ def train_recipe(
     before, started = torch.get_num_threads(), time.perf_counter()
     torch.set_num_threads(threads)
     try:
-        path = recipe.text if text is None else Path(text).expanduser()
+        path = recipe.text if text is None else Path(os.path.expanduser(text))
         tokenizer, rows, held_out = _material(recipe, path, seed)
         name = Path(out).name or recipe.name
         model = HookedTransformer(recipe.config(len(tokenizer)), tokenizer, name=name, seed=seed)

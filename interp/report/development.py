@@ -1,6 +1,6 @@
 """How did the heads develop? Attention and effect over the steps of a training, task by task."""
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 import seaborn as sns
@@ -11,6 +11,8 @@ from interp.report.names import shown_names
 
 TRACKS = "attends and causal"
 GREY = "0.8"
+POINTS: dict[str, Any] = {"marker": ".", "markersize": 4}
+"""Of a single checkpoint, a line shows nothing."""
 
 
 @runtime_checkable
@@ -60,7 +62,8 @@ def development_table(development: DevelopmentFrames) -> pd.DataFrame:
 def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
     """One column a task: the model's accuracy, each head's excess attention and its ablation's share of the metric.
 
-    Heads that track the task at the last step are coloured and named, all others grey.
+    Heads that track the task at the last step are coloured and named, all others grey. There is no share where the
+    interval of the metric does not lie above 0.
 
     Args:
         frame: ``Development.frame``.
@@ -71,9 +74,10 @@ def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
     axes = figure.subplots(3, len(names), sharex=True, sharey="row", squeeze=False)
     for column, (task, shown) in enumerate(shown_names(names).items()):
         mine, done = frame[frame["task"] == task], tasks[tasks["task"] == task]
-        base = done.set_index("step")["base"]
-        drop = mine.assign(share=-mine["effect"] / mine["step"].map(base).where(lambda value: value > 0))
-        axes[0, column].plot(done["step"], done["accuracy_base"], color="black")
+        # A share of what may be nothing says nothing.
+        base = done.set_index("step")["base"].where(done.set_index("step")["base_low"] > 0)
+        drop = mine.assign(share=-mine["effect"] / mine["step"].map(base))
+        axes[0, column].plot(done["step"], done["accuracy_base"], color="black", **POINTS)
         axes[0, column].set_title(shown, fontsize=10)
         _heads(axes[1, column], mine, "excess")
         _heads(axes[2, column], drop, "share", named=True)
@@ -81,7 +85,6 @@ def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
     for ax, label in zip(axes[:, 0], ("accuracy", "excess attention", "share that its\nablation costs"), strict=True):
         ax.set_ylabel(label)
     axes[0, 0].set_ylim(-0.03, 1.03)
-    axes[2, 0].set_ylim(-0.25, 1.25)
     sns.despine(figure)
     return figure
 
@@ -94,7 +97,7 @@ def _heads(ax: Axes, frame: pd.DataFrame, column: str, *, named: bool = False) -
     for (layer, head), rows in frame.groupby(["layer", "head"]):
         tracks = (layer, head) in tracking
         style = {"color": next(colours), "linewidth": 1.8, "zorder": 3} if tracks else {"color": GREY, "linewidth": 0.8}
-        ax.plot(rows["step"], rows[column], label=f"{layer}.{head}" if tracks else None, **style)
+        ax.plot(rows["step"], rows[column], **POINTS, label=f"{layer}.{head}" if tracks else None, **style)
     ax.axhline(0, color="0.5", linewidth=0.6)
     if named and tracking:
         ax.legend(frameon=False, fontsize=8)

@@ -1,11 +1,13 @@
 """Every forerunner takes what a transformer takes: tokens, text, hooks, tasks, metrics and training."""
 
+import json
 import math
 from itertools import islice
 
 import pytest
 import torch
 from language_models import CAUSAL, NEURAL, QUICK, neural_model, random_tokens, remembering_rows, small_ngram
+from safetensors.torch import load_file, save_file
 from tiny_models import word_tokenizer
 
 import interp
@@ -213,6 +215,19 @@ class TestRefusals:
             config.write_text(written.replace(old, new))
             with pytest.raises(LoadError, match=match):
                 load_forerunner(tmp_path)
+
+    def test_folders_with_damaged_content(self, tmp_path):
+        config = save_forerunner(neural_model("lstm"), tmp_path) / "config.json"
+        described = json.loads(config.read_text())
+        config.write_text(json.dumps({**described, "config": None}))
+        with pytest.raises(LoadError, match="config: expected the model's fields by name, got None"):
+            load_forerunner(tmp_path)
+        config.write_text(json.dumps(described))
+        state = load_file(tmp_path / "model.safetensors")
+        first = min(state)
+        save_file({**state, first: state[first] * torch.nan}, tmp_path / "model.safetensors")
+        with pytest.raises(LoadError, match=f"tensor '{first}': .* values are NaN or infinite"):
+            load_forerunner(tmp_path)
 
     def test_a_folder_that_cannot_be_made(self, tmp_path):
         (tmp_path / "file").write_text("")

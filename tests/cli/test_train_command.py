@@ -63,12 +63,13 @@ def test_a_recipe_that_is_not_there(run, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_asked_again_it_goes_on(run, tmp_path):
+def test_asked_again_it_goes_on(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.toml").write_text(
         '[data]\nsource = "grammar"\n[tokenizer]\nkind = "lexicon"\n[model]\nn_layers = 1\nn_heads = 1\nd_model = 8\n'
         "d_head = 4\nd_mlp = 8\nn_ctx = 16\n[training]\nsteps = 4\nbatch_size = 2\ncheckpoint_every = 2\n"
     )
-    first, again = (run("train", tmp_path / "own.toml", "--out", tmp_path / "m", "--json") for _ in range(2))
+    first, again = (run("train", tmp_path / "own.toml", "--out", "~/m", "--json") for _ in range(2))
     assert first.exit_code == again.exit_code == 0, first.output
     assert json.loads(first.stdout)["hash"] == json.loads(again.stdout)["hash"]
     for option, message in (

@@ -103,6 +103,6 @@ def test_the_picture_has_a_colour_for_each_head_that_tracks(n):
         for step in (1, 2)
         for head in range(n)
     ]
-    tasks = pd.DataFrame({"step": [1, 2], "task": "t", "base": 2.0, "accuracy_base": 1.0})
+    tasks = pd.DataFrame({"step": [1, 2], "task": "t", "base": 2.0, "base_low": 1.9, "accuracy_base": 1.0})
     lines = development_figure(pd.DataFrame(rows), tasks).axes[1].get_lines()
     assert len({line.get_color() for line in lines if line.get_label()[0] != "_"}) == n

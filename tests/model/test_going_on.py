@@ -151,6 +151,8 @@ class TestGoingOn:
         train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path, material={"seed": 1})
         with pytest.raises(LoadError, match="a checkpoint of another training: seed was 1 there and is 2 here"):
             train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path, material={"seed": 2})
+        with pytest.raises(LoadError, match="a checkpoint of another training: seed was 1 there and is None here"):
+            train(self.model(), counting_rows(), self.CONFIG, folder=tmp_path)
 
     def test_a_damaged_checkpoint_is_named_and_without_it_the_training_goes_on(self, tmp_path):
         whole, again = self.model(), self.model()

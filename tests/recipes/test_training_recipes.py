@@ -150,6 +150,7 @@ def test_a_recipe_on_the_base_of_another(tmp_path):
         ('base = "book"', "base: expected one of books, default, got 'book'"),
         ("base = 3", "base: expected one of books, default, got 3"),
         ('bas = "books"', "unknown field 'bas'; did you mean 'base'"),
+        ('base = "books"\n[seed]\na = 1', "seed: expected a whole number from 0"),
         ('base = "books"\nmodel = 3', r"expected a section \[model\]"),
         ('base = "books"\n[model]\nheads = 3', "model: unknown field 'heads'; did you mean 'n_heads'"),
     ],
@@ -208,10 +209,23 @@ class TestText:
 
     def test_too_few_paragraphs_are_refused(self, tmp_path):
         (tmp_path / "a.txt").write_text("One.\nTwo.\n")
-        with pytest.raises(InputError, match="expected at least 10 paragraphs, one a line, got 2"):
+        with pytest.raises(InputError, match=r"expected at least 10 paragraphs, .* got 2, 0 of them to hold out"):
             read_paragraphs(tmp_path / "a.txt", 0.1)
         with pytest.raises(InputError, match="expected a text"):
             read_paragraphs(tmp_path / "nowhere.txt", 0.0)
+
+    def test_as_many_are_held_out_as_were_asked_for(self, tmp_path):
+        lines = [f"Line {number}." for number in range(100)]
+        (tmp_path / "a.txt").write_text("\n".join(lines))
+        for share in (0.02, 0.3, 0.4, 0.5):
+            text = read_paragraphs(tmp_path / "a.txt", share)
+            assert (len(text.held_out), len(text.trained)) == (100 * share, 100 - 100 * share)
+            assert sorted(text.held_out + text.trained) == sorted(lines)
+
+    def test_a_text_in_which_nothing_that_is_held_out_comes_once(self, tmp_path):
+        (tmp_path / "a.txt").write_text("\n".join(2 * [f"Line {number}." for number in range(15)]))
+        with pytest.raises(InputError, match="got 30, 0 of them to hold out"):
+            read_paragraphs(tmp_path / "a.txt", 0.1)
 
     def test_a_vocabulary_that_the_text_does_not_fill_is_refused(self, tmp_path, own):
         recipe = replace(read_recipe(own), size=5_000)
