@@ -39,6 +39,7 @@ def main() -> None:
     print("From when on heads attend and are causal, up to the last checkpoint:")
     print(found.begins().to_string(index=False))
     found.frame.to_csv(options.out / "development.csv", index=False)
+    found.tasks.to_csv(options.out / "tasks.csv", index=False)
     development_figure(found.frame, found.tasks).savefig(options.out / "development.png", dpi=120)
 
 
