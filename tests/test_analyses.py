@@ -1,6 +1,7 @@
 """The analyses run and print what their READMEs report, on fewer items."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 
 from interp.model.loading.load import model_folder
+from interp.tasks.grammar.lexicon import english
+from interp.tasks.grammar.splits import split_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,6 +63,64 @@ def test_induction(tmp_path):
     assert one["best induction head"] < 0.15 < 0.8 < two["best induction head"]
     assert two["right without them"] < 0.2 < 0.8 < two["right without the others"]
     assert two["induction without them"] < 0.15 < 0.7 < two["induction without the others"]
+
+
+@pytest.mark.slow
+def test_does_it_take_attention(tmp_path):
+    """Models that are hardly trained know nothing, and the transformer agrees at every distance."""
+    printed = run("analyses/does_it_take_attention/run.py", "--out", tmp_path, "--steps", 3, "--n", 90)
+    assert "longer: accuracy by words from what tells the answer" in printed
+    longer = pd.read_csv(tmp_path / "longer-distance.csv").set_index(["model", "distance"])
+    assert sorted(set(longer.index.get_level_values("distance"))) == list(range(1, 27, 3))
+    assert (longer.loc["transformer", "accuracy"] > 0.9).all()
+    assert longer.loc["LSTM", "accuracy"].mean() == pytest.approx(0.5, abs=0.15)
+    assert (longer["low"] <= longer["accuracy"]).all()
+    assert (longer["accuracy"] <= longer["high"]).all()
+    assert (tmp_path / "longer-distance.png").stat().st_size > 10_000
+    again = run("analyses/does_it_take_attention/run.py", "--out", tmp_path, "--steps", 3, "--n", 90)
+    assert again == printed  # with what was trained before
+
+
+def test_long_subjects_are_held_out_and_mislead(monkeypatch):
+    """No training text has the subject with a noun in between, and the nearest noun speaks for the wrong verb."""
+    monkeypatch.syspath_prepend(ROOT / "analyses" / "does_it_take_attention")
+    from long_subjects import long_subjects
+
+    for pair in long_subjects(30, 4):
+        shown = []
+        for example in (pair.item, pair.counterfactual):
+            words = example.prompt.split()
+            (subject, number), *between = [noun for word in words if (noun := english().noun_of(word.lower()))]
+            assert subject.singular == pair.cluster
+            assert len(between) == 4
+            assert {split_of(subject.singular, noun.singular) for noun, _ in between} == {"test"}
+            assert between[-1][1] != number
+            numbers = [each for _, each in between]
+            assert int(example.features["attractors"]) == sum(each != number for each in numbers)
+            shown.append((number, *numbers))
+        assert all(one != other for one, other in zip(*shown, strict=True))
+        assert (pair.item.right, pair.item.wrong) == (pair.counterfactual.wrong, pair.counterfactual.right)
+
+
+@pytest.mark.slow
+def test_development(tmp_path):
+    for step, name in ((1, "sibling-1"), (2, "default")):
+        folder = tmp_path / "training" / "checkpoints" / f"step-{step:08d}"
+        shutil.copytree(model_folder(name), folder)
+        (folder / "training.json").write_text("{}")
+    printed = run("analyses/development/run.py", tmp_path / "training", "--out", tmp_path / "out", "--n", 40)
+    assert re.search(r"agreement +2 +2 +2\b", printed)
+    assert (tmp_path / "out" / "development.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_variants(tmp_path):
+    run("analyses/variants/run.py", model_folder("default"), model_folder("sibling-1"), "--out", tmp_path, "--n", 40)
+    heads = pd.read_csv(tmp_path / "heads.csv", dtype={"head": str}).set_index(["model", "task"])
+    assert heads.loc[("default", "agreement"), "head"] == "2.2"
+    assert heads.loc[("sibling-1", "agreement"), "head"] == "2.0"
+    assert heads.loc[("default", "agreement"), "effect"] < -0.5
+    assert (tmp_path / "heads.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow

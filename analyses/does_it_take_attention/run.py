@@ -109,8 +109,9 @@ def measured(name: str, model: Any, task: Task) -> pd.DataFrame:
     """
     frame, examples = behaviour(model, task), task.examples
     frame["distance"] = [each.query - max(each.related) + 1 for each in examples]
-    structure = frame["template"].map(NOUNS_BETWEEN)
-    frame["attractors"] = structure.fillna(pd.Series([each.example.features.get("attractors", 0) for each in examples]))
+    frame["attractors"] = [
+        int(each.example.features.get("attractors", NOUNS_BETWEEN.get(each.example.template, 0))) for each in examples
+    ]
     misled = [each.example.features.get("congruent") != "yes" for each in examples]
     return frame[misled].assign(model=name)
 
