@@ -5,27 +5,25 @@ python analyses/does_it_take_attention/run.py --out DIR
 
 import argparse
 import math
-import sys
-import time
 from collections.abc import Iterator
-from itertools import islice
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import seaborn as sns
 import torch
+from forerunners import FORERUNNERS, Lesson, trained
 from long_subjects import long_subjects
+from recall import LESSON, attention_alone, recalled
 from scipy.stats import binomtest
 
 import interp
-from interp.baselines.convolution import Convolution, ConvolutionConfig
 from interp.baselines.forerunner import Forerunner
-from interp.baselines.ngram import NGramConfig, fit_ngram
-from interp.baselines.recurrent import Recurrent, RecurrentConfig
 from interp.baselines.saved import load_forerunner, save_forerunner
 from interp.methods.behaviour import behaviour
-from interp.model.training import TrainingConfig, packed_rows, train
+from interp.model.training import TrainingConfig, packed_rows
 from interp.recipes.published import without_published
 from interp.recipes.train import encoded
 from interp.stats.intervals import cluster_bootstrap
@@ -33,17 +31,14 @@ from interp.stats.units import UnitTable
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.task import Task
 
-SEED, WIDTH, ORDER, ROWS_OF_NGRAM = 3, 256, 5, 60_000
-NGRAM, ELMAN, LSTM, CONVOLUTION, TRANSFORMER = f"{ORDER}-gram", "Elman network", "LSTM", "convolution", "transformer"
-FORERUNNERS = (NGRAM, ELMAN, LSTM, CONVOLUTION)
+SEED, ROWS_OF_NGRAM = 3, 60_000
+TRANSFORMER = "transformer"
 MODELS = (*FORERUNNERS, TRANSFORMER)
 LONGEST = 8
 """Nouns between subject and verb; training has at most two."""
-MEASURES = {"as in training": ("attractors", "distance"), "longer": ("attractors", "distance"), "recall": ("distance",)}
-"""What is asked, and over what the accuracy is told."""
 LABELS = {
     "attractors": "nouns of the other number between subject and verb",
-    "distance": "words from what tells the answer to where it is asked",
+    "distance": "words from what tells the answer to the answer",
 }
 NOUNS_BETWEEN = {
     "simple": 0,
@@ -61,45 +56,28 @@ def rows(tokenizer: Any, n_ctx: int) -> Iterator[list[int]]:
     return packed_rows(encoded(without_published(documents(SEED)), tokenizer), bos=tokenizer.bos_token_id, n_ctx=n_ctx)
 
 
-def trained(name: str, tokenizer: Any, n_ctx: int, steps: int) -> Forerunner:
-    """A forerunner, trained on as many of these rows as the default in as many steps; the n-grams on fewer."""
-    d_vocab = len(tokenizer)
-    if name == NGRAM:
-        config = NGramConfig(ORDER, d_vocab, bos=tokenizer.bos_token_id)
-        return fit_ngram(islice(rows(tokenizer, n_ctx), min(ROWS_OF_NGRAM, 16 * steps)), config, tokenizer)
-    model: Forerunner
-    if name == CONVOLUTION:
-        model = Convolution(ConvolutionConfig(4, WIDTH, d_vocab, tied=False), tokenizer)
-    else:
-        cell = "elman" if name == ELMAN else "lstm"
-        model = Recurrent(RecurrentConfig(1, WIDTH, d_vocab, tied=False, cell=cell), tokenizer)
-    config = TrainingConfig(steps, optimizer="adamw", adamw_lr=2e-3, weight_decay=0.01, log_every=500)
-    train(model, rows(tokenizer, n_ctx), config, progress=lambda step, loss: _say(f"{name}: step {step}, {loss:.3f}"))
-    return model
+def corpus_lesson(tokenizer: Any, n_ctx: int, steps: int) -> Lesson:
+    """As many of the default's rows as it was trained on in as many steps; fewer for the n-grams."""
+    training = TrainingConfig(steps, optimizer="adamw", adamw_lr=2e-3, weight_decay=0.01, log_every=500)
+    return Lesson(partial(rows, tokenizer, n_ctx), len(tokenizer), training, ROWS_OF_NGRAM, tokenizer)
 
 
-def forerunner(name: str, folder: Path, tokenizer: Any, n_ctx: int, steps: int) -> Forerunner:
+def forerunner(name: str, folder: Path, lesson: Lesson) -> Forerunner:
     """The one that lies in `folder`, or one that is trained now and kept there."""
-    kept = folder / f"{name.replace(' ', '-')}-{steps}"
+    kept = folder / f"{name.replace(' ', '-')}-{lesson.training.steps}"
     if not kept.is_dir():
-        started = time.perf_counter()
-        save_forerunner(trained(name, tokenizer, n_ctx, steps), kept)
-        _say(f"{name}: {time.perf_counter() - started:.0f} s")
+        save_forerunner(trained(name, lesson), kept)
     return load_forerunner(kept)
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def questions(n: int, tokenizer: Any) -> dict[str, Task]:
-    """What is asked: sentences as long as in training, longer ones, and words that have to be said again."""
+    """What is asked after the corpus: sentences as in training, longer ones, and strings of words that come again."""
     agreement = interp.load_task("agreement", n=n, tokenizer=tokenizer)
     induction = interp.load_task("induction", n=n, tokenizer=tokenizer)
     pairs = [pair for n_nouns in range(LONGEST + 1) for pair in long_subjects(n // (LONGEST + 1), n_nouns)]
     about = "Does the verb agree with a subject that is farther away than in training?"
     longer = interp.encode_task(pairs, tokenizer=tokenizer, name="longer", description=about, metric="logit_difference")
-    return {"as in training": agreement, "longer": longer, "recall": induction}
+    return {"agreement": agreement, "longer": longer, "strings": induction}
 
 
 def measured(name: str, model: Any, task: Task) -> pd.DataFrame:
@@ -162,21 +140,30 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=15_000)
     parser.add_argument("--n", type=int, default=1200)
-    parser.add_argument("--train", choices=FORERUNNERS, help="only train this one, and keep it in DIR")
+    parser.add_argument("--recall-steps", type=int, default=LESSON.training.steps)
+    parser.add_argument("--train", choices=FORERUNNERS, help="only train this one on the corpus, and keep it in DIR")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
     default = interp.load_model()
     tokenizer, n_ctx = default.tokenizer, default.config.n_ctx
+    corpus = corpus_lesson(tokenizer, n_ctx, options.steps)
     wanted = [options.train] if options.train else FORERUNNERS
-    models = {name: forerunner(name, options.out, tokenizer, n_ctx, options.steps) for name in wanted}
+    models: dict[str, Any] = {name: forerunner(name, options.out, corpus) for name in wanted}
     if options.train:
         return
     models[TRANSFORMER] = default
-    for question, task in questions(options.n, tokenizer).items():
-        frame = pd.concat([measured(name, model, task) for name, model in models.items()], ignore_index=True)
+    frames = {
+        question: pd.concat([measured(name, model, task) for name, model in models.items()], ignore_index=True)
+        for question, task in questions(options.n, tokenizer).items()
+    }
+    lesson = replace(LESSON, training=replace(LESSON.training, steps=options.recall_steps))
+    models = {name: trained(name, lesson) for name in FORERUNNERS} | {TRANSFORMER: attention_alone(lesson)}
+    answers = [recalled(model, options.n).assign(model=name) for name, model in models.items()]
+    frames["recall"] = pd.concat(answers, ignore_index=True)
+    for question, frame in frames.items():
         frame.to_parquet(options.out / f"{question}.parquet")
-        for by in MEASURES[question]:
+        for by in ("attractors", "distance") if question in ("agreement", "longer") else ("distance",):
             report(summary(frame, by), question, by, options.out)
 
 
