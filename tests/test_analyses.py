@@ -68,8 +68,9 @@ def test_induction(tmp_path):
 @pytest.mark.slow
 def test_does_it_take_attention(tmp_path):
     """Models that are hardly trained know nothing, and the transformer agrees at every distance."""
-    printed = run("analyses/does_it_take_attention/run.py", "--out", tmp_path, "--steps", 3, "--n", 90)
-    assert "longer: accuracy by words from what tells the answer" in printed
+    options = ("--out", tmp_path, "--steps", 3, "--recall-steps", 3, "--n", 270)
+    printed = run("analyses/does_it_take_attention/run.py", *options)
+    assert "longer: accuracy by words from what tells the answer to the answer" in printed
     longer = pd.read_csv(tmp_path / "longer-distance.csv").set_index(["model", "distance"])
     assert sorted(set(longer.index.get_level_values("distance"))) == list(range(1, 27, 3))
     assert (longer.loc["transformer", "accuracy"] > 0.9).all()
@@ -77,8 +78,7 @@ def test_does_it_take_attention(tmp_path):
     assert (longer["low"] <= longer["accuracy"]).all()
     assert (longer["accuracy"] <= longer["high"]).all()
     assert (tmp_path / "longer-distance.png").stat().st_size > 10_000
-    again = run("analyses/does_it_take_attention/run.py", "--out", tmp_path, "--steps", 3, "--n", 90)
-    assert again == printed  # with what was trained before
+    assert run("analyses/does_it_take_attention/run.py", *options) == printed  # with what was trained before
 
 
 def test_long_subjects_are_held_out_and_mislead(monkeypatch):

@@ -5,7 +5,7 @@ else. Who reads word after word has to keep all of the string.
 """
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, cycle
 from typing import Any
 
 import numpy as np
@@ -17,26 +17,25 @@ from interp.model.config import TransformerConfig
 from interp.model.training import TrainingConfig, packed_rows, train
 from interp.model.transformer import HookedTransformer
 
-BOS, MARK, N_WORDS, LONGEST, N_CTX = 0, 1, 39, 16, 40
+BOS, MARK, N_WORDS, LONGEST, N_CTX = 0, 1, 39, 30, 64
 D_VOCAB = 2 + N_WORDS
 TRAINED_ON, MEASURED_ON = 0, 10_000
 """The seeds of the strings."""
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 20, 25, 30)
+"""Of the strings that are measured on, as many each."""
 SIZES = {"n_layers": 2, "n_heads": 4, "d_model": 64, "d_head": 16, "d_mlp": 0, "d_vocab": D_VOCAB, "n_ctx": N_CTX}
 
 
-def strings(seed: int) -> Iterator[list[int]]:
-    """Endless strings of 1 to ``LONGEST`` different words; of each length as many words."""
-    dice, lengths = np.random.default_rng(seed), np.arange(1, LONGEST + 1)
-    share = 1 / lengths
-    while True:
-        length = int(dice.choice(lengths, p=share / share.sum()))
-        yield (2 + dice.permutation(N_WORDS)[:length]).tolist()
-
-
 def training_rows() -> Iterator[list[int]]:
-    """What is trained on: strings that come twice, one behind the other."""
-    said_again = ([*string, MARK, *string] for string in strings(TRAINED_ON))
-    return packed_rows(said_again, bos=BOS, n_ctx=N_CTX)
+    """Strings of 1 to ``LONGEST`` different words that come twice; of each length as many words."""
+    dice, lengths = np.random.default_rng(TRAINED_ON), np.arange(1, LONGEST + 1)
+    share = (1 / lengths) / (1 / lengths).sum()
+    drawn = (_string(dice, int(dice.choice(lengths, p=share))) for _ in count())
+    return packed_rows(([*string, MARK, *string] for string in drawn), bos=BOS, n_ctx=N_CTX)
+
+
+def _string(dice: np.random.Generator, length: int) -> list[int]:
+    return (2 + dice.permutation(N_WORDS)[:length]).tolist()
 
 
 TRAINING = TrainingConfig(
@@ -54,12 +53,13 @@ def attention_alone(lesson: Lesson) -> HookedTransformer:
 
 @torch.inference_mode()
 def recalled(model: Any, n: int) -> pd.DataFrame:
-    """On `n` strings that were not trained on: the share of their words that are the model's first choice."""
-    found = []
-    for unit, string in enumerate(islice(strings(MEASURED_ON), n)):
+    """On `n` other strings than those trained on: the share of their words that are the model's first choice."""
+    found, dice = [], np.random.default_rng(MEASURED_ON)
+    for unit, length in zip(range(n), cycle(LENGTHS), strict=False):
+        string = _string(dice, length)
         row = torch.tensor([[BOS, *string, MARK, *string[:-1]]])
         choices = model(row)[0, -len(string) :].argmax(-1)
         right = (choices == torch.tensor(string)).double().mean()
-        distance = len(string) + 1
-        found.append({"unit": unit, "cluster": unit, "template": "", "distance": distance, "correct": float(right)})
+        labels = {"unit": unit, "cluster": unit, "template": "", "distance": length + 1}
+        found.append({**labels, "correct": float(right)})
     return pd.DataFrame(found)

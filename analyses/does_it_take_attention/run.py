@@ -26,7 +26,7 @@ from interp.methods.behaviour import behaviour
 from interp.model.training import TrainingConfig, packed_rows
 from interp.recipes.published import without_published
 from interp.recipes.train import encoded
-from interp.stats.intervals import cluster_bootstrap
+from interp.stats.intervals import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.stats.units import UnitTable
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.task import Task
@@ -95,9 +95,11 @@ def measured(name: str, model: Any, task: Task) -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Accuracy with its 95 % interval over clusters, for each value of `by`."""
+    """Accuracy with its 95 % interval over clusters, for each value of `by` that enough clusters have."""
     found = []
     for (model, value), cell in frame.groupby(["model", by], sort=False):
+        if cell["cluster"].nunique() < FEWEST_CLUSTERS:
+            continue
         # One stratum: what is asked is how the items at this distance go, whatever their structure.
         table = UnitTable.from_frame(
             cell.assign(template="all", correct=cell["correct"].astype(float)), "correct", ("model",)
@@ -139,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=15_000)
-    parser.add_argument("--n", type=int, default=1200)
+    parser.add_argument("--n", type=int, default=2700)
     parser.add_argument("--recall-steps", type=int, default=LESSON.training.steps)
     parser.add_argument("--train", choices=FORERUNNERS, help="only train this one on the corpus, and keep it in DIR")
     options = parser.parse_args()
