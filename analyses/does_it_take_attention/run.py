@@ -16,7 +16,7 @@ import seaborn as sns
 import torch
 from forerunners import FORERUNNERS, Lesson, trained
 from long_subjects import long_subjects
-from recall import LESSON, attention_alone, recalled
+from recall import LESSON, N_WORDS, attention_alone, recalled
 from scipy.stats import binomtest
 
 import interp
@@ -177,15 +177,17 @@ def report(table: pd.DataFrame, question: str, by: str, out: Path) -> None:
     print(f"{question}: accuracy by {LABELS[by]}\n{shown.loc[list(MODELS)].T.to_string()}\n")
     name = f"{question}, {by}".replace(" ", "-").replace(",", "")
     table.to_csv(out / f"{name}.csv", index=False)
-    draw(table, by).savefig(out / f"{name}.png", dpi=150)
+    chance = 1 / N_WORDS if question == "recall" else 0.5
+    draw(table, by, chance).savefig(out / f"{name}.png", dpi=150)
 
 
 def _with_interval(table: pd.DataFrame, column: str) -> list[str]:
-    return [f"{row[column]:.2f} [{row['low']:.2f}, {row['high']:.2f}]" for _, row in table.iterrows()]
+    rounded = table[[column, "low", "high"]].astype(float).round(2) + 0.0  # no -0.00
+    return [f"{value:.2f} [{low:.2f}, {high:.2f}]" for value, low, high in rounded.to_numpy()]
 
 
-def draw(table: pd.DataFrame, by: str) -> sns.FacetGrid:
-    """Accuracy over `by`, with its intervals."""
+def draw(table: pd.DataFrame, by: str, chance: float) -> sns.FacetGrid:
+    """Accuracy over `by`, with its intervals, and what guessing gets."""
     grid = sns.relplot(
         table, x=by, y="accuracy", hue="model", hue_order=MODELS, style="model", style_order=MODELS, kind="line",
         markers=True, dashes=False, palette="colorblind", height=4.2, aspect=1.3,
@@ -194,7 +196,7 @@ def draw(table: pd.DataFrame, by: str) -> sns.FacetGrid:
     colours = dict(zip(MODELS, sns.color_palette("colorblind"), strict=False))
     for model, rows_ in table.groupby("model", sort=False):
         ax.fill_between(rows_[by], rows_["low"], rows_["high"], color=colours[model], alpha=0.15, linewidth=0)
-    ax.axhline(0.5, color="0.5", linewidth=0.8, linestyle=":")
+    ax.axhline(chance, color="0.5", linewidth=0.8, linestyle=":")
     grid.set(xlabel=LABELS[by], ylim=(-0.02, 1.02))
     return grid
 
