@@ -28,6 +28,7 @@ from interp.recipes.published import without_published
 from interp.recipes.train import encoded
 from interp.stats.intervals import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.stats.units import UnitTable
+from interp.tasks.grammar.agreement import ATTRACTORS
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.task import Task
 
@@ -40,15 +41,6 @@ LABELS = {
     "attractors": "nouns of the other number between subject and verb",
     "distance": "words from what tells the answer to the answer",
 }
-NOUNS_BETWEEN = {
-    "simple": 0,
-    "prepositional": 1,
-    "subject relative": 1,
-    "object relative": 1,
-    "two prepositional": 2,
-    "object relative prepositional": 2,
-}
-"""How many nouns stand between subject and verb, by structure; those that are left in have the other number."""
 
 
 def rows(tokenizer: Any, n_ctx: int) -> Iterator[list[int]]:
@@ -88,7 +80,7 @@ def measured(name: str, model: Any, task: Task) -> pd.DataFrame:
     frame, examples = behaviour(model, task), task.examples
     frame["distance"] = [each.query - max(each.related) + 1 for each in examples]
     frame["attractors"] = [
-        int(each.example.features.get("attractors", NOUNS_BETWEEN.get(each.example.template, 0))) for each in examples
+        int(each.example.features.get("attractors", ATTRACTORS.get(each.example.template, 0))) for each in examples
     ]
     misled = [each.example.features.get("congruent") != "yes" for each in examples]
     return frame[misled].assign(model=name)
@@ -175,10 +167,9 @@ def report(table: pd.DataFrame, question: str, by: str, out: Path) -> None:
     fallen = falls(table, by)
     shown["fall"] = fallen.assign(shown=_with_interval(fallen, "fall")).set_index("model")["shown"]
     print(f"{question}: accuracy by {LABELS[by]}\n{shown.loc[list(MODELS)].T.to_string()}\n")
-    name = f"{question}, {by}".replace(" ", "-").replace(",", "")
-    table.to_csv(out / f"{name}.csv", index=False)
+    table.to_csv(out / f"{question}-{by}.csv", index=False)
     chance = 1 / N_WORDS if question == "recall" else 0.5
-    draw(table, by, chance).savefig(out / f"{name}.png", dpi=150)
+    draw(table, by, chance).savefig(out / f"{question}-{by}.png", dpi=150)
 
 
 def _with_interval(table: pd.DataFrame, column: str) -> list[str]:

@@ -51,7 +51,7 @@ class DecoderBlock(Block):
         self.cross_attn = Attention(replace(config, positions="none", rotary_dim=None, causal=False))
         self.hook_cross_attn_out, self.hook_resid_cross = HookPoint(), HookPoint()
 
-    def forward(self, x: Residual, places: Places, source: Memory, across: Places) -> Residual:  # type: ignore[override]
+    def forward(self, x: Residual, places: Places, source: Memory, across: Places) -> Residual:  # type: ignore[override]  # reads a source, too
         x = self._stream(x)
         x = self.attended(self.hook_resid_mid(x + self._attention(x, places, None)))
         written = self.cross_attn((self.read_by_cross(x), source, source), across)

@@ -85,13 +85,14 @@ class TunedLens:
         depths, width = model.config.n_layers, model.config.d_model
         check_shapes(state, [("W", (depths, width, width)), ("b", (depths, width))], str(path))
         check_numbers(state, str(path))
-        for what, mine in (("model_hash", model.hash), ("config_hash", config_hash(model))):
+        weights, config = model.hash, config_hash(model)
+        for what, mine in (("model_hash", weights), ("config_hash", config)):
             if kept.get(what) != mine:
                 raise LoadError(
                     f"{path}: a lens of a model with {what} {kept.get(what)}, and this one's is {mine}; "
                     "give the model that it was trained on, or train one for this model"
                 )
-        return cls(state["W"].to(model.W_E.device), state["b"].to(model.W_E.device), model.hash, config_hash(model))
+        return cls(state["W"].to(model.W_E.device), state["b"].to(model.W_E.device), weights, config)
 
 
 def translated(x: Residual, W: Float[Tensor, "d_model d_model"], b: Float[Tensor, " d_model"]) -> Residual:
