@@ -10,7 +10,7 @@ from interp.methods.behaviour import behaviour
 from interp.model.loading.load import model_folder
 from interp.recipes.recipe import read_recipe
 from interp.tasks.blimp import blimp_pair
-from interp.tasks.readers import read_blimp
+from interp.tasks.readers.blimp import read_blimp
 
 MEGABYTE = 1_000_000
 PARADIGM = re.compile(r"^ *(\w+) +(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", re.MULTILINE)

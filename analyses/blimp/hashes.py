@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import interp.recipes.published as published
-from interp.tasks.readers import read_blimp
+from interp.tasks.readers.blimp import read_blimp
 
 
 def main() -> None:

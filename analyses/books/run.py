@@ -19,7 +19,7 @@ from interp.recipes.recipe import read_recipe
 from interp.recipes.text import read_paragraphs
 from interp.recipes.train import encoded
 from interp.tasks.blimp import blimp_pair
-from interp.tasks.readers import read_blimp
+from interp.tasks.readers.blimp import read_blimp
 
 ROWS, ROWS_AT_ONCE = 256, 16
 

@@ -15,7 +15,7 @@ from interp.errors import TaskError
 from interp.tasks.blimp_flips import flip_item
 from interp.tasks.blimp_tags import TaggedItem, tag_item
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.readers import BlimpItem
+from interp.tasks.readers.blimp import BlimpItem
 from interp.tasks.tagging import all_known
 from interp.tasks.task import Metric
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from interp.tasks.blimp_tags import TaggedItem
 from interp.tasks.example import Span
 from interp.tasks.grammar.lexicon import english
-from interp.tasks.readers import BlimpItem
+from interp.tasks.readers.blimp import BlimpItem
 from interp.tasks.tagging import Nominal, Word, verb_number, words_of
 
 _DEMONSTRATIVES = {"this": "these", "these": "this", "that": "those", "those": "that"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from interp.tasks.example import Relation, Span
 from interp.tasks.grammar.lexicon import english
-from interp.tasks.readers import BlimpItem
+from interp.tasks.readers.blimp import BlimpItem
 from interp.tasks.tagging import Nominal, Word, leading_nominal, nominals_of, words_of
 
 DEMONSTRATIVE_NUMBER = {"this": "singular", "that": "singular", "these": "plural", "those": "plural"}

@@ -26,7 +26,7 @@ from interp.tasks.blimp import blimp_coverage, blimp_pair
 from interp.tasks.encoding import check_choice, encode_task
 from interp.tasks.example import MinimalPair
 from interp.tasks.grammar.splits import Split
-from interp.tasks.readers import BlimpItem, read_blimp
+from interp.tasks.readers.blimp import BlimpItem, read_blimp
 from interp.tasks.tagging import all_known
 from interp.tasks.task import Metric, Query, Task
 
@@ -186,7 +186,7 @@ def _check_count(what: str, value: object, *, least: int) -> None:
 
 def _blimp_items(name: str, *, n: int | None, seed: int, known_words_only: bool) -> list[BlimpItem]:
     """The items of the file that `name` means, as many as asked for."""
-    items = read_blimp(_blimp_path(name))
+    items = list(read_blimp(_blimp_path(name)))
     if known_words_only:
         items = [item for item in items if all_known(item.good, item.bad)]
         if not items:

@@ -6,7 +6,7 @@ import pytest
 from interp.errors import TaskError
 from interp.tasks.blimp import blimp_coverage, blimp_pair
 from interp.tasks.grammar.lexicon import english
-from interp.tasks.readers import BlimpItem, read_blimp
+from interp.tasks.readers.blimp import BlimpItem, read_blimp
 from interp.tasks.tagging import verb_number
 
 ONE_PREFIX = (
@@ -26,7 +26,7 @@ DEMONSTRATIVES = [{"this", "these"}, {"that", "those"}]
 @pytest.fixture(scope="module")
 def items_of(data_dir):
     """Half of a paradigm: run-time type checks make tagging slow here."""
-    return lru_cache(lambda paradigm: read_blimp(data_dir / "blimp" / f"{paradigm}.jsonl")[::2])
+    return lru_cache(lambda paradigm: list(read_blimp(data_dir / "blimp" / f"{paradigm}.jsonl"))[::2])
 
 
 @pytest.fixture(scope="module")

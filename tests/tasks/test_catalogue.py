@@ -9,7 +9,7 @@ from interp.tasks import catalogue
 from interp.tasks.catalogue import list_tasks, load_task
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.lexicon import english
-from interp.tasks.readers import read_blimp
+from interp.tasks.readers.blimp import read_blimp
 
 GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
 PARADIGM = "distractor_agreement_relational_noun"
@@ -168,7 +168,7 @@ def test_one_prefix_files_also_have_a_logit_difference(tokenizer):
 @pytest.mark.usefixtures("with_data")
 def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
     """The published file has two items whose sentences do not differ."""
-    items = read_blimp(data_dir / "blimp" / "passive_1.jsonl")
+    items = list(read_blimp(data_dir / "blimp" / "passive_1.jsonl"))
     identical = sum(item.good == item.bad for item in items)
     dropped = load_task("blimp:passive_1", tokenizer=tokenizer).dropped
     assert identical > 0

@@ -1,4 +1,4 @@
-"""How are published files of minimal pairs read?
+"""How are BLiMP's files of minimal pairs read?
 
 BLiMP (Warstadt et al., 2020, https://aclanthology.org/2020.tacl-1.25) is one JSON object a line:
 an acceptable and an unacceptable sentence that differ in as little as possible, and how they are
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import TaskError
+from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
 
 
 @dataclass(frozen=True)
@@ -53,59 +54,35 @@ class BlimpItem:
         return self.word_bad is not None
 
 
-def read_blimp(path: str | Path) -> list[BlimpItem]:
-    """Read a BLiMP paradigm.
+def read_blimp(path: str | Path) -> Iterator[BlimpItem]:
+    """Read a BLiMP paradigm, item by item, in the file's order.
 
     Args:
         path: A ``.jsonl`` file.
-
-    Returns:
-        The items in the file's order.
 
     Raises:
         TaskError: The file is missing, a folder, unreadable or empty, or a line of it (named) is
             not UTF-8, not JSON, lacks a key, or contradicts itself.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise TaskError(f"{path}: expected a BLiMP file, got a folder; name one .jsonl file in it")
-    try:
-        items = list(_items(path))
-    except FileNotFoundError as error:
-        raise TaskError(f"{path}: expected a BLiMP file, got no such file; check the path") from error
-    except OSError as error:
-        raise TaskError(f"{path}: the file cannot be read: {error.strerror}") from error
-    if not items:
+    path, empty = as_path(path), True
+    for number, line in numbered_lines(path, "a BLiMP file", "name one .jsonl file in it"):
+        if line.strip():
+            empty = False
+            with located(path, number):
+                item = _item(_json_object(line))
+            yield item
+    if empty:
         raise TaskError(f"{path}: expected one JSON object a line, got an empty file")
-    return items
 
 
-def _items(path: Path) -> Iterator[BlimpItem]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield _item(_json_object(line))
-            except ValueError as error:
-                raise TaskError(f"{path}, line {number}: {error}") from error
-
-
-def _json_object(line: bytes) -> dict[str, Any]:
+def _json_object(line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"expected UTF-8, got byte {line[error.start]:#04x} at column {error.start}") from error
+        record = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"expected a JSON object, got {_shortened(line)} ({error})") from error
+        raise ValueError(f"expected a JSON object, got {shortened(line)} ({error})") from error
     if not isinstance(record, dict):
-        raise ValueError(f"expected a JSON object, got {_shortened(line)}")
+        raise ValueError(f"expected a JSON object, got {shortened(line)}")
     return record
-
-
-def _shortened(line: bytes) -> str:
-    text = line.decode("utf-8", errors="replace").strip()
-    return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
 def _item(record: dict[str, Any]) -> BlimpItem:

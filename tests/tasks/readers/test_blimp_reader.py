@@ -4,7 +4,7 @@ import pytest
 
 from interp.errors import TaskError
 from interp.recipes.published import PARADIGMS
-from interp.tasks.readers import BlimpItem, read_blimp
+from interp.tasks.readers.blimp import BlimpItem, read_blimp
 
 RECORD = {
     "sentence_good": "The keys are on the table.",
@@ -37,7 +37,7 @@ def line(**changes):
 
 @pytest.mark.parametrize("paradigm", PARADIGMS)
 def test_reads_a_published_paradigm_whole(data_dir, paradigm):
-    items = read_blimp(data_dir / "blimp" / f"{paradigm}.jsonl")
+    items = list(read_blimp(data_dir / "blimp" / f"{paradigm}.jsonl"))
     assert len(items) == 1000
     assert len({item.pair_id for item in items}) == 1000
     assert {item.uid for item in items} == {paradigm}
@@ -50,7 +50,7 @@ def test_reads_a_published_paradigm_whole(data_dir, paradigm):
 def test_every_paradigm_at_hand_is_readable(data_dir):
     files = [path for path in (data_dir / "blimp").glob("*.jsonl") if path.stem != "models_summary"]
     assert len(files) >= len(PARADIGMS)
-    assert {len(read_blimp(path)) for path in files} == {1000}
+    assert {len(list(read_blimp(path))) for path in files} == {1000}
 
 
 def test_reads_each_method(write):
@@ -109,7 +109,7 @@ def test_text_beyond_ascii_and_a_byte_order_mark(write):
 def test_a_bad_file_is_one_clear_line(write, content, says):
     path = write(content)
     with pytest.raises(TaskError) as raised:
-        read_blimp(path)
+        list(read_blimp(path))
     message = str(raised.value)
     assert message.startswith(str(path))
     assert says in message
@@ -118,6 +118,6 @@ def test_a_bad_file_is_one_clear_line(write, content, says):
 
 def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
     with pytest.raises(TaskError, match=r"none\.jsonl: expected a BLiMP file, got no such file"):
-        read_blimp(tmp_path / "none.jsonl")
+        list(read_blimp(tmp_path / "none.jsonl"))
     with pytest.raises(TaskError, match="expected a BLiMP file, got a folder"):
-        read_blimp(tmp_path)
+        list(read_blimp(tmp_path))
