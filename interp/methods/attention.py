@@ -1,215 +1,192 @@
-"""Does a head look from the word to the word that it is related to, more than position explains?
+"""Does a head look from a word to the word that it is related to, on real text, more than position explains?
 
-1. Per head and example: the attention from the query to the related word, summed over its tokens.
-2. Examples whose query is the related word itself, or stands before it, are left out and counted, with
-   their whole unit: half a unit is not balanced. None left: the task is not testable by attention.
-3. On the reference set, each head gets the baseline that explains most of it, so that the least excess is
-   left: a fixed offset, an absolute position or a distractor (``methods/baselines.py``).
-4. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
-   chosen elsewhere, so the choice does not flatter it.
-5. Balanced units, cluster bootstrap, one-sided sign flips.
+1. **Accuracy**: how often the other word that a head attends to most, from the word that looks, is a related one; and
+   the mean attention on the related words (``word_attention.py``, ``relation_items.py``).
+2. **Baseline**: of the rules that need no attention (``relation_rules.py``) the one that is right most often, chosen on
+   other documents than it is held against: those of `choose_on`, or the other half of the corpus.
+3. **Excess**: accuracy less the baseline's, pair by pair. Documents are the clusters of its interval and of its
+   permutation test.
+4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
+   With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
+5. **Verdict**: ``tracks`` needs q <= alpha and an excess of the minimum at least; ``none`` an interval below the
+   minimum; what is neither, or has fewer than 20 documents, is ``undecided``.
 
-Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing multi-head
-self-attention".
+A causal model only looks back: pairs whose related word comes later are counted, not scored, and its numbers are no
+measure of a model that looks both ways.
+
+Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019), "Analyzing multi-head self-attention".
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, get_args
 
-import numpy as np
-import pandas as pd
-
-from interp.interventions.provenance import model_provenance, task_provenance
+from interp.errors import InputError
+from interp.interventions.intervention import looks_back_only
+from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.baselines import key_mask, related_mask, toughest
-from interp.methods.given_task import as_task
-from interp.methods.query_attention import query_attention
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import UnitTable, by_stratum, estimates
-from interp.tasks.task import EncodedExample, Task, Unit
+from interp.methods.relation_counts import Excluded, RelationCounts, count
+from interp.methods.relation_result import RelationResult, tabulate
+from interp.tasks.alignment import require_fast
+from interp.tasks.corpus import Contents, Corpus, Documents, contents
+from interp.tasks.relations import Context, Direction, directions
+from interp.tasks.windows import Window, Windows
 
-COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "baseline")
-MEASURES = ("attention", "attention_baseline", "excess")
-_SUMMARY = ["layer", "head", "attention", "attention_baseline", "baseline", "excess"]
-_SUMMARY += ["low", "high", "p", "n", "n_clusters", "n_excluded"]
+MINIMUM = 0.1
+"""Smallest excess that counts: a tenth of the pairs."""
+LONGEST_WINDOW = 512
+"""Tokens that are read at once of a document, if the model's context is longer."""
 
-
-@dataclass(frozen=True)
-class AttentionResult:
-    """Attention from query to related word, of every head on every scored example.
-
-    Attributes:
-        frame: One row per head and example: ``layer``, ``head``, ``unit`` and ``example`` (their
-            numbers in the task), ``cluster``, ``template``, ``baseline`` (its name), ``attention``
-            (to the related word, 0 to 1), ``attention_baseline``, ``excess``; the latter two are NaN
-            where the baseline is a distractor and the example has none. Empty where the task is not testable.
-        provenance: How the numbers were made; ``n_untagged`` counts the examples without a relation,
-            ``n_excluded`` those that cannot be scored, ``n_without_reference`` those whose reference set
-            cannot.
-    """
-
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-    @property
-    def testable(self) -> bool:
-        """Whether any example could be scored."""
-        return not self.frame.empty
-
-    def summary(self) -> pd.DataFrame:
-        """One row per head, over balanced units; NaN where the task is not testable.
-
-        Columns: ``layer``, ``head``, ``attention``, ``attention_baseline``, ``baseline``,
-        ``excess`` with its interval ``low``, ``high`` (95 %, cluster bootstrap), ``p`` (one-sided,
-        sign flips, not corrected), ``n`` (units), ``n_clusters``, ``n_excluded`` (examples).
-        """
-        if not self.testable:
-            return self.estimates().assign(p=np.nan)[_SUMMARY]
-        excess = UnitTable.from_frame(self.frame, "excess")
-        (test,) = sign_flip_test([excess], alternative="greater", seed=self.provenance["seed"])
-        return self.estimates().assign(p=test.p)[_SUMMARY]
-
-    def estimates(self) -> pd.DataFrame:
-        """``summary`` without its test, for who tests more than these heads together."""
-        excluded = self.provenance["n_excluded"]
-        if not self.testable:
-            cells = [(layer, head) for layer, head in np.ndindex(*self.provenance["shape"])]
-            frame = pd.DataFrame(cells, columns=["layer", "head"])
-            frame[[*MEASURES, "low", "high"]] = np.nan
-            return frame.assign(baseline=None, n=0, n_clusters=0, n_excluded=excluded)
-        table = UnitTable.from_frame(self.frame, "excess")
-        interval = cluster_bootstrap(table, seed=self.provenance["seed"])
-        columns = {name: estimates(UnitTable.from_frame(self.frame, name)) for name in MEASURES}
-        columns |= {"low": interval.low, "high": interval.high}
-        columns |= {"n": table.n_units, "n_clusters": table.n_clusters}
-        frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)
-        names = self.frame.groupby(["layer", "head"])["baseline"].unique().map(" / ".join).reset_index()
-        return frame.merge(names, on=["layer", "head"])
-
-    def templates(self, minimum: float) -> pd.DataFrame:
-        """In how many templates a head attends: a mean over templates can rest on a few of them.
-
-        Args:
-            minimum: The smallest mean excess that counts.
-
-        Returns:
-            One row per head: ``layer``, ``head``, ``n_templates`` (those with a scored unit) and
-            ``n_templates_attended``. Empty where the task is not testable.
-        """
-        if not self.testable:
-            return pd.DataFrame(columns=["layer", "head", "n_templates", "n_templates_attended"])
-        table = UnitTable.from_frame(self.frame, "excess")
-        means = by_stratum(table)
-        columns = {
-            "n_templates": np.isfinite(means).sum(axis=0),
-            "n_templates_attended": (means >= minimum).sum(axis=0),
-        }
-        return pd.DataFrame(columns, index=table.cells).reset_index()
+Correction = Literal["max-T", "fdr"]
+_CORRECTIONS = get_args(Correction)
 
 
 def attend(
     model: Any,
-    task: Task | str,
+    corpus: Documents | Corpus,
+    relations: Sequence[str] | None = None,
     *,
-    n: int | None = None,
+    choose_on: Documents | Corpus | None = None,
+    exclude: Sequence[Excluded] = ("special", "self"),
+    longest_window: int = LONGEST_WINDOW,
+    minimum: float = MINIMUM,
+    alpha: float = 0.05,
+    correction: Correction = "max-T",
     seed: int = 0,
     progress: Progress | None = None,
-) -> AttentionResult:
-    """Score every head's attention against the task's relation.
+) -> RelationResult:
+    """Score every head on every relation, in both directions.
 
     Args:
-        model: Follows TransformerLens' protocol.
-        task: A task, or the name of one.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw and the statistics.
-        progress: Called with (folds done, folds in all).
+        model: Follows TransformerLens' protocol, with a fast tokenizer.
+        corpus: Files in CoNLL-U, or documents (``interp/tasks/treebank.py``).
+        relations: Names as in ``interp/tasks/relations.py``; None for every dependency label without its subtypes, and
+            ``coref`` where the corpus has it.
+        choose_on: Another corpus, on which baselines and one head for each relation and direction are chosen. None: all
+            heads are tested, and the two halves of the corpus choose each other's baselines.
+        exclude: What a head's most attended word is not chosen among: ``special`` tokens, the word ``self``.
+        longest_window: Most tokens of a document that are read at once; a shorter context goes before it.
+        minimum: Smallest excess that counts, as a share of the pairs.
+        alpha: Error rate of the verdicts.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        seed: Of the resampling and the signs.
+        progress: Called with (words read, words to read).
 
     Raises:
-        InputError: An example that the model cannot carry.
+        InputError: The model has no tokenizer, its attention is no number, nothing could be read, or an option is
+            unknown.
+        TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
-    given = as_task(task, model, n=n, seed=seed)
-    owners = [(number, unit) for number, unit in enumerate(given.units) for _ in unit.examples]
-    numbered = [
-        (example, unit_number, unit, encoded)
-        for example, ((unit_number, unit), encoded) in enumerate(zip(owners, given.examples, strict=True))
-    ]
-    special = frozenset(getattr(getattr(model, "tokenizer", None), "all_special_ids", ()))
-    folds = sorted({unit.fold for unit in given.units})
-    parts, n_without_reference = [], 0
-    for done, fold in enumerate(folds, start=1):
-        scored = [each for each in numbered if each[2].fold == fold and _scorable(each[2])]
-        references = _testable_references(given, fold)
-        if scored and references:
-            parts.append(_fold_frame(model, scored, references, special))
-        n_without_reference += 0 if references else len(scored)
-        if progress is not None:
-            progress(done, len(folds))
-    n_untagged = sum(not _tagged(encoded) for encoded in given.examples)
-    n_excluded = sum(_tagged(encoded) for *_, unit, encoded in numbered if not _scorable(unit))
-    provenance = {
+    _check(exclude, correction)
+    reader = _Reader(model, exclude, longest_window)
+    scored = Corpus.of(corpus)
+    there = contents(scored)
+    names = default_relations(there) if relations is None else list(relations)
+    asked = directions(names, there.relations)
+    chosen = None if choose_on is None else Corpus.of(choose_on)
+    chosen_there = None if chosen is None else contents(chosen)
+    if chosen_there is not None:
+        directions(names, chosen_there.relations)
+    n_all = reader.words(asked, there) + (reader.words(asked, chosen_there) if chosen_there else 0)
+    counts = reader.read(scored, asked, lambda done: progress(done, n_all) if progress else None)
+    before = reader.words(asked, there)
+    choosing = None
+    if chosen is not None:
+        choosing = reader.read(chosen, asked, lambda done: progress(before + done, n_all) if progress else None)
+    how = {
         **model_provenance(model),
-        **task_provenance(given),
+        "attention_dir": "causal" if reader.causal else "bidirectional",
+        "data_hash": there.hash,
+        "n_sentences": there.n_sentences,
+        "n_words": sum(there.documents.values()),
+        "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,
+        "excluded": list(exclude),
+        "special_tokens": reader.special_tokens,
+        "longest_window": reader.longest_window,
+        "too_long": dict(reader.too_long),
+        "minimum": minimum,
+        "alpha": alpha,
+        "correction": correction,
         "seed": seed,
-        "shape": (model.cfg.n_layers, model.cfg.n_heads),
-        "n_examples": len(given.examples),
-        "n_untagged": n_untagged,
-        "n_excluded": n_excluded,
-        "n_without_reference": n_without_reference,
     }
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *MEASURES])
-    return AttentionResult(frame, provenance)
+    return tabulate(counts, choosing, there.documents, how)
 
 
-def is_testable(encoded: EncodedExample) -> bool:
-    """Whether the related word stands wholly before the query, where a causal model can look."""
-    query = encoded.query
-    return query is not None and bool(encoded.related) and max(encoded.related) < query
+def _check(exclude: Sequence[str], correction: str) -> None:
+    for what, given, known in (("exclude", exclude, get_args(Excluded)), ("correction", [correction], _CORRECTIONS)):
+        unknown = [each for each in given if each not in known]
+        if isinstance(given, str) or unknown:
+            raise InputError(f"attend: expected {what} of {', '.join(known)}, got {unknown or given!r}")
 
 
-def _scorable(unit: Unit) -> bool:
-    return all(is_testable(each) for each in unit.examples)
+def default_relations(there: Contents) -> list[str]:
+    """Every dependency label without its subtypes and every link, by frequency, and ``coref``."""
+    wanted = [
+        each
+        for each, _ in there.relations.most_common()
+        if ":" not in each.relation and each.looks in ("dependent to head", "query to related", "anaphor to antecedent")
+    ]
+    return list(dict.fromkeys(each.relation for each in wanted))
 
 
-def _tagged(encoded: EncodedExample) -> bool:
-    return encoded.query is not None and bool(encoded.related)
+class _Reader:
+    """One model that reads corpora."""
 
+    def __init__(self, model: Any, exclude: Sequence[Excluded], longest_window: int):
+        tokenizer = getattr(model, "tokenizer", None)
+        if tokenizer is None:
+            raise InputError(
+                "attend: expected a model with a tokenizer, got one without; give it its own, as in "
+                "load_model(..., tokenizer=...)"
+            )
+        self._model, self._exclude = model, exclude
+        self._tokenizer = require_fast(tokenizer)
+        self.causal = looks_back_only(model)
+        self.longest_window = min(model.cfg.n_ctx, longest_window)
+        self.too_long: dict[str, int] = {}
 
-def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
-    units = task.references[fold] if fold < len(task.references) else ()
-    return [encoded for unit in units for encoded in unit.examples if is_testable(encoded)]
+    @property
+    def special_tokens(self) -> str:
+        """What stands around every text."""
+        before, after = self._windows("sentence").around
+        return " ".join(map(str, self._tokenizer.convert_ids_to_tokens([*before, *after])))
 
+    def words(self, asked: Sequence[Direction], there: Contents) -> int:
+        """How many words are read, for the progress."""
+        return len({each.context for each in asked}) * sum(there.documents.values())
 
-def _fold_frame(
-    model: Any,
-    scored: Sequence[tuple[int, int, Unit, EncodedExample]],
-    references: Sequence[EncodedExample],
-    special: frozenset[int],
-) -> pd.DataFrame:
-    """Score examples against the baselines that their reference examples chose."""
-    chosen = toughest(query_attention(model, references), references, special)
-    examples = [encoded for *_, encoded in scored]
-    weights = query_attention(model, examples)
-    n_cells, n_keys = weights.shape[1:]
-    attention = np.einsum("eck,ek->ec", weights, related_mask(examples, n_keys))
-    baseline = np.zeros_like(attention)
-    for rule in set(chosen):
-        cells = [cell for cell, each in enumerate(chosen) if each == rule]
-        mask = key_mask(rule, examples, n_keys, special)
-        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], mask)
-    layer, head = np.divmod(np.arange(n_cells), model.cfg.n_heads)
-    return pd.DataFrame(
-        {
-            "layer": layer.repeat(len(scored)),
-            "head": head.repeat(len(scored)),
-            "unit": np.tile([unit for _, unit, _, _ in scored], n_cells),
-            "example": np.tile([example for example, *_ in scored], n_cells),
-            "cluster": np.tile(np.array([unit.cluster for *_, unit, _ in scored], dtype=object), n_cells),
-            "template": np.tile(np.array([encoded.example.template for encoded in examples], dtype=object), n_cells),
-            "baseline": np.array([each.name for each in chosen], dtype=object).repeat(len(scored)),
-            "attention": attention.T.ravel(),
-            "attention_baseline": baseline.T.ravel(),
-            "excess": (attention - baseline).T.ravel(),
-        }
-    )
+    def read(self, corpus: Corpus, asked: Sequence[Direction], tell: Callable[[int], None]) -> RelationCounts:
+        """Count hits by document."""
+        counts = RelationCounts(asked, (self._model.cfg.n_layers, self._model.cfg.n_heads))
+        done = 0
+        for context in ("sentence", "document"):
+            own = [each for each in asked if each.context == context]
+            if own:
+                before = done
+                windows = self._cut(corpus, context)
+                done += count(
+                    self._model,
+                    windows,
+                    own,
+                    causal=self.causal,
+                    exclude=self._exclude,
+                    into=counts,
+                    progress=lambda n, before=before: tell(before + n),
+                )
+        if not counts.sums:
+            raise InputError(
+                "attend: no pair of the corpus can be scored; expected sentences that fit into the model's context of "
+                f"{self._model.cfg.n_ctx} tokens with related words that it can look at, got "
+                f"{len(self.too_long)} sentences that are too long and {counts.left_out.total()} pairs that cannot be "
+                "scored; take another corpus, relation or model"
+            )
+        return counts
+
+    def _windows(self, context: Context) -> Windows:
+        n_ctx = self._model.cfg.n_ctx if context == "sentence" else self.longest_window
+        return Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
+
+    def _cut(self, corpus: Corpus, context: Context) -> Iterator[Window]:
+        cutter = self._windows(context)
+        for document in corpus:
+            yield from (cutter.sentences if context == "sentence" else cutter.documents)(document)
+            self.too_long |= cutter.too_long

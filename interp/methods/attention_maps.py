@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.methods.attention import is_testable
 from interp.methods.baselines import query_of
 from interp.methods.query_attention import query_attention
+from interp.methods.task_attention import is_testable
 from interp.tasks.task import EncodedExample, Task
 
 TOP_HEADS, SENTENCES = 3, 2

@@ -10,8 +10,8 @@ import pandas as pd
 from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
-from interp.methods.attention import MEASURES, AttentionResult, attend
 from interp.methods.conclusions import against_minimum
+from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates, standard_errors
 from interp.tasks.task import Task
@@ -145,7 +145,7 @@ def gather(
     Raises:
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
-    attention = attend(model, task, seed=seed)
+    attention = task_attention(model, task, seed=seed)
     ablation = ablate(model, task, kind=kind, draws=draws, seed=seed, progress=progress)
     if not ablation.provenance["complete"]:
         raise KeyboardInterrupt

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import stats
 
-from interp.stats.units import UnitTable, cluster_sums, estimates, has_spread, stratum_means
+from interp.stats.units import ClusterTable, UnitTable, cluster_sums, estimates, has_spread, stratum_means
 
 FEWEST_CLUSTERS = 20
 """With fewer clusters than this, nothing is decided: neither interval nor test can be trusted."""
@@ -36,9 +36,9 @@ class Intervals:
 
 
 def cluster_bootstrap(
-    table: UnitTable,
+    table: UnitTable | ClusterTable,
     *,
-    per: UnitTable | None = None,
+    per: UnitTable | ClusterTable | None = None,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,

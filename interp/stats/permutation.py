@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from interp.stats.intervals import FEWEST_CLUSTERS
-from interp.stats.units import UnitTable, cluster_sums
+from interp.stats.units import ClusterTable, UnitTable, cluster_sums
 
 Alternative = Literal["two-sided", "greater"]
 _BLOCK = 500
@@ -45,7 +45,7 @@ class SignFlips:
 
 
 def sign_flip_test(
-    tables: Sequence[UnitTable],
+    tables: Sequence[UnitTable | ClusterTable],
     *,
     alternative: Alternative = "two-sided",
     flips: int = 10_000,
@@ -106,7 +106,7 @@ class _Standardised:
         return self.n_clusters >= FEWEST_CLUSTERS
 
 
-def _standardised(table: UnitTable) -> _Standardised:
+def _standardised(table: UnitTable | ClusterTable) -> _Standardised:
     sums, counts = cluster_sums(table)
     n_units = counts.sum(axis=1, keepdims=True)
     contributions = np.divide(sums, n_units, out=np.zeros_like(sums), where=n_units > 0).sum(axis=0)

@@ -74,10 +74,27 @@ class UnitTable:
         return (cluster_sums(self)[1].sum(axis=0) > 0).sum(axis=0)
 
 
+@dataclass(frozen=True)
+class ClusterTable:
+    """What ``UnitTable`` comes down to, for who adds up units as they come: one stratum, sums by cluster.
+
+    Attributes:
+        sums: Of the values of a cluster's units.
+        counts: How many these are; 0 where a cluster was not measured.
+        cells: Labels of the columns.
+    """
+
+    sums: Float[np.ndarray, "cluster cell"]
+    counts: Float[np.ndarray, "cluster cell"]
+    cells: pd.Index
+
+
 def cluster_sums(
-    table: UnitTable,
+    table: UnitTable | ClusterTable,
 ) -> tuple[Float[np.ndarray, "stratum cluster cell"], Float[np.ndarray, "stratum cluster cell"]]:
     """Sums of the measured values, and how many they are, by stratum and cluster."""
+    if isinstance(table, ClusterTable):
+        return table.sums[None], table.counts[None]
     strata, stratum = np.unique(np.asarray(table.strata, dtype=str), return_inverse=True)
     clusters, cluster = np.unique(np.asarray(table.clusters, dtype=str), return_inverse=True)
     shape = (len(strata), len(clusters), table.values.shape[1])
@@ -119,13 +136,13 @@ def by_stratum(table: UnitTable) -> Float[np.ndarray, "stratum cell"]:
     return within_strata(sums.sum(axis=1), counts.sum(axis=1))
 
 
-def estimates(table: UnitTable) -> Float[np.ndarray, " cell"]:
+def estimates(table: UnitTable | ClusterTable) -> Float[np.ndarray, " cell"]:
     """The stratified mean of every cell."""
     sums, counts = cluster_sums(table)
     return stratum_means(sums.sum(axis=1), counts.sum(axis=1))
 
 
-def standard_errors(table: UnitTable) -> Float[np.ndarray, " cell"]:
+def standard_errors(table: UnitTable | ClusterTable) -> Float[np.ndarray, " cell"]:
     """Standard error of the stratified mean from the spread between clusters; NaN with fewer than two in a stratum.
 
     The linearised ratio estimator: clusters may differ in size.

@@ -43,7 +43,9 @@ class TokenizedText:
             InputError: No token covers any of the span's characters.
         """
         covering = tuple(
-            pos for pos, (start, stop) in enumerate(self._inked) if max(start, span.start) < min(stop, span.stop)
+            pos
+            for pos, (start, stop) in enumerate(inked(self.text, self.offsets))
+            if max(start, span.start) < min(stop, span.stop)
         )
         if not covering:
             raise InputError(
@@ -51,16 +53,6 @@ class TokenizedText:
                 f"{self.text!r}; expected a span inside the text that is not only white space"
             )
         return covering
-
-    @property
-    def _inked(self) -> tuple[tuple[int, int], ...]:
-        """The offsets without the white space at each token's edges."""
-        inked = []
-        for start, stop in self.offsets:
-            piece = self.text[start:stop]
-            start += len(piece) - len(piece.lstrip())
-            inked.append((start, max(start, start + len(piece.strip()))))
-        return tuple(inked)
 
 
 def bos_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
@@ -115,6 +107,16 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[T
     if not texts:
         return []
     bos = bos_token_id(tokenizer)
+    return [
+        TokenizedText(text, (bos, *ids), ((0, 0), *offsets))
+        for text, (ids, offsets) in zip(texts, without_special(tokenizer, texts), strict=True)
+    ]
+
+
+def without_special(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
+) -> list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]:
+    """Ids and offsets of each text's own tokens, of a fast tokenizer."""
     rows = tokenizer(
         list(texts),
         add_special_tokens=False,
@@ -124,6 +126,37 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[T
         verbose=False,
     )
     return [
-        TokenizedText(text, (bos, *ids), ((0, 0), *((start, stop) for start, stop in offsets)))
-        for text, ids, offsets in zip(texts, rows["input_ids"], rows["offset_mapping"], strict=True)
+        (tuple(ids), tuple((start, stop) for start, stop in offsets))
+        for ids, offsets in zip(rows["input_ids"], rows["offset_mapping"], strict=True)
     ]
+
+
+def special_around(tokenizer: PreTrainedTokenizerBase, *, both_sides: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The special tokens that stand before and after every text.
+
+    Args:
+        tokenizer: A fast one.
+        both_sides: Whether they are the tokenizer's own (``[CLS]`` and ``[SEP]`` for an encoder), as far as it has any;
+            else BOS alone.
+
+    Raises:
+        TaskError: The tokenizer has no token to begin a text with.
+    """
+    if both_sides:
+        row = tokenizer("a", add_special_tokens=True, return_special_tokens_mask=True)
+        ids, special = row["input_ids"], row["special_tokens_mask"]
+        text = [number for number, each in enumerate(special) if not each]
+        before, after = tuple(ids[: text[0]]), tuple(ids[text[-1] + 1 :])
+        if before or after:
+            return before, after
+    return (bos_token_id(tokenizer),), ()
+
+
+def inked(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The offsets without the white space at each token's edges."""
+    found = []
+    for start, stop in offsets:
+        piece = text[start:stop]
+        start += len(piece) - len(piece.lstrip())
+        found.append((start, max(start, start + len(piece.strip()))))
+    return tuple(found)

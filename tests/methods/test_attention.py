@@ -1,268 +1,326 @@
-import dataclasses
+"""Heads that find their words by construction, against baselines that can be counted by hand."""
+
+import re
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from hand_model import ARE, BOS, BY, IS, KEY, KEYS, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+from banks import document, sentence, word_level
+from kinds_of_tokenizers import wordpiece
+from planted import Planted, even, onto
+from scipy.stats import false_discovery_control
+from tiny_models import random_model
 
+from interp.errors import InputError, TaskError
 from interp.methods.attention import attend
-from interp.methods.baselines import Offset, Position, candidates, key_mask, toughest
-from interp.methods.query_attention import query_attention
-from interp.model.config import TransformerConfig
-from interp.model.transformer import HookedTransformer
-from interp.tasks.task import Unit
+from interp.tasks.example import Span
+
+FORMS = [f"w{number}" for number in range(40)]
+TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
 
 
-def test_attention_to_the_related_word_by_hand():
-    task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, BY, THERE])])
-    frame = attend(HandModel(), task).frame
-    # In the reference, position 1 is offset -3, and of equal baselines the first kind is taken; here offset -3 is BOS.
-    head = frame[frame["head"] == 0]
-    assert (head["baseline"] == "offset -3").all()
-    np.testing.assert_allclose(head["attention_baseline"], 0)
-    np.testing.assert_allclose(head["attention"], 0.75, rtol=1e-6)
-    np.testing.assert_allclose(frame[frame["head"] == 1]["attention"], 0.25, rtol=1e-6)
+def trees(n_documents=24, n_sentences=3, *, seed=0, length=8):
+    """Random trees over the same words: which word depends on which is in no position."""
+    generator = np.random.default_rng(seed)
+    for number in range(n_documents):
+        yield document(*(tree(generator, length) for _ in range(n_sentences)), name=f"d{number}")
 
 
-def test_no_position_explains_a_head_that_follows_the_relation():
-    result = attend(HandModel(), varied_task())
-    summary = result.summary().set_index("head")
-    assert summary.loc[0, "attention"] > 0.5
-    assert summary.loc[0, "low"] > 0.1
-    assert summary.loc[0, "p"] < 0.001
-    assert summary.loc[1, "high"] < 0.1
-    assert summary.loc[1, "p"] > 0.05
-    np.testing.assert_allclose(summary["excess"], summary["attention"] - summary["attention_baseline"])
+def tree(generator, length):
+    """A sentence of different words, each of which but the first depends on an earlier one in some random order."""
+    order, words = generator.permutation(length), generator.permutation(len(FORMS))[:length]
+    heads = [-1] * length
+    for rank in range(1, length):
+        heads[order[rank]] = int(order[generator.integers(rank)])
+    return sentence(" ".join(FORMS[each] for each in words), heads)
 
 
-def test_a_head_with_a_fixed_offset_has_no_excess():
-    units = [pair(prompts(number % 5, 2), f"c{number}") for number in range(30)]
-    summary = attend(HandModel(), task_of(units, units[:5])).summary().set_index("head")
-    assert summary.loc[0, "baseline"] == "offset -3"
-    assert summary.loc[0, "excess"] == pytest.approx(0)
-    assert summary.loc[0, "p"] == 1.0
+def by_text(documents, tokenizer):
+    """Each sentence by its row of ids."""
+    return {tuple(tokenizer(each.text)["input_ids"]): each for document in documents for each in document.sentences}
 
 
-def test_the_baseline_is_chosen_on_the_reference_set_alone():
-    units = [pair(prompts(number % 5, 2), f"c{number}") for number in range(30)]
-    references = [pair(prompts(2, number)) for number in range(5)]
-    summary = attend(HandModel(), task_of(units, references)).summary().set_index("head")
-    assert summary.loc[0, "baseline"] == "position 3"
+def knowing(documents, *, causal=False, share=1.0, seed=0):
+    """Head 0 looks from each word to its head, in a share of the cases; head 1 looks everywhere alike."""
+    tokenizer = word_level(FORMS, both_sides=not causal)
+    known = by_text(documents, tokenizer)
+    generator = np.random.default_rng(seed)
+
+    def pattern(ids):
+        found = known[tuple(ids[1:] if causal else ids)]
+        targets = {
+            at + 1: word.head + 1
+            for at, word in enumerate(found.words)
+            if word.head >= 0 and (word.head < at or not causal) and generator.random() < share
+        }
+        spread = even(len(ids))
+        if causal:
+            spread = torch.tril(torch.ones(len(ids), len(ids)))
+            spread = spread / spread.sum(-1, keepdim=True)
+        own = torch.where(onto(len(ids), targets) == even(len(ids)), spread, onto(len(ids), targets))
+        return torch.stack([own, spread])[None]
+
+    return Planted(tokenizer, pattern, causal=causal)
 
 
-def test_bos_is_never_a_baseline():
-    task = varied_task()
-    references = [encoded for unit in task.references[0] for encoded in unit.examples]
-    n_keys = max(len(each.prompt) for each in references)
-    sink = np.zeros((len(references), 1, n_keys))
-    sink[:, 0, 0] = 0.9
-    sink[:, 0, 2] = 0.1
-    assert toughest(sink, references, frozenset())[0] == Position(2)
-    for rule in candidates(references):
-        assert key_mask(rule, references, n_keys, frozenset())[:, 0].sum() == 0
+def row(frame, looks=TO_HEAD, head=0, relation="dep"):
+    (found,) = frame.query("relation == @relation and looks == @looks and head == @head").to_dict("records")
+    return found
 
 
-def test_special_tokens_are_never_a_baseline():
-    encoded = encode([BOS, BY, KEY, THERE])
-    assert key_mask(Position(1), [encoded], 4, frozenset())[0].tolist() == [0, 1, 0, 0]
-    assert key_mask(Position(1), [encoded], 4, frozenset({BY})).sum() == 0
+def test_a_planted_head_is_always_right_and_is_said_to_track():
+    documents = list(trees())
+    result = attend(knowing(documents), documents, ["dep"])
+    found = row(result.frame)
+    assert found["accuracy"] == found["attention"] == 1.0
+    assert found["n"] == 24 * 3 * 7
+    assert found["n_documents"] == 24
+    assert found["verdict"] == "tracks"
+    assert found["p"] == found["q"] == pytest.approx(1 / 10_001)
+    assert found["excess"] == 1 - found["accuracy_baseline"]
+    assert found["low"] <= found["excess"] <= found["high"]
+    other = row(result.frame, head=1)
+    assert other["verdict"] == "none"
+    assert other["attention"] == pytest.approx(1 / 10), "eight words and two special tokens"
+    assert found["accuracy_random_head"] == pytest.approx(other["accuracy"])
+    assert other["accuracy_random_head"] == 1.0
+    assert row(result.frame, TO_DEPENDENT)["verdict"] == "none", "the other direction is another question"
+    assert result.best().query("looks == @TO_HEAD")["head"].tolist() == [0]
 
 
-def test_distractors_are_a_baseline():
-    def tempted(prompt):
-        unit = pair(prompt)
-        there = prompt.index(NEAR)
-        return Unit(
-            *(dataclasses.replace(each, distractors={"stranger": (there,)}) for each in unit.examples), unit.cluster
-        )
+def test_a_causal_model_is_scored_where_it_can_look():
+    documents = list(trees())
+    result = attend(knowing(documents, causal=True), documents, ["dep"])
+    back = sum(0 <= word.head < at for each in documents for one in each.sentences for at, word in enumerate(one.words))
+    second = sum(0 <= one.words[1].head < 1 for each in documents for one in each.sentences)
+    (forward,) = result.relations.query("looks == @TO_HEAD").to_dict("records")
+    assert forward["n_pairs"] == 24 * 3 * 7
+    assert forward["ahead"] == 24 * 3 * 7 - back
+    assert forward["no choice"] == second, "the second word has nothing but the first to look at"
+    assert forward["n"] == back - second
+    assert row(result.frame)["accuracy"] == 1.0
+    assert result.provenance["attention_dir"] == "causal"
+    assert result.provenance["special_tokens"] == "[CLS]"
 
-    shapes = [(before, after) for before in range(3) for after in range(1, 4)]
-    references = [tempted(prompts(*shape)) for shape in shapes]
-    model = HandModel()
-    with torch.no_grad():
-        model.blocks[0].attn.W_K[0] = 0
-        model.blocks[0].attn.W_K[0, NEAR, 0] = 4.0
-    references = [unit for unit in references if unit.item.prompt.count(NEAR) == 1] + references[:1]
-    summary = attend(model, task_of(references, references)).summary().set_index("head")
-    assert summary.loc[0, "baseline"] == "offset -1"
-    moved = [
-        tempted([BOS, *[BY] * before, KEY, *[BY] * between, NEAR, *[BY] * after, THERE])
-        for before in range(3)
-        for between in range(3)
-        for after in range(3)
+
+def chains(n_documents=24, length=6):
+    """Each word depends on the one before it."""
+    generator = np.random.default_rng(0)
+    for number in range(n_documents):
+        words = generator.permutation(len(FORMS))[:length]
+        text = " ".join(FORMS[each] for each in words)
+        yield document(sentence(text, [-1, *range(length - 1)]), name=f"d{number}")
+
+
+def test_what_an_offset_explains_is_no_claim():
+    """A head that looks one back is always right about chains, and so is the offset."""
+    documents = list(chains())
+    result = attend(knowing(documents), documents, ["dep"])
+    found = row(result.frame)
+    assert (found["accuracy"], found["accuracy_baseline"], found["excess"]) == (1.0, 1.0, 0.0)
+    assert found["baseline"] == "offset -1"
+    assert found["verdict"] == "none"
+    (relation,) = result.relations.query("looks == @TO_HEAD").to_dict("records")
+    assert (relation["offset"], relation["accuracy_offset"]) == ("offset -1", 1.0)
+    assert relation["chance"] == pytest.approx(1 / 5)
+    assert relation["accuracy_nearest"] == 1.0, "all words are of one part of speech"
+
+
+def test_the_baseline_of_a_half_is_chosen_on_the_other_half():
+    """Half of the documents look back, half ahead: each half's rule is wrong for the other."""
+    documents = list(chains(2))
+    ahead = document(sentence(documents[1].sentences[0].text, [1, 2, 3, 4, 5, -1]), name="ahead")
+    result = attend(knowing([documents[0], ahead]), [documents[0], ahead], ["dep"])
+    found = row(result.frame)
+    assert found["baseline"] in ("offset -1 / offset +1", "offset +1 / offset -1")
+    # Beyond the edge a rule names the word at the edge: one word in five is right all the same.
+    assert found["accuracy_baseline"] == pytest.approx(1 / 5)
+    assert found["verdict"] == "undecided", "two documents"
+
+
+def test_heads_are_chosen_on_one_corpus_and_tested_on_another():
+    choosing, scored = list(trees(seed=1)), list(trees(seed=2))
+    model = knowing([*choosing, *scored])
+    result = attend(model, scored, ["dep"], choose_on=choosing)
+    forward = result.frame.query("looks == @TO_HEAD")
+    assert forward["chosen"].tolist() == [True, False]
+    assert row(result.frame)["verdict"] == "tracks"
+    assert np.isnan(row(result.frame, head=1)["q"])
+    assert pd.isna(row(result.frame, head=1)["verdict"])
+    assert row(result.frame, head=1)["accuracy"] > 0, "measured all the same"
+    assert row(result.frame)["baseline"].count("/") == 0
+    tested = result.frame[result.frame["chosen"]]
+    assert len(tested) == 2, "one for each direction"
+
+
+def test_corrections():
+    documents = list(trees())
+    model = knowing(documents, share=0.4)
+    family, rate = (attend(model, documents, ["dep"], correction=each).frame for each in ("max-T", "fdr"))
+    assert (family["q"] >= family["p"]).all()
+    assert np.allclose(rate["q"], false_discovery_control(rate["p"]))
+
+
+def test_split_words_are_summed_to_and_averaged_from():
+    """``aXbX`` is one word of two tokens: see the numbers below."""
+    tokenizer = wordpiece("go", "##ing", "home", "they")
+    text = document(sentence("they going home", [1, -1, 1]))
+
+    # [CLS] they go ##ing home [SEP]
+    weights = torch.zeros(1, 1, 6, 6)
+    weights[0, 0, 1] = torch.tensor([0.1, 0.1, 0.25, 0.15, 0.3, 0.1])  # they: 0.4 to going
+    weights[0, 0, 2] = torch.tensor([0.0, 0.5, 0.2, 0.1, 0.1, 0.1])  # go: 0.5 to they, 0.1 to home
+    weights[0, 0, 3] = torch.tensor([0.0, 0.1, 0.1, 0.1, 0.7, 0.0])  # ##ing: 0.1 to they, 0.7 to home
+    weights[0, 0, 4] = torch.tensor([0.0, 0.6, 0.2, 0.2, 0.0, 0.0])  # home: 0.4 to going
+    model = Planted(tokenizer, lambda ids: weights[0], n_heads=1)
+    model.pattern = lambda ids: weights
+    frame = attend(model, [text, document(*text.sentences, name="e")], ["dep"]).frame
+    assert row(frame)["attention"] == pytest.approx((0.4 + 0.4) / 2)
+    assert row(frame)["accuracy"] == 0.5, "they -> going, though home has more than each of its tokens; home -> they"
+
+
+def test_special_tokens_and_the_word_itself_are_no_choice_unless_asked_for():
+    tokenizer = word_level(["a", "b", "c"], both_sides=True)
+    documents = [document(sentence("a b c", [1, -1, 1]), name=name) for name in "de"]
+    weights = torch.zeros(1, 1, 5, 5)
+    weights[0, 0, 1] = torch.tensor([0.5, 0.3, 0.2, 0.0, 0.0])  # a: [CLS], then itself, then its head b
+    weights[0, 0, 3] = torch.tensor([0.0, 0.1, 0.3, 0.2, 0.4])  # c: [SEP], then b
+    model = Planted(tokenizer, lambda ids: weights, n_heads=1)
+
+    def accuracy(*exclude):
+        result = attend(model, documents, ["dep"], exclude=exclude)
+        assert result.provenance["excluded"] == list(exclude)
+        return row(result.frame)["accuracy"]
+
+    assert accuracy("special", "self") == 1.0
+    assert accuracy("special") == 0.5
+    assert accuracy("self") == 0.0
+    assert accuracy() == 0.0
+
+
+def test_words_that_share_a_token_are_counted_and_can_still_be_looked_at():
+    tokenizer = wordpiece("i", "don", "'", "t", "go")
+    (own,) = [sentence("I do n't go", [3, 3, 3, -1], ["nsubj", "aux", "advmod", "root"])]
+    spans = [Span(0, 1), Span(2, 4), Span(4, 7), Span(8, 10)]
+    words = tuple(replace(word, span=span) for word, span in zip(own.words, spans, strict=True))
+    documents = [document(replace(own, text="I don't go", words=words), name=name) for name in "de"]
+    weights = even(7)[None, None].repeat(1, 1, 1, 1)
+    weights[0, 0, 1] = torch.tensor([0, 0, 0.2, 0.2, 0.2, 0.3, 0.1])  # I: 0.6 to don't, 0.3 to go
+    result = attend(Planted(tokenizer, lambda ids: weights, n_heads=1), documents, ["nsubj", "aux"])
+    assert row(result.frame, relation="nsubj")["accuracy"] == 0.0
+    assert row(result.frame, relation="nsubj")["attention"] == pytest.approx(0.3)
+    (aux,) = result.relations.query("relation == 'aux' and looks == @TO_HEAD").to_dict("records")
+    assert (aux["n_pairs"], aux["n"], aux["unaligned"]) == (2, 0, 2)
+    untestable = row(result.frame, relation="aux")
+    assert untestable["verdict"] == "not testable"
+    assert np.isnan(untestable["accuracy"])
+
+
+def test_one_word_sentences_and_punctuation():
+    """A sentence of one word has no pair; a full stop is a word like any other."""
+    documents = [
+        document(sentence("w1"), sentence("w2 w3", [1, -1], ["punct", "root"]), name=f"d{number}")
+        for number in range(4)
     ]
-    summary = attend(model, task_of(moved, moved)).summary().set_index("head")
-    assert summary.loc[0, "baseline"] == "stranger"
-    assert summary.loc[0, "excess"] < -0.5
+    tokenizer = word_level(FORMS, both_sides=True)
+    model = Planted(tokenizer, lambda ids: even(len(ids))[None, None], n_heads=1)
+    with pytest.raises(InputError, match="no pair of the corpus can be scored"):
+        attend(model, documents, ["punct"])
 
 
-def test_examples_without_a_distractor_say_nothing_about_one():
-    """A head that shares its attention among all nouns does not track the related one."""
-    shapes = [(before, after) for before in range(3) for after in range(3)]
-
-    def with_stranger(before, after):
-        last = [BY] * ((before + after) % 3)
-        unit = pair([BOS, *[BY] * before, KEY, *[BY] * after, NEAR, *last, THERE])
-        there = {"stranger": (unit.item.prompt.index(NEAR),)}
-        return Unit(*(dataclasses.replace(each, distractors=there) for each in unit.examples), f"c{before}{after}")
-
-    def alone(before, after):
-        return pair([BOS, *[BY] * before, KEY, *[BY] * (1 + after), THERE], f"c{before}{after}")
-
-    units = [make(*shape) for shape in shapes for make in (with_stranger, alone)]
-    model = HandModel()
-    with torch.no_grad():
-        model.blocks[0].attn.W_K[0, [KEY, KEYS, NEAR], 0] = 6.0
-    result = attend(model, task_of(units, units))
-    head = result.frame[result.frame["head"] == 0]
-    assert set(head["baseline"]) == {"stranger"}
-    assert head["excess"].isna().sum() == head["attention_baseline"].isna().sum() == len(head) / 2
-    assert head["attention"].notna().all()
-    summary = result.summary().set_index("head")
-    assert summary.loc[0, "excess"] == pytest.approx(0, abs=1e-6)
-    assert summary.loc[0, "n"] == len(shapes)
+def coreferent(n=24):
+    """Mentions of entity 1 in three sentences, one of them nested in a mention of entity 2."""
+    generator = np.random.default_rng(0)
+    for number in range(n):
+        words = [FORMS[each] for each in generator.permutation(len(FORMS))[:12]]
+        sentences = [
+            sentence(" ".join(words[at : at + 4]), [1, -1, 1, 1], upos=["PRON", "VERB", "NOUN", "X"])
+            for at in (0, 4, 8)
+        ]
+        mentions = [
+            ("1", "person", 0, (0,), 0),
+            ("2", "thing", 1, (2, 3), 2),
+            ("1", "person", 1, (3,), 3),
+            ("1", "person", 2, (0,), 0),
+        ]
+        yield document(*sentences, name=f"d{number}", mentions=mentions)
 
 
-def test_a_baseline_is_as_wide_as_the_related_word():
-    wide = dataclasses.replace(encode([BOS, BY, KEY, NEAR, NEAR, THERE]), related=(2, 3, 4))
-    assert Offset(3).positions(wide) == (2, 3, 4)
-    assert Position(1).positions(wide) == (1, 2, 3)
-    assert key_mask(Offset(1), [wide], 6, frozenset())[0].tolist() == [0, 0, 0, 0, 1, 1]
-    units = [Unit(wide, None, f"c{number}") for number in range(30)]
-    summary = attend(HandModel(), task_of(units, units)).summary().set_index("head")
-    assert summary.loc[1, "attention"] == pytest.approx(3 / 6)  # head 1 attends evenly
-    assert summary.loc[1, "excess"] == pytest.approx(0, abs=1e-6)
+def test_coreference_is_read_across_sentences():
+    documents = list(coreferent())
+    tokenizer = word_level(FORMS, both_sides=True)
+
+    def pattern(ids):
+        """Head 0 finds the nearest mention, head 1 the first."""
+        nearest, first = {8: 1, 9: 8}, {8: 1, 9: 1}
+        return torch.stack([onto(len(ids), nearest), onto(len(ids), first)])[None]
+
+    model = Planted(tokenizer, pattern)
+    frame = attend(model, documents, ["coref", "coref:nearest"]).frame
+    looks = "anaphor to antecedent"
+    assert [row(frame, looks, head, "coref")["accuracy"] for head in (0, 1)] == [1.0, 1.0]
+    assert [row(frame, looks, head, "coref:nearest")["accuracy"] for head in (0, 1)] == [1.0, 0.5]
+    assert row(frame, looks, 0, "coref")["n"] == 48
+    assert row(frame, looks, 0, "coref")["attention"] == 1.0
 
 
-def test_half_a_unit_is_not_scored():
-    task = varied_task()
-    item, own = encode([BOS, KEY, BY, THERE]), encode([BOS, BY, BY, KEY], right=ARE, wrong=IS)
-    result = attend(HandModel(), dataclasses.replace(task, units=(*task.units, Unit(item, own, "half"))))
-    assert result.provenance["n_excluded"] == 2
-    assert "half" not in set(result.frame["cluster"])
+def test_an_untrained_model_is_silent():
+    documents = list(trees(30, 6))
+    for causal in (True, False):
+        tokenizer = word_level(FORMS, both_sides=not causal)
+        model = random_model(tokenizer=tokenizer, causal=causal, dtype=torch.float32)
+        verdicts = attend(model, documents, ["dep"]).frame["verdict"]
+        assert "tracks" not in set(verdicts)
 
 
-def test_examples_whose_query_is_the_related_word_are_left_out_and_counted():
-    own = encode([BOS, BY, KEY])
-    task = varied_task()
-    task = dataclasses.replace(task, units=(*task.units, Unit(own, None, "own")))
-    result = attend(HandModel(), task)
-    assert result.provenance["n_excluded"] == 1
-    assert result.provenance["n_untagged"] == 0
-    assert set(result.summary()["n_excluded"]) == {1}
-    assert "own" not in set(result.frame["cluster"])
+def test_nothing_is_kept_of_the_attention_and_the_order_of_documents_does_not_matter():
+    documents = list(trees())
+    model = knowing(documents)
+    one, other = (attend(model, each, ["dep"]) for each in (documents, documents[::-1]))
+    columns = ["accuracy", "attention", "excess"]
+    assert np.allclose(one.frame[columns], other.frame[columns], atol=1e-12)
 
 
-def test_nothing_left_is_not_testable():
-    task = task_of([Unit(encode([BOS, BY, KEY]), None, "c")], [Unit(encode([BOS, BY, KEY]), None, "r")])
-    result = attend(HandModel(), task)
-    assert not result.testable
-    summary = result.summary()
-    assert summary[["layer", "head"]].to_numpy().tolist() == [[0, 0], [0, 1]]
-    assert summary[["attention", "attention_baseline", "excess", "low", "high", "p"]].isna().all(axis=None)
-    assert set(summary["n"]) == {0}
+def test_progress_reaches_its_end():
+    documents, told = list(trees()), []
+    attend(knowing(documents), documents, ["dep"], progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (24 * 3 * 8, 24 * 3 * 8)
+    assert sorted(told) == told
 
 
-def test_untagged_examples_are_counted():
-    tagged = varied_task()
-    task = dataclasses.replace(tagged, units=(*tagged.units, pair(prompts(1, 1), "x", tagged=False)))
-    result = attend(HandModel(), task)
-    assert result.provenance["n_untagged"] == 2
-    assert result.provenance["n_excluded"] == 0
-    assert len(result.frame) == 2 * len(tagged.examples)
+def test_bad_input(tmp_path):
+    documents = list(trees(2))
+    model = knowing(documents)
+    with pytest.raises(TaskError, match="relation 'nsubj' does not occur in the corpus"):
+        attend(model, documents, ["nsubj"])
+    with pytest.raises(TaskError, match="which can be read twice"):
+        attend(model, iter(documents), ["dep"])
+    with pytest.raises(TaskError, match="expected a CoNLL-U file, got no such file"):
+        attend(model, tmp_path / "none.conllu", ["dep"])
+    with pytest.raises(InputError, match="expected exclude of special, self"):
+        attend.__wrapped__(model, documents, ["dep"], exclude=["bos"])
+    with pytest.raises(InputError, match="expected correction of max-T, fdr"):
+        attend.__wrapped__(model, documents, ["dep"], correction="none")
+    model.tokenizer = None
+    with pytest.raises(InputError, match="expected a model with a tokenizer"):
+        attend(model, documents, ["dep"])
 
 
-def test_units_without_references_are_not_scored():
-    task = dataclasses.replace(varied_task(), references=())
-    result = attend(HandModel(), task)
-    assert not result.testable
-    assert result.provenance["n_without_reference"] == len(task.examples)
-    assert result.provenance["n_excluded"] == 0
+def test_sentences_that_are_too_long_are_named():
+    documents = list(trees(2))
+    longer = [*documents, document(tree(np.random.default_rng(9), 12), name="long")]
+    model = knowing(documents)
+    model.cfg.n_ctx = 10
+    assert attend(model, longer, ["dep"]).provenance["too_long"] == {"long: s": 12}
+    with pytest.raises(InputError, match=re.escape("context of 10 tokens")):
+        attend(model, longer[2:], ["dep"])
 
 
-def test_each_fold_is_scored_with_its_own_baseline():
-    at_three = [pair(prompts(2, number % 5), f"a{number}") for number in range(5)]
-    back_three = [pair(prompts(number % 5, 2), f"b{number}") for number in range(5)]
-    units = [*at_three, *(dataclasses.replace(unit, fold=1) for unit in back_three)]
-    task = dataclasses.replace(task_of(units, []), references=(tuple(at_three), tuple(back_three)))
-    frame = attend(HandModel(), task).frame
-    head = frame[frame["head"] == 0]
-    assert set(head[head["cluster"].str.startswith("a")]["baseline"]) == {"position 3"}
-    assert set(head[head["cluster"].str.startswith("b")]["baseline"]) == {"offset -3"}
-    np.testing.assert_allclose(head["excess"], 0, atol=1e-7)
-
-
-def test_query_in_the_continuation_and_words_of_several_tokens():
-    config = TransformerConfig(n_layers=2, n_heads=3, d_model=12, d_head=4, d_mlp=8, d_vocab=8, n_ctx=12, init_std=0.5)
-    model = HookedTransformer(config)
-    later = dataclasses.replace(encode([BOS, BY, KEY, NEAR]), right=(THERE, BY), query=5, related=(1, 2))
-    weights = query_attention(model, [later, encode([BOS, KEY, THERE])])
-    _, cache = model.run_with_cache(torch.tensor([[BOS, BY, KEY, NEAR, THERE, BY]]))
-    for layer in range(2):
-        for head in range(3):
-            expected = cache[f"blocks.{layer}.attn.hook_pattern"][0, head, 5]
-            np.testing.assert_allclose(weights[0, layer * 3 + head], expected, atol=1e-6)
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
-    assert (weights[1, :, 3:] == 0).all()
-    frame = attend(model, task_of([Unit(later, None, "c")], [Unit(later, None, "r")])).frame
-    np.testing.assert_allclose(frame["attention"], weights[0, :, 1:3].sum(axis=-1), atol=1e-6)
-
-
-def test_a_position_is_held_against_the_examples_that_a_distractor_is_in(monkeypatch):
-    """A head that looks at position 4, and a little at 6, follows no relation, though some nouns are at 4.
-
-    The other examples are so short that it looks at BOS: there, position 4 has nothing, and there is no distractor.
-    """
-
-    def long(number):
-        unit = pair([BOS, BY, BY, BY, KEY, *[NEAR] * (2 + number % 3), THERE], f"c{number}", template="long")
-        there = {"stranger": (6,)}
-        return Unit(*(dataclasses.replace(each, distractors=there) for each in unit.examples), unit.cluster)
-
-    def short(number):
-        return pair([BOS, *[BY] * (number % 2), KEY, THERE], f"c{number}", template="short")
-
-    def positional(_model, examples):
-        weights = np.zeros((len(examples), 2, 1 + max(each.query for each in examples)))
-        for row, each in enumerate(examples):
-            for position, share in ((4, 0.5), (6, 0.3)):
-                weights[row, :, position if position <= each.query else 0] += share
-        return weights
-
-    units = [long(number) if number % 5 < 2 else short(number) for number in range(50)]
-    monkeypatch.setattr("interp.methods.attention.query_attention", positional)
-    summary = attend(HandModel(), task_of(units, units)).summary()
-    assert set(summary["baseline"]) == {"position 4"}
-    assert (summary["excess"] == 0).all()
-
-
-def test_the_baseline_is_chosen_as_the_excess_is_averaged():
-    """Over templates: here position 2 explains four fifths of the examples, and half of the templates."""
-    many = [encode([BOS, KEY, BY, NEAR, THERE], template="many") for _ in range(8)]
-    few = [encode([BOS, KEY, BY, NEAR, THERE], template="few") for _ in range(2)]
-    weights = np.zeros((10, 1, 5))
-    weights[:8, 0, [2, 3]] = 0.3, 0.2
-    weights[8:, 0, [2, 3]] = 0.0, 0.4
-    assert toughest(weights, many + few, frozenset()) == [Offset(1)]
-    assert toughest(weights[[*range(8)]], many, frozenset()) == [Offset(2)]
-
-
-def test_the_templates_in_which_a_head_attends_are_counted():
-    """Here the distractor draws the head in one template; the mean over both is beyond the minimum all the same."""
-    varied = varied_task().units
-    drawn = [[BOS, *[BY] * before, KEY, NEAR, *[BY] * after, THERE] for before in range(3) for after in range(3)]
-    tempted = []
-    for number, prompt in enumerate(drawn * 3):
-        unit = pair(prompt, f"d{number}", template="tempted")
-        there = {"stranger": (prompt.index(NEAR),)}
-        tempted.append(Unit(*(dataclasses.replace(e, distractors=there) for e in unit.examples), unit.cluster))
-    model = HandModel()
-    with torch.no_grad():
-        model.blocks[0].attn.W_K[0, NEAR, 0] = model.blocks[0].attn.W_K[0, KEY, 0]
-    result = attend(model, task_of([*tempted, *varied], [*tempted, *varied]))
-    counts = result.templates(0.1).set_index("head")
-    by_template = result.frame.query("head == 0").groupby("template")["excess"].mean()
-    assert counts.loc[0, "n_templates"] == by_template.notna().sum()
-    assert counts.loc[0, "n_templates_attended"] == (by_template >= 0.1).sum()
-    assert counts.loc[0, "n_templates_attended"] < 2
-    assert attend(HandModel(), task_of([*tempted, *varied], varied)).templates(0.1)["n_templates"].tolist() == [2, 2]
+def test_attention_that_is_no_number():
+    documents = list(trees(2))
+    model = knowing(documents)
+    model.pattern = lambda ids: torch.full((1, 2, len(ids), len(ids)), float("nan"))
+    with pytest.raises(InputError, match="the attention pattern holds NaN"):
+        attend(model, documents, ["dep"])

@@ -1,0 +1,217 @@
+"""How often does each head find the related word? Counted document by document, while the corpus streams by.
+
+1. Of each word that looks, each head's choice is the other word that it attends to most.
+2. Kept are sums by document and direction: hits and attention of every head, hits of every rule. Nothing else grows
+   with the corpus.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from interp.methods.relation_items import REASONS, Items, items_of
+from interp.methods.word_attention import ReadingRow, WordAttention, batched, read_words
+from interp.tasks.relations import Direction
+from interp.tasks.windows import Window
+
+ITEMS_AT_ONCE = 4096
+"""Each with a row of attention for every head."""
+
+
+Excluded = Literal["special", "self"]
+"""What no choice is made among: tokens of no word, such as BOS or ``[SEP]``; the word that looks."""
+
+
+@dataclass
+class Sums:
+    """Of one document and direction: ``n`` items, and sums over them.
+
+    Attributes:
+        hits: How often each head chose a related word.
+        attention: Attention to related words, by head.
+        rules: How often each rule named one.
+        chance: Expected hits of an equal choice.
+    """
+
+    n: int
+    hits: Float[np.ndarray, " cell"]
+    attention: Float[np.ndarray, " cell"]
+    rules: Float[np.ndarray, " rule"]
+    chance: float
+
+    def add(self, other: "Sums") -> None:
+        """Take in another batch's sums."""
+        self.n += other.n
+        self.chance += other.chance
+        self.hits += other.hits
+        self.attention += other.attention
+        self.rules += other.rules
+
+
+@dataclass
+class RelationCounts:
+    """What was counted.
+
+    Attributes:
+        directions: What was asked.
+        shape: Layers and heads a layer.
+        sums: By document and number of the direction.
+        left_out: How many pairs were not scored, by number of the direction and reason.
+    """
+
+    directions: Sequence[Direction]
+    shape: tuple[int, int]
+    sums: dict[tuple[str, int], Sums] = field(default_factory=dict)
+    left_out: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+    def of(self, direction: int) -> dict[str, Sums]:
+        """The sums of one direction, by document."""
+        return {document: sums for (document, number), sums in self.sums.items() if number == direction}
+
+    def reasons(self, direction: int) -> dict[str, int]:
+        """How many pairs of a direction were not scored, by reason."""
+        return {reason: self.left_out[direction, reason] for reason in REASONS}
+
+
+def count(
+    model: Any,
+    windows: Iterable[Window],
+    directions: Sequence[Direction],
+    *,
+    causal: bool,
+    exclude: Collection[Excluded],
+    into: RelationCounts,
+    progress: Callable[[int], None],
+) -> int:
+    """Score every head on every pair of `windows`.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        windows: Read one after the other.
+        directions: What to score, of those of `into`.
+        causal: Whether the model only looks back.
+        exclude: What no choice is made among.
+        into: Where the sums are added.
+        progress: Called with the words read so far, after each batch.
+
+    Returns:
+        The words read.
+
+    Raises:
+        InputError: As ``read_words``.
+    """
+    numbers = [into.directions.index(each) for each in directions]
+    done = 0
+    for batch in batched(_rows(windows, directions, numbers, causal, into)):
+        scored = _Batch(batch, into.shape, causal, exclude)
+        read_words(model, batch, scored.take, special="special" not in exclude)
+        for document, at, sums in scored.sums():
+            key = (document, numbers[at])
+            if key in into.sums:
+                into.sums[key].add(sums)
+            else:
+                into.sums[key] = sums
+        done += sum(len(row.window.words) - row.window.first_query for row in batch)
+        progress(done)
+    return done
+
+
+@dataclass(frozen=True)
+class _ItemRow(ReadingRow):
+    """A window with what is scored in it."""
+
+    items: Items
+
+
+def _rows(
+    windows: Iterable[Window],
+    directions: Sequence[Direction],
+    numbers: Sequence[int],
+    causal: bool,
+    into: RelationCounts,
+) -> Iterator[_ItemRow]:
+    for window in windows:
+        items = items_of(window, directions, causal=causal)
+        for (at, reason), n in items.left_out.items():
+            into.left_out[numbers[at], reason] += n
+        if len(items.query):
+            yield _ItemRow(window, tuple(np.unique(items.query).tolist()), items)
+
+
+class _Batch:
+    """The items of a batch and what is summed over them, layer by layer."""
+
+    def __init__(self, rows: Sequence[_ItemRow], shape: tuple[int, int], causal: bool, exclude: Collection[Excluded]):
+        self._rows, self._shape, self._causal, self._exclude = rows, shape, causal, exclude
+        items = [row.items for row in rows]
+        self._row = torch.tensor([number for number, each in enumerate(items) for _ in each.query])
+        self._query = torch.tensor(
+            [place for row in rows for place in np.searchsorted(row.queries, row.items.query).tolist()]
+        )
+        n_units = max(row.window.tokens.n_units for row in rows)
+        self._related = torch.zeros(len(self._row), n_units, dtype=torch.bool)
+        start = 0
+        for each in items:
+            stop = start + len(each.query)
+            self._related[start:stop, : each.related.shape[1]] = torch.from_numpy(each.related)
+            start = stop
+        owners = [(row.window.document, at) for row in rows for at in row.items.direction.tolist()]
+        self._keys = list(dict.fromkeys(owners))
+        number = {key: at for at, key in enumerate(self._keys)}
+        self._key = torch.tensor([number[owner] for owner in owners])
+        layers, heads = shape
+        self._hits = torch.zeros(len(self._keys), layers, heads, dtype=torch.float64)
+        self._attention = torch.zeros_like(self._hits)
+
+    def take(self, layer: int, words: WordAttention) -> None:
+        """Add one layer's heads."""
+        device = words.device
+        row, query, key = self._row.to(device), self._query.to(device), self._key.to(device)
+        choice = words.masked_fill(~self._candidates(words).to(device)[:, None], -1.0).argmax(-1)
+        related = torch.nn.functional.pad(self._related, (0, words.shape[-1] - self._related.shape[1])).to(device)
+        hits = related.gather(1, choice[row, :, query])
+        for start in range(0, len(row), ITEMS_AT_ONCE):
+            part = slice(start, start + ITEMS_AT_ONCE)
+            found = (words[row[part], :, query[part]] * related[part, None]).sum(-1)
+            self._attention[:, layer].index_add_(0, key[part].cpu(), found.double().cpu())
+        self._hits[:, layer].index_add_(0, self._key, hits.double().cpu())
+
+    def _candidates(self, words: WordAttention) -> Bool[Tensor, "batch query_word key_word"]:
+        """What each query's choice is made among."""
+        n_batch, _, n_queries, n_keys = words.shape
+        found = torch.zeros(n_batch, n_queries, n_keys, dtype=torch.bool)
+        n_most = max(row.window.tokens.n_units for row in self._rows)
+        for number, row in enumerate(self._rows):
+            n_units = row.window.tokens.n_units
+            for at, query in enumerate(row.queries):
+                found[number, at, : query if self._causal else n_units] = True
+                found[number, at, query] = "self" not in self._exclude
+            if "special" not in self._exclude:
+                own = len(row.window.tokens.ids) - int((row.window.tokens.unit_of_token >= 0).sum())
+                found[number, : len(row.queries), n_most : n_most + own] = True
+        return found
+
+    def sums(self) -> Iterator[tuple[str, int, Sums]]:
+        """By document and the number of the direction."""
+        rules = np.concatenate([row.items.rules for row in self._rows])
+        chance = np.concatenate([row.items.chance for row in self._rows])
+        key = self._key.numpy()
+        for number, (document, at) in enumerate(self._keys):
+            own = key == number
+            yield (
+                document,
+                at,
+                Sums(
+                    int(own.sum()),
+                    self._hits[number].flatten().numpy().copy(),
+                    self._attention[number].flatten().numpy().copy(),
+                    rules[own].sum(axis=0).astype(float),
+                    float(chance[own].sum()),
+                ),
+            )

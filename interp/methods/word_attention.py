@@ -1,0 +1,121 @@
+"""How much does each head attend from word to word? Patterns of tokens, summed and averaged to words, batch by batch.
+
+1. Attention *to* a word of several tokens is the sum over its tokens; attention *from* it the mean over them.
+2. Rows of a batch have as many tokens, so no padding is needed and any model that follows TransformerLens' protocol can
+   run them. Each layer's pattern is turned into words as it is computed; none is kept.
+
+Clark et al. (2019), "What does BERT look at?", section 4.1.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+from interp.shapes import Pattern
+from interp.tasks.windows import Window
+from interp.tasks.word_tokens import NONE
+
+TOKENS_AT_ONCE = 2048
+"""Of a batch: patterns of longer rows are larger."""
+BUFFERED = 512
+"""Windows that are looked through for some of equal length."""
+
+WordAttention = Float[Tensor, "batch head query_word key_word"]
+
+
+@dataclass(frozen=True)
+class ReadingRow:
+    """A window with the units whose attention is wanted."""
+
+    window: Window
+    queries: tuple[int, ...]
+
+
+AnyRow = TypeVar("AnyRow", bound=ReadingRow)
+
+
+def batched(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
+    """Rows with equally many tokens, in batches; of the rows, only some are held at a time."""
+    held: list[AnyRow] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == BUFFERED:
+            yield from _of_equal_length(held)
+            held = []
+    yield from _of_equal_length(held)
+
+
+def _of_equal_length(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
+    by_length: dict[int, list[AnyRow]] = {}
+    for row in rows:
+        by_length.setdefault(len(row.window.tokens.ids), []).append(row)
+    for length, same in sorted(by_length.items()):
+        size = max(1, TOKENS_AT_ONCE // length)
+        yield from (same[start : start + size] for start in range(0, len(same), size))
+
+
+def read_words(
+    model: Any, rows: Sequence[ReadingRow], take: Callable[[int, WordAttention], None], *, special: bool = False
+) -> None:
+    """Run a batch, and hand over each layer's attention between words.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        rows: With as many tokens each.
+        take: Called with the layer and the attention ``[batch head query_word key_word]``, in 32 bits or more. Its
+            query words are each row's ``queries``, 0 beyond their number; its key words are the row's units.
+        special: Whether the tokens of no word follow as key words of their own, in their order.
+
+    Raises:
+        InputError: The attention is no number.
+    """
+    device = next(model.parameters()).device
+    tokens = torch.tensor([row.window.tokens.ids for row in rows], device=device)
+    averages, sums = _matrices(rows, special)
+    averages, sums = averages.to(device), sums.to(device)
+
+    def reader(layer: int) -> Callable[..., None]:
+        def read(pattern: Pattern, *, hook: Any) -> None:
+            weights = pattern.to(torch.promote_types(pattern.dtype, torch.float32))
+            chosen = averages.to(weights.dtype)[:, None] @ weights
+            if not bool(torch.isfinite(chosen).all()):
+                raise InputError(
+                    "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight "
+                    "is no number"
+                )
+            take(layer, chosen @ sums.to(weights.dtype)[:, None])
+
+        return read
+
+    hooks = [(Site("pattern", layer).hook_name, reader(layer)) for layer in range(model.cfg.n_layers)]
+    # Nobody reads the logits, and they can cost as much as the blocks.
+    stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
+    with torch.inference_mode():
+        model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
+
+
+def _matrices(rows: Sequence[ReadingRow], special: bool) -> tuple[Tensor, Tensor]:
+    """What averages over each query's tokens ``[batch query_word pos]``, and sums over units ``[batch pos unit]``."""
+    length = len(rows[0].window.tokens.ids)
+    n_units = max(row.window.tokens.n_units for row in rows)
+    without = [(row.window.tokens.unit_of_token == NONE).nonzero()[0] for row in rows]
+    width = n_units + (max(map(len, without)) if special else 0)
+    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), length)
+    sums = torch.zeros(len(rows), length, width)
+    for number, row in enumerate(rows):
+        units = torch.from_numpy(row.window.tokens.unit_of_token)
+        for at, query in enumerate(row.queries):
+            own = units == query
+            averages[number, at, own] = 1 / own.sum()
+        inside = units != NONE
+        sums[number, inside, units[inside]] = 1.0
+        if special:
+            sums[number, without[number], torch.arange(len(without[number])) + n_units] = 1.0
+    return averages, sums

@@ -1,0 +1,115 @@
+"""What is a corpus to the methods? Documents that can be read again and again, without ever being held together."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from interp.errors import TaskError
+from interp.tasks.readers.conllu import read_conllu
+from interp.tasks.relations import Direction, occurring
+from interp.tasks.treebank import Document
+
+Documents = str | Path | Iterable[str | Path | Document]
+"""What a corpus can be given as: a file, several files, or documents."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents, read anew each time.
+
+    Attributes:
+        sources: Files in CoNLL-U and documents, in order.
+    """
+
+    sources: tuple[str | Path | Document, ...]
+
+    @classmethod
+    def of(cls, given: "Documents | Corpus") -> "Corpus":
+        """The corpus that `given` stands for.
+
+        Raises:
+            TaskError: It is nothing of the kind, or can be read only once.
+        """
+        if isinstance(given, Corpus):
+            return given
+        if isinstance(given, str | Path | Document):
+            return cls((given,))
+        if isinstance(given, Iterator) or not isinstance(given, Iterable):
+            raise TaskError(
+                f"corpus: expected files in CoNLL-U, or a list of documents, which can be read twice, got "
+                f"{given!r:.80}; give the paths, or list(...)"
+            )
+        sources = tuple(given)
+        bad = next((each for each in sources if not isinstance(each, str | Path | Document)), None)
+        if bad is not None or not sources:
+            raise TaskError(
+                f"corpus: expected paths or documents, got {bad!r:.80}" if sources else "corpus: got nothing"
+            )
+        return cls(sources)
+
+    def __iter__(self) -> Iterator[Document]:
+        """Every document; those of several files may bear the same name, which then gets the file's number.
+
+        Raises:
+            TaskError: As ``read_conllu``, when the document is asked for.
+        """
+        seen: set[str] = set()
+        for number, source in enumerate(self.sources, start=1):
+            for document in [source] if isinstance(source, Document) else read_conllu(source):
+                name = document.id if document.id not in seen else f"{document.id} ({number})"
+                seen.add(name)
+                yield Document(name, document.sentences, document.mentions)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is in a corpus.
+
+    Attributes:
+        documents: Words of each document, by its name.
+        n_sentences: Sentences.
+        n_mentions: Mentions of entities.
+        relations: How often each direction of each relation occurs.
+        hash: SHA-256 of texts, trees, links and mentions.
+    """
+
+    documents: dict[str, int]
+    n_sentences: int
+    n_mentions: int
+    relations: Counter[Direction]
+    hash: str
+
+
+def contents(corpus: Corpus) -> Contents:
+    """Read a corpus once and count.
+
+    Raises:
+        TaskError: As ``read_conllu``.
+    """
+    documents: dict[str, int] = {}
+    relations: Counter[Direction] = Counter()
+    n_sentences = n_mentions = 0
+    digest = hashlib.sha256()
+    for document in corpus:
+        documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
+        n_sentences += len(document.sentences)
+        n_mentions += len(document.mentions)
+        relations.update(occurring(document))
+        digest.update(_row(document))
+    return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest())
+
+
+def _row(document: Document) -> bytes:
+    sentences = [
+        (each.text, [(word.form, word.upos, word.head, word.deprel) for word in each.words], _links(each.links))
+        for each in document.sentences
+    ]
+    mentions = [(each.entity, each.type, each.sentence, each.words) for each in document.mentions]
+    return json.dumps([document.id, sentences, mentions]).encode()
+
+
+def _links(links: Iterable[object]) -> list[object]:
+    return [list(vars(each).values()) for each in links]

@@ -1,0 +1,41 @@
+"""Do the heads of a CoNLL-U sentence make a tree?"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from interp.tasks.readers.lines import located
+
+
+def check_tree(path: Path, nodes: Sequence[tuple[int, Any]]) -> None:
+    """Refuse heads that make no tree.
+
+    Args:
+        path: For the message.
+        nodes: The words with their lines.
+
+    Raises:
+        TaskError: A head outside the sentence, or in a circle; it names the line.
+    """
+    heads = []
+    for number, node in nodes:
+        with located(path, number):
+            head = node["head"]
+            if head is None or not 0 <= head <= len(nodes):
+                shown = "none" if head is None else head
+                raise ValueError(f"expected a head from 0 to {len(nodes)}, the words of the sentence, got {shown}")
+            heads.append(head)
+    for word, (number, _) in enumerate(nodes, start=1):
+        with located(path, number):
+            _check_path(word, heads)
+
+
+def _check_path(word: int, heads: Sequence[int]) -> None:
+    """Refuse a word whose heads never come to the root."""
+    seen = {word}
+    above = heads[word - 1]
+    while above:
+        if above in seen:
+            raise ValueError(f"expected a tree, got a circle: from word {word} its heads lead back to word {above}")
+        seen.add(above)
+        above = heads[above - 1]

@@ -1,0 +1,118 @@
+"""How is coreference read from the ``Entity=`` of CoNLL-U's MISC?
+
+CorefUD 1.0's notation, as GUM has it (Nedoluzhko et al. 2022, https://aclanthology.org/2022.lrec-1.520):
+
+1. ``# global.Entity = GRP-etype-...`` names the fields of an opening bracket; ``GRP`` or ``eid`` is the entity.
+2. ``(7-person-new`` opens a mention at its first word, ``7)`` closes it at its last, ``(7-person-new)`` does both;
+   several follow each other without a space, and mentions nest.
+3. The parts of a discontinuous mention are opened as ``(7[1/2]-person``, ``(7[2/2]-person``: one mention of all words.
+4. A closing bracket closes the entity's mention that was opened last. No mention reaches beyond its sentence.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from interp.tasks.treebank import ROOT, Mention, Word
+
+FIELDS = ("eid", "etype")
+"""What an opening bracket says where the file does not."""
+
+_BRACKET = re.compile(r"\(([^()]+)(\)?)|([^()]+)\)")
+_PART = re.compile(r"(.+)\[(\d+)/(\d+)\]")
+
+
+@dataclass
+class _Open:
+    entity: str
+    type: str
+    part: int
+    parts: int
+    first: int
+    order: int
+
+
+@dataclass
+class SentenceMentions:
+    """Gathers the mentions of one sentence, word by word; what cannot be right raises ``ValueError``."""
+
+    fields: Sequence[str] = FIELDS
+    _open: list[_Open] = field(default_factory=list)
+    _closed: list[tuple[_Open, int]] = field(default_factory=list)
+    _n_opened: int = 0
+
+    def add(self, word: int, brackets: str) -> None:
+        """Take the ``Entity=`` of the word with this number."""
+        found = list(_BRACKET.finditer(brackets))
+        if "".join(match[0] for match in found) != brackets:
+            raise ValueError(f"expected brackets such as '(7-person' and '7)' in Entity, got {brackets!r}")
+        for match in found:
+            opening, at_once, closing = match.groups()
+            if opening is not None:
+                self._open.append(self._opened(opening, word))
+            if at_once or closing is not None:
+                self._close(self._open[-1] if closing is None else self._last(closing), word)
+
+    def mentions(self, sentence: int, words: Sequence[Word]) -> list[Mention]:
+        """All mentions, by their first words, the longer first.
+
+        Args:
+            sentence: The sentence's number in its document.
+            words: Its words, whose tree says which word is a mention's head.
+        """
+        if self._open:
+            raise ValueError(
+                f"expected a closing bracket for entity {self._open[-1].entity!r} before the sentence ends"
+            )
+        found = [
+            Mention(each.entity, each.type, sentence, covered, head_of(covered, words))
+            for each, covered in _joined(self._closed)
+        ]
+        return sorted(found, key=lambda mention: (mention.words[0], -mention.words[-1]))
+
+    def _opened(self, opening: str, word: int) -> _Open:
+        said = dict(zip(self.fields, opening.split("-"), strict=False))
+        name = said.get("eid") or said.get("GRP") or opening.split("-")[0]
+        entity, part, parts = _parts(name)
+        self._n_opened += 1
+        return _Open(entity, said.get("etype", ""), part, parts, word, self._n_opened)
+
+    def _last(self, closing: str) -> _Open:
+        entity, part, _ = _parts(closing)
+        for each in reversed(self._open):
+            if (each.entity, each.part) == (entity, part):
+                return each
+        raise ValueError(f"expected an opening bracket of entity {closing!r} before its closing one, got none")
+
+    def _close(self, mention: _Open, word: int) -> None:
+        # By identity: two mentions of an entity may open at the same word.
+        self._open = [each for each in self._open if each is not mention]
+        self._closed.append((mention, word))
+
+
+def head_of(covered: Sequence[int], words: Sequence[Word]) -> int:
+    """The first of the words `covered` whose head is none of them."""
+    inside = set(covered)
+    return next((word for word in covered if words[word].head == ROOT or words[word].head not in inside), covered[0])
+
+
+def _parts(name: str) -> tuple[str, int, int]:
+    found = _PART.fullmatch(name)
+    return (name, 1, 1) if found is None else (found[1], int(found[2]), int(found[3]))
+
+
+def _joined(closed: Sequence[tuple[_Open, int]]) -> Iterator[tuple[_Open, tuple[int, ...]]]:
+    """Each mention with the numbers of its words; the parts of a discontinuous one are joined."""
+    pending: dict[tuple[str, int], dict[int, tuple[int, ...]]] = {}
+    for each, last in sorted(closed, key=lambda pair: pair[0].order):
+        covered = tuple(range(each.first, last + 1))
+        if each.parts == 1:
+            yield each, covered
+            continue
+        parts = pending.setdefault((each.entity, each.parts), {})
+        parts[each.part] = covered
+        if len(parts) == each.parts:
+            yield each, tuple(sorted(word for part in pending.pop((each.entity, each.parts)).values() for word in part))
+    if pending:
+        entity, parts_wanted = next(iter(pending))
+        raise ValueError(f"expected {parts_wanted} parts of the discontinuous entity {entity!r}, got fewer")

@@ -1,0 +1,154 @@
+import subprocess
+
+import pytest
+from conllu_text import PLAIN, rows
+
+from interp.errors import TaskError
+from interp.tasks.example import Span
+from interp.tasks.readers.conllu import read_conllu
+from interp.tasks.treebank import ROOT
+
+FILES = (
+    *("gum/en_gum-ud-test", "gum/en_gum-ud-dev", "gum/en_gum-ud-train"),
+    *("ewt/en_ewt-ud-dev", "ewt/en_ewt-ud-test"),
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "bank.conllu"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def test_documents_sentences_and_words(write):
+    one, two = read_conllu(write(PLAIN))
+    assert [each.id for each in (one, two)] == ["one", "two"]
+    first, second = one.sentences
+    assert (first.id, first.text) == ("one-1", "Mary didn't see the dogs.")
+    assert [word.form for word in first.words] == ["Mary", "did", "n't", "see", "the", "dogs", "."]
+    assert [word.span.of(first.text) for word in first.words] == [word.form for word in first.words]
+    dogs = first.words[5]
+    assert (dogs.lemma, dogs.upos, dogs.xpos, dogs.feats) == ("dog", "NOUN", "NNS", {"Number": "Plur"})
+    assert (dogs.head, dogs.deprel) == (3, "obj")
+    assert first.words[3].head == ROOT
+    assert first.words[1].feats == {}
+    assert [word.form for word in second.words] == ["She", "ran"], "an empty node stands in no text"
+    assert two.sentences[0].id == "bank-3", "a sentence without a name gets the file's and its number"
+    assert [(each.entity, each.sentence, each.words, each.head) for each in one.mentions] == [
+        ("1", 0, (0,), 0),
+        ("2", 0, (4, 5), 5),
+        ("1", 1, (0,), 0),
+    ]
+    assert two.mentions == ()
+
+
+def test_words_that_do_not_spell_their_token_share_its_characters(write):
+    lines = "# text = I dunno it\n1\tI\t_\tX\t_\t_\t2\tdep\t_\t_\n2-3\tdunno\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    lines += "2\tdo\t_\tX\t_\t_\t0\troot\t_\t_\n3\tknow\t_\tX\t_\t_\t2\tdep\t_\t_\n4\tit\t_\tX\t_\t_\t2\tdep\t_\t_\n"
+    ((sentence,),) = [document.sentences for document in read_conllu(write(lines))]
+    assert [word.span for word in sentence.words] == [Span(0, 1), Span(2, 7), Span(2, 7), Span(8, 10)]
+
+
+def test_a_text_is_put_together_where_there_is_none(write):
+    lines = "1-2\tdidn't\t_\t_\t_\t_\t_\t_\t_\t_\n1\tdid\t_\tX\t_\t_\t0\troot\t_\tSpaceAfter=No\n"
+    lines += (
+        "2\tn't\t_\tX\t_\t_\t1\tdep\t_\t_\n3\tgo\t_\tX\t_\t_\t1\tdep\t_\tSpaceAfter=No\n4\t.\t_\tX\t_\t_\t1\tp\t_\t_\n"
+    )
+    ((sentence,),) = [document.sentences for document in read_conllu(write(lines))]
+    assert sentence.text == "didn't go."
+    assert [word.span.of(sentence.text) for word in sentence.words] == ["did", "n't", "go", "."]
+
+
+def test_without_documents_every_sentence_is_one(write):
+    documents = list(read_conllu(write(rows(0) + rows(0, 1))))
+    assert [len(document.sentences) for document in documents] == [1, 1]
+    assert [document.id for document in documents] == ["bank-1", "bank-2"]
+
+
+def test_a_document_without_a_name_has_its_first_sentence_s(write):
+    documents = list(read_conllu(write("# newdoc\n# sent_id = a\n" + rows(0) + rows(0) + "# newdoc\n" + rows(0))))
+    assert [(document.id, len(document.sentences)) for document in documents] == [("a", 2), ("bank-3", 1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "expected sentences in CoNLL-U, got an empty file"),
+        ("\n\n", "got an empty file"),
+        ("# text = alone\n\n", "line 1: expected words after the comments"),
+        (rows(0) + "1\ttoo\tfew\n\n", "line 3: expected 10 columns separated by tabs, got 3"),
+        (rows(0).replace("\t", " "), "line 1: expected 10 columns separated by tabs, got 1"),
+        (rows(0, 1).replace("2\tw2", "x\tw2"), "line 2: expected CoNLL-U, got 'x\\tw2"),
+        (rows(0, 1).replace("2\tw2", "3\tw2"), "line 2: expected the word number 2, got 3"),
+        (rows(0, "up"), "line 2: expected CoNLL-U, got"),
+        (rows(0, 3), "line 2: expected a head from 0 to 2, the words of the sentence, got 3"),
+        (rows(0, -1), "line 2: expected a head from 0 to 2, the words of the sentence, got -1"),
+        (rows(0, "_"), "line 2: expected a head from 0 to 2, the words of the sentence, got none"),
+        (rows(0, 3, 2), "line 2: expected a tree, got a circle: from word 2 its heads lead back to word 2"),
+        (rows(0, 2), "line 2: expected a tree, got a circle"),
+        ("# text = w1 other\n" + rows(0, 1), "line 3: expected the text to go on with 'w2', got 'other'"),
+        ("1-5\tab\t_\t_\t_\t_\t_\t_\t_\t_\n" + rows(0), "line 1: expected a multiword token of words of the sentence"),
+        (rows(0).encode() + b"\xff\n", "line 3: expected UTF-8, got byte 0xff"),
+        (rows(0).replace("\t_\n", "\tEntity=1)\n"), "line 1: expected an opening bracket of entity '1'"),
+        (rows(0).replace("\t_\n", "\tEntity=(1\n"), "line 1: expected a closing bracket for entity '1'"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(write, content, says):
+    path = write(content)
+    with pytest.raises(TaskError) as raised:
+        list(read_conllu(path))
+    message = str(raised.value)
+    assert message.startswith(str(path))
+    assert says in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
+    with pytest.raises(TaskError, match=r"none\.conllu: expected a CoNLL-U file, got no such file"):
+        list(read_conllu(tmp_path / "none.conllu"))
+    with pytest.raises(TaskError, match="expected a CoNLL-U file, got a folder; name one"):
+        list(read_conllu(tmp_path))
+
+
+def test_documents_come_one_by_one(write):
+    """A broken end of a file does not keep what stands before it from being read."""
+    reading = read_conllu(write(PLAIN + "\nbroken\n"))
+    assert next(reading).id == "one"
+    with pytest.raises(TaskError, match="line 23"):
+        list(reading)
+
+
+def grep(pattern, path):
+    return int(subprocess.run(["grep", "-cP", pattern, path], capture_output=True, text=True, check=False).stdout)
+
+
+def awk(program, path):
+    return int(subprocess.run(["awk", "-F\t", program, path], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_published_treebank_is_read_whole(data_dir, name):
+    path = data_dir / f"{name}.conllu"
+    n_documents = n_sentences = n_words = n_mentions = n_arcs = n_subjects = n_closed = 0
+    for document in read_conllu(path):
+        n_documents += 1
+        n_sentences += len(document.sentences)
+        n_mentions += len(document.mentions)
+        n_closed += sum(len(mention.words) > 1 for mention in document.mentions)
+        for sentence in document.sentences:
+            n_words += len(sentence.words)
+            n_arcs += sum(word.head != ROOT for word in sentence.words)
+            n_subjects += sum(word.deprel == "nsubj" for word in sentence.words)
+            assert all(word.span.of(sentence.text) for word in sentence.words)
+    assert n_documents == grep("^# newdoc id", path)
+    assert n_sentences == grep("^# text = ", path)
+    assert n_words == grep(r"^\d+\t", path)
+    assert n_arcs == awk("$1 ~ /^[0-9]+$/ && $7 != 0 {n++} END {print n}", path)
+    assert n_subjects == awk('$1 ~ /^[0-9]+$/ && $8 == "nsubj" {n++} END {print n}', path)
+    brackets = '{x = $10; if (x !~ /Entity=/) next; sub(/.*Entity=/, "", x); sub(/[|].*/, "", x); '
+    assert n_mentions == awk(brackets + 'n += gsub(/[(]/, "", x)} END {print n + 0}', path)
+    assert n_closed == awk(brackets + 'gsub(/[(][^()]*[)]/, "", x); n += gsub(/[)]/, "", x)} END {print n + 0}', path)
