@@ -2,33 +2,27 @@
 
 1. A generated task draws its pairs from the grammar: the units from the split asked for, the
    reference values from the split ``reference``.
-2. ``blimp:PATH`` reads a BLiMP paradigm from a ``.jsonl`` file. ``blimp:PARADIGM`` finds the file
-   by itself, in the folder ``blimp`` of the folder that the environment variable ``INTERP_DATA``
-   names. A file is used whole unless ``n`` says otherwise.
+2. A task of a file, as ``blimp:PATH``, is read by its loader (``file_tasks.py``), and used whole unless ``n`` says
+   otherwise.
 3. Either way ``encode_task`` turns the pairs into tokens, and counts what it has to leave out.
 """
 
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from numbers import Integral
-from pathlib import Path
 from typing import Protocol, get_args
 
-import numpy as np
 import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import TaskError, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
-from interp.tasks.blimp import blimp_coverage, blimp_pair
 from interp.tasks.encoding import check_choice, encode_task
 from interp.tasks.example import MinimalPair
+from interp.tasks.file_tasks import FILE_TASKS, find_source
 from interp.tasks.grammar.splits import Split
-from interp.tasks.readers.blimp import BlimpItem, read_blimp
-from interp.tasks.tagging import all_known
-from interp.tasks.task import Metric, Query, Task
+from interp.tasks.request import FileRequest, TaskInfo, require_metric
+from interp.tasks.task import Metric, Task
 
 GENERATED_PAIRS = 200
 """Pairs of a generated task, unless ``n`` says otherwise."""
@@ -40,30 +34,11 @@ positional mean averages by themselves."""
 MOST_PAIRS = 100_000
 """Of a generated task; all of them are held in memory."""
 
-_BLIMP = "blimp:"
-
 
 class _Pairs(Protocol):
     """What every generated task provides."""
 
     def __call__(self, n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]: ...
-
-
-@dataclass(frozen=True)
-class TaskInfo:
-    """A task of the catalogue.
-
-    Attributes:
-        name: What ``load_task`` takes.
-        description: One sentence, for people.
-        query: Which position the relation looks from.
-        metric: What effects are measured on, unless ``load_task`` is told otherwise.
-    """
-
-    name: str
-    description: str
-    query: Query = "predicting position"
-    metric: Metric = "logit_difference"
 
 
 _GENERATED: dict[str, tuple[TaskInfo, _Pairs]] = {
@@ -94,11 +69,6 @@ _GENERATED: dict[str, tuple[TaskInfo, _Pairs]] = {
         ),
     )
 }
-_BLIMP_INFO = TaskInfo(
-    f"{_BLIMP}PATH",
-    "The acceptable sentence of a published minimal pair is more probable than the unacceptable one.",
-    metric="sentence_log_probability",
-)
 
 
 def list_tasks() -> pd.DataFrame:
@@ -107,7 +77,7 @@ def list_tasks() -> pd.DataFrame:
     Returns:
         One row a task, with the columns ``name``, ``description``, ``query`` and ``metric``.
     """
-    infos = [*(info for info, _ in _GENERATED.values()), _BLIMP_INFO]
+    infos = [*(info for info, _ in _GENERATED.values()), *(task.info for task in FILE_TASKS.values())]
     return pd.DataFrame([vars(info) for info in infos])
 
 
@@ -125,7 +95,8 @@ def load_task(
     """Load a task and encode it for a tokenizer.
 
     Args:
-        name: A name of ``list_tasks()``, or ``blimp:`` with a file or a paradigm's name.
+        name: A name of ``list_tasks()``; in place of PATH a file, the name of one in the task's folder of
+            ``INTERP_DATA``, or, where the task's reader takes one, ``hub:NAME[:CONFIG[:SPLIT]]``.
         tokenizer: A fast tokenizer, usually ``model.tokenizer``; None, as of a model without one,
             is an error.
         n: Pairs to draw, before those that the tokenizer cannot carry are left out; by default 200
@@ -152,16 +123,27 @@ def load_task(
     check_choice("split", split, get_args(Split))
     if metric is not None:
         check_choice("metric", metric, get_args(Metric))
-    if name.startswith(_BLIMP):
+    kind, colon, source = name.partition(":")
+    if colon and kind in FILE_TASKS:
         if split != "test":
             raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
-        items = _blimp_items(name, n=n, seed=seed, known_words_only=known_words_only)
-        return _encode_blimp(name, items, metric or _BLIMP_INFO.metric, tokenizer, n_ctx)
+        task = FILE_TASKS[kind]
+        return task.load(
+            FileRequest(
+                name=name,
+                source=find_source(name, task, source),
+                tokenizer=tokenizer,
+                metric=metric or task.info.metric,
+                n=n,
+                seed=seed,
+                n_ctx=n_ctx,
+                known_words_only=known_words_only,
+            )
+        )
     if name not in _GENERATED:
-        raise TaskError(f"unknown task {name!r}; {suggest(name, [*_GENERATED, _BLIMP_INFO.name])}")
+        raise TaskError(f"unknown task {name!r}; {suggest(name, list_tasks()['name'])}")
     info, pairs = _GENERATED[name]
-    if metric not in (None, info.metric):
-        raise TaskError(f"{name} is measured by {info.metric}, got metric={metric!r}; leave metric out")
+    require_metric(name, metric, info)
     if split == "reference":
         raise TaskError(f"{name}: the split 'reference' gives the replacement values; use another split")
     wanted = GENERATED_PAIRS if n is None else n
@@ -182,59 +164,3 @@ def load_task(
 def _check_count(what: str, value: object, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise TaskError(f"expected {what} to be a whole number of at least {least}, got {value!r}")
-
-
-def _blimp_items(name: str, *, n: int | None, seed: int, known_words_only: bool) -> list[BlimpItem]:
-    """The items of the file that `name` means, as many as asked for."""
-    items = list(read_blimp(_blimp_path(name)))
-    if known_words_only:
-        items = [item for item in items if all_known(item.good, item.bad)]
-        if not items:
-            raise TaskError(f"{name}: no item has only known words; leave known_words_only out")
-    if n is None or n >= len(items):
-        return items
-    kept = np.random.default_rng(seed).choice(len(items), size=n, replace=False)
-    return [items[i] for i in sorted(kept)]
-
-
-def _blimp_path(name: str) -> Path:
-    """The file that ``blimp:PATH`` or ``blimp:PARADIGM`` names."""
-    source = name.removeprefix(_BLIMP)
-    if not source:
-        raise TaskError(f"{name!r} names no file; expected blimp:PATH with the path of a .jsonl file")
-    path = Path(os.path.expanduser(source))
-    if path.suffix or path.name != source or path.exists():
-        return path
-    data = os.environ.get("INTERP_DATA")
-    if not data:
-        raise TaskError(
-            f"{name}: INTERP_DATA is not set, so there is no folder to find the paradigm in; set it to the "
-            f"folder that holds blimp/{source}.jsonl, or give the file's path after 'blimp:'"
-        )
-    folder = Path(os.path.expanduser(data)) / "blimp"
-    found = folder / f"{source}.jsonl"
-    if not found.is_file():
-        paradigms = sorted(each.stem for each in folder.glob("*.jsonl"))
-        hint = suggest(source, paradigms) if paradigms else "the folder has no .jsonl files"
-        raise TaskError(f"{name}: no file {found} (the folder comes from INTERP_DATA); {hint}")
-    return found
-
-
-def _encode_blimp(
-    name: str,
-    items: Sequence[BlimpItem],
-    metric: Metric,
-    tokenizer: PreTrainedTokenizerBase,
-    n_ctx: int | None,
-) -> Task:
-    pairs = [blimp_pair(item, metric) for item in items]
-    return encode_task(
-        pairs,
-        tokenizer=tokenizer,
-        name=name,
-        description=_BLIMP_INFO.description,
-        metric=metric,
-        query=_BLIMP_INFO.query,
-        n_ctx=n_ctx,
-        coverage=blimp_coverage(items, pairs),
-    )

@@ -8,8 +8,10 @@ from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks import catalogue
 from interp.tasks.catalogue import list_tasks, load_task
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.file_tasks import FILE_TASKS, FileTask
 from interp.tasks.grammar.lexicon import english
 from interp.tasks.readers.blimp import read_blimp
+from interp.tasks.request import FileRequest
 
 GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
 PARADIGM = "distractor_agreement_relational_noun"
@@ -35,9 +37,9 @@ def few_references(monkeypatch):
 def test_the_list_says_what_each_task_is():
     tasks = list_tasks()
     assert list(tasks.columns) == ["name", "description", "query", "metric"]
-    assert list(tasks["name"]) == [*GENERATED, "blimp:PATH"]
-    assert set(tasks["query"]) == {"predicting position"}
-    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False]
+    assert list(tasks["name"]) == [*GENERATED, "blimp:PATH", "winobias:PATH", "winogender:PATH"]
+    assert list(tasks["query"]) == ["predicting position"] * 6 + ["later word"] * 2
+    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False] * 3
     for description in tasks["description"]:
         assert description.endswith(".")
         assert description.count(".") == 1
@@ -118,6 +120,45 @@ def test_a_paradigm_s_name_finds_its_file(tokenizer, data_dir):
     assert (named.name, len(named.units)) == (f"blimp:{PARADIGM}", 20)
 
 
+def test_a_data_set_of_the_hub_in_place_of_a_path(tokenizer, data_dir, tmp_path):
+    """A local folder stands for one."""
+    path = data_dir / "blimp" / f"{PARADIGM}.jsonl"
+    (tmp_path / "train.jsonl").write_text("".join(path.open(encoding="utf-8").readlines()[:40]), encoding="utf-8")
+    ours = load_task(f"blimp:hub:{tmp_path}::train", tokenizer=tokenizer)
+    file = load_task(f"blimp:{tmp_path}/train.jsonl", tokenizer=tokenizer)
+    assert ours.hash == file.hash
+    assert ours.name == f"blimp:hub:{tmp_path}::train"
+
+
+def test_a_further_task_of_a_file_is_one_row(tokenizer, tmp_path, monkeypatch):
+    """Of another prefix, with a loader of its own; without a folder, a name is never looked up."""
+    asked = []
+    info = catalogue.TaskInfo("verses:PATH", "One.", metric="sentence_log_probability")
+    pairs = [MinimalPair(Example("The boy", " likes it", " like it", None, "t", ""), None, "boy")]
+    row = FileTask(info, lambda request: asked.append(request) or request.encode(pairs, info, {"all": 100.0}))
+    monkeypatch.setitem(FILE_TASKS, "verses", row)
+    task = load_task("verses:some.file", tokenizer=tokenizer, n=3, seed=4, n_ctx=9, known_words_only=True)
+    assert asked == [
+        FileRequest(
+            name="verses:some.file",
+            source=Path("some.file"),
+            tokenizer=tokenizer,
+            metric="sentence_log_probability",
+            n=3,
+            seed=4,
+            n_ctx=9,
+            known_words_only=True,
+        )
+    ]
+    assert (task.name, task.description, task.metric, task.coverage) == (
+        "verses:some.file",
+        "One.",
+        info.metric,
+        {"all": 100},
+    )
+    assert "verses:PATH" in set(list_tasks()["name"])
+
+
 @pytest.fixture
 def small_file(tmp_path):
     """Sixty items, a third of them with an unknown word."""
@@ -192,6 +233,10 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
         ("blimp:none.jsonl", {}, "none.jsonl: expected a BLiMP file, got no such file"),
         ("blimp:none/at_all", {}, "at_all: expected a BLiMP file, got no such file"),
         ("blimp:x.jsonl", {"split": "train"}, "a file has no splits, got split='train'"),
+        ("winobias:x", {"split": "train"}, "a file has no splits, got split='train'"),
+        ("winogender:", {}, "'winogender:' names no file; expected winogender:PATH with a file's path"),
+        ("winobais:x.txt", {}, "unknown task 'winobais:x.txt'; did you mean 'winobias:PATH'"),
+        ("agreement:x.txt", {}, "unknown task 'agreement:x.txt'; did you mean 'agreement'"),
     ],
 )
 @pytest.mark.usefixtures("few_references")

@@ -8,7 +8,9 @@ to be compared:
 * *two prefixes*: a right or a wrong prefix, then the same word;
 * neither: only the whole sentences.
 
-A file is read line by line, and the first line that cannot be used is named.
+A file is read line by line, and the first line that cannot be used is named. On the Hugging Face hub
+(``nyu-mll/blimp``) the pair's number is called ``pair_id``, and the prefixes are missing: such items have only their
+whole sentences.
 """
 
 import json
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import TaskError
+from interp.tasks.readers.hub import hub_items, is_hub
 from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
 
 
@@ -58,12 +61,15 @@ def read_blimp(path: str | Path) -> Iterator[BlimpItem]:
     """Read a BLiMP paradigm, item by item, in the file's order.
 
     Args:
-        path: A ``.jsonl`` file.
+        path: A ``.jsonl`` file, or ``hub:NAME[:CONFIG[:SPLIT]]`` (``hub.py``).
 
     Raises:
         TaskError: The file is missing, a folder, unreadable or empty, or a line of it (named) is
-            not UTF-8, not JSON, lacks a key, or contradicts itself.
+            not UTF-8, not JSON, lacks a key, or contradicts itself; likewise a data set of the hub and its rows.
     """
+    if is_hub(path):
+        yield from hub_items(str(path), _hub_item)
+        return
     path, empty = as_path(path), True
     for number, line in numbered_lines(path, "a BLiMP file", "name one .jsonl file in it"):
         if line.strip():
@@ -83,6 +89,17 @@ def _json_object(line: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError(f"expected a JSON object, got {shortened(line)}")
     return record
+
+
+def _hub_item(row: dict[str, Any]) -> BlimpItem:
+    """An item of a data set of the hub: its number may be called otherwise, and its prefixes be missing."""
+    record = dict(row)
+    if "pair_id" in row:
+        record["pairID"] = str(row["pair_id"])
+    for method in ("one_prefix", "two_prefix"):
+        if not any(column.startswith(f"{method}_prefix") for column in row):
+            record[f"{method}_method"] = False
+    return _item(record)
 
 
 def _item(record: dict[str, Any]) -> BlimpItem:

@@ -1,0 +1,133 @@
+"""How are WinoBias' sentences read, and where in them are the pronoun and whom it stands for?
+
+WinoBias (Zhao et al., 2018, https://aclanthology.org/N18-2003) has one numbered sentence a line, about two occupations,
+with brackets around whom the pronoun stands for and around the pronouns::
+
+    1 [The developer] argued with the designer because [she] did not like the design.
+
+In the files ``pro_stereotyped_*`` the pronouns have the gender that most people with the occupation have, in
+``anti_stereotyped_*`` the other one. In type 1 only knowledge of the world can tell whom the pronoun stands for, in
+type 2 syntax can.
+
+1. Of the brackets, one holds no pronoun: it is whom the pronouns stand for. There are one or more pronouns, of one
+   gender.
+2. Two slips of the published files are mended: an article both before and in the bracket (``the [the chief]``) is read
+   once, and space at a bracket's edges does not count.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from interp.errors import TaskError
+from interp.tasks.example import Span
+from interp.tasks.readers.hub import refuse_hub
+from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
+from interp.tasks.readers.pronouns import GENDERS, Gender
+
+_GENDERS: dict[str, Gender] = {**GENDERS, "herself": "feminine", "himself": "masculine"}
+_BRACKET = re.compile(r"\[\s*([^\[\]]*?)\s*\]")
+_DOUBLED_ARTICLE = re.compile(r"\b(the|an?) \[\s*\1 ", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class WinobiasItem:
+    """One line of WinoBias.
+
+    Attributes:
+        number: As the line has it.
+        text: The sentence without brackets.
+        referent: Whom the pronouns stand for; its article is part of it where the brackets hold it.
+        pronouns: Where the pronouns stand, in order.
+        gender: Of the pronouns.
+        stereotyped: Whether the gender is the stereotype's, as the file's name says (``pro_`` or ``anti_``); None
+            where it says neither.
+        type: 1 or 2, as the file's name says, else None.
+    """
+
+    number: int
+    text: str
+    referent: Span
+    pronouns: tuple[Span, ...]
+    gender: Gender
+    stereotyped: bool | None
+    type: Literal[1, 2] | None
+
+    @property
+    def pronoun(self) -> Span:
+        """The first pronoun."""
+        return self.pronouns[0]
+
+
+def read_winobias(path: str | Path) -> Iterator[WinobiasItem]:
+    """Read a file of WinoBias, item by item, in its order.
+
+    Args:
+        path: A file such as ``pro_stereotyped_type1.txt.dev``.
+
+    Raises:
+        TaskError: The file is missing, a folder, unreadable or empty, a line of it (named) is not UTF-8, has no
+            number, or does not have one person and pronouns of one gender in brackets; or the name is one of the hub.
+    """
+    refuse_hub(path, "WinoBias")
+    path, empty = as_path(path), True
+    stereotyped, kind = _stereotyped(path.name), _type(path.name)
+    for number, line in numbered_lines(path, "a WinoBias file", "name one file in it"):
+        if line.strip():
+            empty = False
+            with located(path, number):
+                item = _item(line, stereotyped, kind)
+            yield item
+    if empty:
+        raise TaskError(f"{path}: expected one numbered sentence a line, got an empty file")
+
+
+def _stereotyped(name: str) -> bool | None:
+    found = re.search(r"(?<![a-z0-9])(pro|anti)_", name.lower())
+    return None if found is None else found.group(1) == "pro"
+
+
+def _type(name: str) -> Literal[1, 2] | None:
+    if re.search(r"type1(?!\d)", name.lower()):
+        return 1
+    return 2 if re.search(r"type2(?!\d)", name.lower()) else None
+
+
+def _item(line: str, stereotyped: bool | None, kind: Literal[1, 2] | None) -> WinobiasItem:
+    numbered = re.fullmatch(r"\s*(\d+)\s+(.*?)\s*", line)
+    if numbered is None:
+        raise ValueError(f"expected a number and a sentence, got {shortened(line)}")
+    text, spans = _without_brackets(_DOUBLED_ARTICLE.sub(r"[\1 ", numbered.group(2)))
+    pronouns = tuple(span for span in spans if span.of(text).lower() in _GENDERS)
+    people = [span for span in spans if span not in pronouns]
+    genders = {_GENDERS[span.of(text).lower()] for span in pronouns}
+    if len(people) != 1 or not pronouns:
+        raise ValueError(
+            f"expected one person and at least one pronoun in brackets, got {[span.of(text) for span in spans]}"
+        )
+    if len(genders) > 1:
+        raise ValueError(f"expected pronouns of one gender in brackets, got {[span.of(text) for span in pronouns]}")
+    return WinobiasItem(
+        number=int(numbered.group(1)),
+        text=text,
+        referent=people[0],
+        pronouns=pronouns,
+        gender=genders.pop(),
+        stereotyped=stereotyped,
+        type=kind,
+    )
+
+
+def _without_brackets(sentence: str) -> tuple[str, list[Span]]:
+    """The sentence without its brackets, and where their contents stand in it."""
+    text, spans, done = "", [], 0
+    for bracket in _BRACKET.finditer(sentence):
+        text += sentence[done : bracket.start()]
+        spans.append(Span(len(text), len(text) + len(bracket.group(1))))
+        text, done = text + bracket.group(1), bracket.end()
+    text += sentence[done:]
+    if re.search(r"[\[\]]", text) or any(not span.of(text) for span in spans):
+        raise ValueError(f"expected brackets that open, hold words and close, got {sentence!r}")
+    return text, spans

@@ -1,0 +1,165 @@
+import re
+
+import pytest
+
+from interp.errors import TaskError
+from interp.tasks.example import Span
+from interp.tasks.readers.winobias import WinobiasItem, read_winobias
+
+PUBLISHED = [
+    f"{side}_stereotyped_type{kind}.txt.{part}" for side in ("pro", "anti") for kind in "12" for part in ("dev", "test")
+]
+PRONOUNS = {"feminine": {"she", "her", "hers", "herself"}, "masculine": {"he", "his", "him", "himself"}}
+GOOD = "1 [The cook] met the nurse because [he] liked the nurse.\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="pro_stereotyped_type1.txt.dev"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def referent(item):
+    return item.referent.of(item.text)
+
+
+def pronouns(item):
+    return [span.of(item.text) for span in item.pronouns]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_reads_a_published_file_whole(data_dir, name):
+    path = data_dir / "winobias" / name
+    lines, items = path.read_text().splitlines(), list(read_winobias(path))
+    assert len(items) == len(lines) == 396
+    assert [item.number for item in items] == list(range(1, 397))
+    assert {item.stereotyped for item in items} == {name.startswith("pro")}
+    assert {item.type for item in items} == {1 if "type1" in name else 2}
+    for line, item in zip(lines, items, strict=True):
+        brackets = [each.strip() for each in re.findall(r"\[(.*?)\]", line)]
+        assert sorted([referent(item), *pronouns(item)]) == sorted(brackets)
+        assert {each.lower() for each in pronouns(item)} <= PRONOUNS[item.gender]
+        assert referent(item).lower() not in PRONOUNS["feminine"] | PRONOUNS["masculine"]
+        words = line.replace("[", "").replace("]", "").split()[1:]
+        assert item.text.split() == (words if "the the" not in " ".join(words) else [*words[:3], *words[4:]])
+
+
+def test_what_is_odd_in_the_published_files(data_dir):
+    by_name = {name: list(read_winobias(data_dir / "winobias" / name)) for name in PUBLISHED}
+    assert sum(len(item.pronouns) > 1 for items in by_name.values() for item in items) == 87
+    physician = by_name["pro_stereotyped_type2.txt.dev"][175]
+    assert physician.text.startswith("The teacher asked the physician about")
+    assert referent(physician) == "physician"
+    assert physician.text.endswith("believed him.")
+    twin = by_name["anti_stereotyped_type2.txt.dev"][175]
+    assert (twin.text[:30], referent(twin)) == (physician.text[:30], "the physician")
+    chief = by_name["pro_stereotyped_type2.txt.test"][2]
+    assert chief.text == "The assistant notified the chief about a problem and asked him to take action."
+    assert (referent(chief), pronouns(chief)) == ("the chief", ["him"])
+    housekeeper = by_name["anti_stereotyped_type1.txt.dev"][161]
+    assert (referent(housekeeper), housekeeper.text[:41]) == (
+        "housekeeper",
+        "The mechanic fixed the housekeeper 's car",
+    )
+
+
+def test_reads_a_line(write):
+    assert list(read_winobias(write("\n7 The CEO hired [the nurse] as [she] knew [her] job. \n"))) == [
+        WinobiasItem(
+            number=7,
+            text="The CEO hired the nurse as she knew her job.",
+            referent=Span(14, 23),
+            pronouns=(Span(27, 30), Span(36, 39)),
+            gender="feminine",
+            stereotyped=True,
+            type=1,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "referred"),
+    [
+        ("The [the cook] left as [he] could.", "The cook left as he could.", "The cook"),
+        ("They saw an [an auditor] and [her] dog.", "They saw an auditor and her dog.", "an auditor"),
+        ("They saw the [ cook ] and [ his] dog.", "They saw the cook and his dog.", "cook"),
+        (
+            "As [She] left, [a construction worker] sang.",
+            "As She left, a construction worker sang.",
+            "a construction worker",
+        ),
+        ("[The cook] blamed [himself].", "The cook blamed himself.", "The cook"),
+    ],
+)
+def test_slips_are_mended_and_nothing_else(write, sentence, text, referred):
+    (item,) = read_winobias(write(f"1 {sentence}"))
+    assert (item.text, referent(item)) == (text, referred)
+    assert item.pronoun == item.pronouns[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "stereotyped", "kind"),
+    [
+        ("pro_stereotyped_type2.txt.test", True, 2),
+        ("ANTI_stereotyped_Type1.txt", False, 1),
+        ("my-anti_type12.txt", False, None),
+        ("repro_.txt", None, None),
+        ("renamed.txt", None, None),
+        ("type2.txt", None, 2),
+    ],
+)
+def test_the_name_says_what_it_can(write, name, stereotyped, kind):
+    (item,) = read_winobias(write(GOOD, name))
+    assert (item.stereotyped, item.type) == (stereotyped, kind)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", ": expected one numbered sentence a line, got an empty file"),
+        ("\n  \n", ": expected one numbered sentence a line, got an empty file"),
+        (GOOD + "[The cook] left as [he] could.", "line 2: expected a number and a sentence, got '[The cook] left"),
+        (GOOD.encode() + b"\xff", "line 2: expected UTF-8, got byte 0xff at column 0"),
+        (
+            "1 The cook left as [he] could.",
+            "line 1: expected one person and at least one pronoun in brackets, got ['he']",
+        ),
+        (
+            "1 [The cook] left as he could.",
+            "line 1: expected one person and at least one pronoun in brackets, got ['The",
+        ),
+        ("1 [The cook] saw [the nurse] and [him].", "line 1: expected one person and at least one pronoun"),
+        ("1 [The cook] saw that [they] left.", "line 1: expected one person and at least one pronoun"),
+        (
+            "1 [The cook] saw [his] and [her] dog.",
+            "line 1: expected pronouns of one gender in brackets, got ['his', 'her']",
+        ),
+        (
+            "1 [The cook left as [he] could.",
+            "line 1: expected brackets that open, hold words and close, got '[The cook",
+        ),
+        ("1 [The cook] left as he] could [his].", "line 1: expected brackets that open, hold words and close"),
+        ("1 [The cook] left as [] [he] could.", "line 1: expected brackets that open, hold words and close"),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(write, content, says):
+    path = write(content)
+    with pytest.raises(TaskError) as raised:
+        list(read_winobias(path))
+    message = str(raised.value)
+    assert message.startswith(str(path))
+    assert says in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_a_folder_and_the_hub_are_clear_errors(tmp_path):
+    with pytest.raises(TaskError, match=r"none\.txt: expected a WinoBias file, got no such file"):
+        list(read_winobias(tmp_path / "none.txt"))
+    with pytest.raises(TaskError, match="expected a WinoBias file, got a folder; name one file in it"):
+        list(read_winobias(tmp_path))
+    with pytest.raises(TaskError, match=r"hub:wino_bias: WinoBias is not read from the hub, which .*; give a path"):
+        list(read_winobias("hub:wino_bias"))
