@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interp.errors import TaskError, suggest
-from interp.tasks import blimp_task, winobias, winogender
+from interp.tasks import blimp_task, treebank_agreement, treebank_anaphora, treebank_coreference, winobias, winogender
 from interp.tasks.readers.hub import is_hub
 from interp.tasks.request import FileRequest, TaskInfo
 from interp.tasks.task import Task
@@ -40,6 +40,9 @@ FILE_TASKS: dict[str, FileTask] = {
     "blimp": FileTask(blimp_task.INFO, blimp_task.load, folder="blimp", suffix=".jsonl"),
     "winobias": FileTask(winobias.INFO, winobias.load, folder="winobias"),
     "winogender": FileTask(winogender.INFO, winogender.load, folder="winogender"),
+    "agreement": FileTask(treebank_agreement.INFO, treebank_agreement.load),
+    "coreference": FileTask(treebank_coreference.INFO, treebank_coreference.load),
+    "anaphora": FileTask(treebank_anaphora.INFO, treebank_anaphora.load),
 }
 
 
