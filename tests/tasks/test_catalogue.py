@@ -37,9 +37,10 @@ def few_references(monkeypatch):
 def test_the_list_says_what_each_task_is():
     tasks = list_tasks()
     assert list(tasks.columns) == ["name", "description", "query", "metric"]
-    assert list(tasks["name"]) == [*GENERATED, "blimp:PATH", "winobias:PATH", "winogender:PATH"]
-    assert list(tasks["query"]) == ["predicting position"] * 6 + ["later word"] * 2
-    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False] * 3
+    files = ["blimp", "winobias", "winogender", "agreement", "coreference", "anaphora"]
+    assert list(tasks["name"]) == [*GENERATED, *(f"{name}:PATH" for name in files)]
+    assert list(tasks["query"]) == ["predicting position"] * 6 + ["later word"] * 2 + ["predicting position"] * 3
+    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False] * 3 + [True] * 3
     for description in tasks["description"]:
         assert description.endswith(".")
         assert description.count(".") == 1
@@ -236,7 +237,8 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
         ("winobias:x", {"split": "train"}, "a file has no splits, got split='train'"),
         ("winogender:", {}, "'winogender:' names no file; expected winogender:PATH with a file's path"),
         ("winobais:x.txt", {}, "unknown task 'winobais:x.txt'; did you mean 'winobias:PATH'"),
-        ("agreement:x.txt", {}, "unknown task 'agreement:x.txt'; did you mean 'agreement'"),
+        ("agreement:x.txt", {}, "x.txt: expected a CoNLL-U file, got no such file"),
+        ("reflexive:x.txt", {}, "unknown task 'reflexive:x.txt'; did you mean 'reflexive'"),
     ],
 )
 @pytest.mark.usefixtures("few_references")
