@@ -18,7 +18,7 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.shapes import Pattern
+from interp.shapes import Pattern, Tokens
 from interp.tasks.windows import Window
 from interp.tasks.word_tokens import NONE
 
@@ -81,16 +81,29 @@ def read_words(
     averages, sums = _matrices(rows, special)
     averages, sums = averages.to(device), sums.to(device)
 
+    def to_words(layer: int, weights: Pattern) -> None:
+        chosen = averages.to(weights.dtype)[:, None] @ weights
+        take(layer, chosen @ sums.to(weights.dtype)[:, None])
+
+    run_patterns(model, tokens, to_words)
+
+
+def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None]) -> None:
+    """Run rows of tokens, and hand over each layer's attention pattern, in 32 bits or more.
+
+    Raises:
+        InputError: The attention is no number.
+    """
+
     def reader(layer: int) -> Callable[..., None]:
         def read(pattern: Pattern, *, hook: Any) -> None:
-            weights = pattern.to(torch.promote_types(pattern.dtype, torch.float32))
-            chosen = averages.to(weights.dtype)[:, None] @ weights
-            if not bool(torch.isfinite(chosen).all()):
+            # A sum is no number if a summand is none, and costs less than looking at each.
+            if not bool(torch.isfinite(pattern.sum())):
                 raise InputError(
                     "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight "
                     "is no number"
                 )
-            take(layer, chosen @ sums.to(weights.dtype)[:, None])
+            take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
 
         return read
 

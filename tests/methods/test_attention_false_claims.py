@@ -1,4 +1,4 @@
-"""How often does a head without any knowledge get a claim? Trees at random places, and models that were never trained."""
+"""How often does a head that knows nothing get a claim? Trees at random places, models that were never trained."""
 
 from dataclasses import replace
 

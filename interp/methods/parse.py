@@ -1,0 +1,201 @@
+"""How much of a sentence's tree can be read off attention? The maximum spanning tree over the best heads, and its UAS.
+
+1. Heads come from a corpus that is not parsed: for each dependency label and direction the one that ``attend`` chose.
+   A head that looks from dependents at their heads speaks for the arc between the two; one that looks from heads at
+   their dependents speaks for the same arc, read the other way.
+2. An arc's weight is the sum, over the different heads, of the attention between its words times the head's accuracy.
+3. The maximum spanning tree from the root (Edmonds 1967, by ``networkx``) is the parse. The root is given: attention
+   does not say which word it is.
+4. **UAS**: the share of the other words that have their head in it. **Baselines**: every word hangs on the word before
+   it, or on the one after it, or on its neighbour towards the root.
+
+Raganato & Tiedemann (2018), https://aclanthology.org/W18-5431; Clark et al. (2019), section 5.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from interp.errors import InputError
+from interp.interventions.intervention import looks_back_only
+from interp.interventions.sweep import Progress
+from interp.methods.word_attention import ReadingRow, WordAttention, batched, read_words
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.units import ClusterTable
+from interp.tasks.corpus import Corpus, Documents, contents
+from interp.tasks.treebank import ROOT
+from interp.tasks.windows import Window, Windows
+from interp.tasks.word_tokens import NONE
+
+CHAINS = ("word before", "word after", "towards the root")
+_TIE = 1e-9
+"""Weight of the arc to the neighbour towards the root: it decides where attention says nothing."""
+
+
+@dataclass(frozen=True)
+class ParseResult:
+    """Trees from attention.
+
+    Attributes:
+        frame: One row per sentence: ``document``, ``sentence``, ``n`` (words without the root), ``right`` (words with
+            their own head) and the same of each chain of neighbours.
+        heads: What the weights came from: ``layer``, ``head``, ``looks``, ``accuracy``.
+        provenance: Words without tokens of their own (``n_unaligned``), sentences too long for the context.
+    """
+
+    frame: pd.DataFrame
+    heads: pd.DataFrame
+    provenance: Mapping[str, Any] = field(repr=False)
+
+    def summary(self, seed: int = 0) -> pd.DataFrame:
+        """UAS of the parse and of each chain, and by how much the parse is better.
+
+        Returns:
+            One row each: ``parse``, ``uas`` with its interval ``low``, ``high`` (95 %, documents resampled), and
+            ``better`` (the attention's UAS less this one's) with ``better_low``, ``better_high``.
+        """
+        summed = self.frame.drop(columns="sentence").groupby("document", sort=False).sum()
+        names = ["attention", *CHAINS]
+        right = summed[["right", *CHAINS]].to_numpy(dtype=float)
+        counts = np.repeat(summed["n"].to_numpy(dtype=float)[:, None], len(names), axis=1)
+        cells = pd.Index(names, name="parse")
+        own = cluster_bootstrap(ClusterTable(right, counts, cells), seed=seed)
+        better = cluster_bootstrap(ClusterTable(right[:, :1] - right, counts, cells), seed=seed)
+        columns = {"uas": own.estimate, "low": own.low, "high": own.high}
+        columns |= {"better": better.estimate, "better_low": better.low, "better_high": better.high}
+        return pd.DataFrame(columns, index=cells).reset_index()
+
+
+def attention_parse(
+    model: Any, corpus: Documents | Corpus, heads: pd.DataFrame, *, progress: Progress | None = None
+) -> ParseResult:
+    """Parse every sentence of a corpus.
+
+    Args:
+        model: Follows TransformerLens' protocol, with a fast tokenizer.
+        corpus: Files in CoNLL-U, or documents. Not what `heads` were chosen on.
+        heads: With ``looks``, ``layer``, ``head`` and ``accuracy``, as ``attend(...).best()`` on another corpus gives
+            them; of those that stand there twice, the more accurate.
+        progress: Called with (words read, words to read).
+
+    Raises:
+        InputError: No head looks between dependents and their heads, or nothing could be parsed.
+        TaskError: The corpus cannot be read.
+    """
+    speaking = _speaking(heads)
+    given = Corpus.of(corpus)
+    n_all = sum(contents(given).documents.values())
+    cutter = Windows(model.tokenizer, model.cfg.n_ctx, both_sides=not looks_back_only(model))
+    windows = (window for document in given for window in cutter.sentences(document) if len(window.words) > 1)
+    rows: dict[int, dict[str, Any]] = {}
+    done, n_unaligned = 0, 0
+    for batch in batched(
+        _Numbered(window, tuple(range(window.tokens.n_units)), number) for number, window in enumerate(windows)
+    ):
+        weights = _Weights(batch, speaking)
+        read_words(model, batch, weights.take)
+        for row, found in zip(batch, weights.sums, strict=True):
+            rows[row.number] = _scored(row.window, found)
+            n_unaligned += sum(row.window.tokens.unaligned.values())
+            done += len(row.window.words)
+        if progress is not None:
+            progress(done, n_all)
+    if not rows:
+        raise InputError("attention parse: expected sentences of two words or more that fit into the context, got none")
+    return ParseResult(
+        pd.DataFrame([rows[number] for number in sorted(rows)]),
+        speaking,
+        {"n_unaligned": n_unaligned, "too_long": dict(cutter.too_long)},
+    )
+
+
+@dataclass(frozen=True)
+class _Numbered(ReadingRow):
+    """A sentence and its place in the corpus: batches are in no order."""
+
+    number: int
+
+
+def _speaking(heads: pd.DataFrame) -> pd.DataFrame:
+    """The different heads that look between dependents and heads."""
+    known = heads[heads["looks"].isin(["dependent to head", "head to dependent"])]
+    if known.empty:
+        raise InputError(
+            "attention parse: expected heads that look between dependents and their heads, got none; choose them with "
+            "attend(model, another_corpus).best()"
+        )
+    ordered = known.sort_values("accuracy", ascending=False, kind="stable")
+    return ordered.drop_duplicates(["layer", "head", "looks"])[["layer", "head", "looks", "accuracy"]]
+
+
+class _Weights:
+    """Sums of attention over the heads that speak: ``[unit unit]`` from dependent to head, for each row."""
+
+    def __init__(self, rows: Sequence[ReadingRow], heads: pd.DataFrame):
+        self._heads = heads
+        self.sums = [np.zeros((row.window.tokens.n_units,) * 2) for row in rows]
+
+    def take(self, layer: int, words: WordAttention) -> None:
+        for each in self._heads[self._heads["layer"] == layer].itertuples():
+            found = words[:, int(each.head)].double().cpu().numpy() * each.accuracy
+            for total, own in zip(self.sums, found, strict=True):
+                part = own[: len(total), : len(total)]
+                total += part if each.looks == "dependent to head" else part.T
+
+
+def _scored(window: Window, weights: Float[np.ndarray, "unit unit"]) -> dict[str, Any]:
+    """One sentence's row of the result."""
+    (sentence,) = window.sentences
+    gold = [word.head for word in sentence.words]
+    root = gold.index(ROOT)
+    found = {"attention": spanning_tree(_between_words(window, weights), root), **_chains(len(gold), root)}
+    hits = {
+        name: sum(head == own for at, (head, own) in enumerate(zip(heads, gold, strict=True)) if at != root)
+        for name, heads in found.items()
+    }
+    right = hits.pop("attention")
+    return {"document": window.document, "sentence": sentence.id, "n": len(gold) - 1, "right": right, **hits}
+
+
+def _between_words(window: Window, weights: Float[np.ndarray, "unit unit"]) -> Float[np.ndarray, "word word"]:
+    """0 for words without tokens of their own."""
+    units = window.tokens.unit_of_word
+    own = units != NONE
+    found = np.where(own[:, None] & own[None], weights[np.ix_(units, units)], 0.0)
+    return np.asarray(found)
+
+
+def spanning_tree(weights: Float[np.ndarray, "word word"], root: int) -> list[int]:
+    """Each word's head in the maximum spanning tree; ``ROOT`` for the root.
+
+    Args:
+        weights: From dependent to head, not below 0.
+        root: The root.
+    """
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from(_arcs(weights, root))
+    heads = [ROOT] * len(weights)
+    for head, dependent in nx.maximum_spanning_arborescence(graph).edges:
+        heads[dependent] = head
+    return heads
+
+
+def _arcs(weights: Float[np.ndarray, "word word"], root: int) -> Iterator[tuple[int, int, float]]:
+    for dependent, row in enumerate(weights):
+        for head, weight in enumerate(row):
+            if dependent not in (root, head):
+                towards = head == dependent + (1 if dependent < root else -1)
+                yield head, dependent, float(weight) + _TIE * towards
+
+
+def _chains(n_words: int, root: int) -> dict[str, list[int]]:
+    """Each word's head in the chains of neighbours; at a chain's end it is the root."""
+    before = [at - 1 if at else root for at in range(n_words)]
+    after = [at + 1 if at + 1 < n_words else root for at in range(n_words)]
+    towards = [at + 1 if at < root else at - 1 for at in range(n_words)]
+    return dict(zip(CHAINS, (before, after, towards), strict=True))
