@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from interp.errors import InputError
+from interp.errors import InputError, suggest
 from interp.interventions.rows import Batch
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Tokens
@@ -19,14 +19,30 @@ def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, 
         model: Follows TransformerLens' protocol.
         tokens: Rows of equal length.
         hook_names: Points within the blocks.
+
+    Raises:
+        InputError: The model does not have one of them, or does not run it.
     """
     names = sorted(set(hook_names))
+    require_points(model, names)
     # The logits of a whole batch can be larger than all activations together.
     stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
     with torch.inference_mode():
         _, cache = model.run_with_cache(tokens, names_filter=names, **stop)
     require_run(names, cache)
     return {name: cache[name] for name in names}
+
+
+def require_points(model: Any, hook_names: Iterable[str]) -> None:
+    """Refuse points that a model does not have.
+
+    Raises:
+        InputError: One of `hook_names` is none of its points.
+    """
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    for name in hook_names:
+        if known is not None and name not in known:
+            raise InputError(f"the model has no point {name!r}; {suggest(name, known)}")
 
 
 def require_run(hook_names: Iterable[str], kept: Iterable[str]) -> None:

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
 from interp.errors import AuditError
 from interp.interventions.intervention import Intervention
 from interp.interventions.measured import Measured
 from interp.interventions.metrics import MetricName
+from interp.interventions.place import place_of
 from interp.interventions.reference import PlainRun, RowScores
 from interp.interventions.rows import Batch
+from interp.model.loading.agreement import TOLERANCE
 
-TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.2}
-"""The largest relative difference that rounding explains, by the model's dtype."""
 ROWS = 8
 """Rows that a cell is run on again, at most."""
 
@@ -75,7 +74,7 @@ def audit(
         margin = _largest(found.margin[its_cells, 0], base.margin)
         differences += [_difference(each, rows, scale or 1.0, margin or 1.0) for each in pairs]
         n_rows += n * len(its_cells)
-    relative, tolerance = float(np.max(differences)), TOLERANCE[next(model.parameters()).dtype]
+    relative, tolerance = float(np.max(differences)), TOLERANCE[place_of(model)[1]]
     if not relative <= tolerance:
         raise AuditError(
             f"the sweep's own audit failed: {n_rows} prompts measured again one hooked forward at a time differ by "

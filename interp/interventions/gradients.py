@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from interp.errors import InputError, suggest
-from interp.interventions.activations import require_run
+from interp.errors import InputError
+from interp.interventions.activations import require_points, require_run
 from interp.interventions.engine.budget import budget_of
 from interp.interventions.metrics import AnswerLogits, Answers, MetricName, score
 from interp.interventions.rows import Batch, Row, batches
@@ -58,9 +58,7 @@ class DifferentiableRun:
             )
         self._model, self._batch, self._metric = model, batch, metric
         self.names = tuple(dict.fromkeys(hook_names))
-        for name in self.names:
-            if name not in model.hook_dict:
-                raise InputError(f"the model has no point {name!r}; {suggest(name, model.hook_dict)}")
+        require_points(model, self.names)
         self._answers = Answers.of(metric, batch)
         self._base_log_p: Float[Tensor, "batch d_vocab"] | None = None
         if metric == "kl_divergence":
@@ -85,7 +83,8 @@ class DifferentiableRun:
 
     def graph_bytes(self) -> int:
         """Bytes that one forward and backward pass keeps beside the weights."""
-        weights = {parameter.untyped_storage().data_ptr() for parameter in self._model.parameters()}
+        shown = self._model.parameters() if isinstance(self._model, nn.Module) else ()
+        weights = {parameter.untyped_storage().data_ptr() for parameter in shown}
         saved: dict[int, int] = {}
 
         def note(x: Tensor) -> Tensor:

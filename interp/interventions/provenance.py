@@ -5,21 +5,27 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
+from torch import nn
 
+from interp.interventions.place import place_of
+from interp.model.loading.bridge import BRIDGE, is_bridge
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
 from interp.tasks.task import Task
 
 
 def model_provenance(model: Any) -> dict[str, Any]:
-    """Name, hashes, dtype and device of a model, CPU threads, and the versions it runs under."""
-    parameter = next(model.parameters())
+    """Name, hashes, dtype and device of a model, CPU threads, and the versions it runs under.
+
+    The hashes of a model that is no ``torch`` module, and so shows no weights, are None.
+    """
+    (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
     return {
-        "model": str(getattr(model, "name", type(model).__name__)),
-        "model_hash": weights_hash(model),
-        "config_hash": config_hash(model),
+        "model": f"{BRIDGE}{model.cfg.model_name}" if is_bridge(model) else str(getattr(model, "name", kind)),
+        "model_hash": weights_hash(model) if shown else None,
+        "config_hash": config_hash(model) if shown else None,
         "tokenizer_hash": tokenizer_hash(getattr(model, "tokenizer", None)),
-        "dtype": str(parameter.dtype).removeprefix("torch."),
-        "device": str(parameter.device),
+        "dtype": str(dtype).removeprefix("torch."),
+        "device": str(device),
         "threads": torch.get_num_threads(),
         "versions": {
             **{name: version(name) for name in ("interp", "torch", "transformer_lens")},

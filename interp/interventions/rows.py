@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from interp.errors import InputError
+from interp.interventions.place import place_of
 from interp.shapes import Tokens
 from interp.tasks.correspondence import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit
@@ -176,7 +177,7 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
     for row in rows:
         by_length.setdefault((len(row.tokens), len(row.source_tokens)), []).append(row)
     _require_known(rows, model.cfg.d_vocab)
-    device = next(model.parameters()).device
+    device, _ = place_of(model)
     found = []
     for lengths in sorted(by_length):
         same, length = by_length[lengths], max(lengths)

@@ -1,9 +1,11 @@
 """What does each intervention do to a task? The one loop over cells in the whole package.
 
 1. Run the task once without interventions: the base run.
-2. Measure it under every cell, a set of interventions with labels: on our own model by the incremental engine
-   (``engine/``), on any other by the plain way, one hooked forward per cell (``reference.py``).
-3. The engine is audited: a random sample of cells again by the plain way; a difference beyond the tolerance raises.
+2. Measure it under every cell, a set of interventions with labels: on our own model, or our copy of a
+   ``TransformerBridge`` (``own_copy.py``), by the incremental engine (``engine/``); on any other by the plain way, one
+   hooked forward per cell (``reference.py``). The provenance says which, and why.
+3. The engine is audited: a random sample of cells again by the plain way, on the model that was given; a difference
+   beyond the tolerance raises.
 4. One row per cell and example: ``effect = value - base``; a drop is negative.
 
 Every row says how often its interventions acted and how far they moved the activation. A cell that changed
@@ -122,7 +124,7 @@ class Sweep:
             direction: Of patching, as in ``task_rows``; None where nothing is patched.
             seed: Of the summary's resampling and the audit; the replacements were drawn before.
             memory_budget: Bytes beside the model's weights; None for the device's default (``engine/budget.py``).
-            plainly: Whether to run one hooked forward per cell on our own model, too.
+            plainly: Whether to run one hooked forward per cell where the engine could measure, too.
             progress: Called with (cells done, cells in all).
 
         Raises:

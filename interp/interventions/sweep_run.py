@@ -14,10 +14,10 @@ from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
+from interp.interventions.own_copy import engine_model
 from interp.interventions.reference import PlainRun, RowScores
 from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
-from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
 Progress = Callable[[int, int], None]
@@ -43,10 +43,12 @@ class SweepRun:
         self._patched = direction is not None
         self._engine: Engine | None = None
         self._sizes: Sizes | None = None
-        if not plainly and _is_ours(model):
-            self._sizes = Sizes(model, self._metric, interventions, memory_budget)
-            self._engine = Engine(model, self._metric, [each.interventions for each in cells], self._sizes)
         rows = task_rows(self._metric, task.units, direction)
+        sites = {each.site for each in interventions}
+        ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
+        if ours is not None:
+            self._sizes = Sizes(ours, self._metric, interventions, memory_budget)
+            self._engine = Engine(ours, self._metric, [each.interventions for each in cells], self._sizes)
         self._batch_size = BATCH_SIZE
         if self._engine is None:
             kept = {site for each in interventions for site in each.replacement.keeps}
@@ -148,6 +150,7 @@ class SweepRun:
             "replacement": " + ".join(sorted({each.replacement.kind for each in interventions})),
             "draws": int(max(self._found.draws)),
             "engine": "plain" if self._engine is None else "incremental",
+            **self._measured_on,
         }
         if self._engine is None or self._sizes is None:
             return how | {"batch_size": self._batch_size}
@@ -172,11 +175,6 @@ class SweepRun:
 
 
 _OUTCOME = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
-
-
-def _is_ours(model: Any) -> bool:
-    """Whether the engine knows the model: ours, and with no hooks of others, which it would not run."""
-    return type(model) is HookedTransformer and not any(point.listened for point in model.hook_dict.values())
 
 
 def _put(into: Measured, cell: int, draw: int, rows: slice, scores: RowScores) -> None:

@@ -20,7 +20,7 @@ from interp.interventions.reference_set import reference_hash
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.components import Components, Head, choose_components, sites_of
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_predicted
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.model.sites import SITES
 from interp.tasks.task import EncodedExample, Task, Unit
@@ -47,7 +47,7 @@ def ablate(
     """Ablate components one at a time, or sets of heads together, at all positions.
 
     Args:
-        model: Follows TransformerLens' protocol; our own runs several times faster.
+        model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.
         components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write, with their
             bias) or ``neurons`` (after the activation).
@@ -78,7 +78,7 @@ def ablate(
             provide, rows that the model cannot carry, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
     """
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     measured = as_measured(given, metric)
     prepared = partial(make_replacement, kind, model, measured, draws=draws, seed=seed, memory_budget=memory_budget)
     if site is None and by is None:

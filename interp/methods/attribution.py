@@ -99,7 +99,7 @@ def attribute(
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
     grid = as_grid(site, by, layers)
-    given = as_pairs(task, model, n=n, seed=seed)
+    given = as_pairs(task, model, n=n, seed=seed, metric=metric)
     cells = patch_cells(model, given, grid, direction)
     found = estimate_cells(
         model,

@@ -7,6 +7,7 @@ import pandas as pd
 
 from interp.interventions.reference import run_plainly
 from interp.interventions.rows import batches, task_rows
+from interp.methods.prediction import require_prediction
 from interp.tasks.task import Task
 
 
@@ -23,8 +24,9 @@ def behaviour(model: Any, task: Task) -> pd.DataFrame:
         nats) and ``correct`` (1 where it is above 0).
 
     Raises:
-        InputError: The model cannot carry a row.
+        InputError: The model cannot carry a row, or is an encoder, which does not predict what the task asks for.
     """
+    require_prediction(model, task)
     outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
     labels = [
         {

@@ -23,7 +23,7 @@ from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence, gather
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_predicted
 from interp.methods.judging import judge_row
 from interp.stats.multiplicity import benjamini_hochberg, holm
 from interp.stats.permutation import sign_flip_test
@@ -123,7 +123,7 @@ def heads(
         TaskError: A named task cannot be loaded.
     """
     _check(alpha, minimum_attention, minimum_effect, correction)
-    given = [as_task(each, model, n=n, seed=seed) for each in _listed(tasks)]
+    given = [as_predicted(each, model, n=n, seed=seed) for each in _listed(tasks)]
     names = [each.name for each in given]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: expected different tasks, at least one; got {names}")

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
+from interp.interventions.place import place_of
 from interp.methods.word_attention import TOKENS_AT_ONCE, run_patterns
 from interp.shapes import Pattern, Tokens
 from interp.stats.intervals import cluster_bootstrap
@@ -61,7 +62,7 @@ def function_heads(
     sums = np.zeros((len(FUNCTIONS), len(given), layers * heads))
     counts, chances = np.zeros((len(FUNCTIONS), len(given))), np.zeros((len(FUNCTIONS), len(given)))
     for numbers in _of_equal_length(given):
-        tokens = torch.tensor([given[number] for number in numbers], device=next(model.parameters()).device)
+        tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
         masks = function_masks(tokens, causal=looks_back_only(model))
         visible = _visible(tokens, causal=looks_back_only(model)).sum(-1)
         counts[:, numbers] = masks.any(-1).sum(-1).cpu().numpy()

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from interp.errors import InputError
+from interp.interventions.metrics import MetricName
+from interp.methods.prediction import require_prediction
 from interp.tasks.task import Task
 
 
@@ -38,14 +40,28 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)
 
 
-def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
-    """``as_task``, without the units that have no counterfactual; a warning and ``dropped`` count these.
+def as_predicted(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
+    """``as_task``, for who measures by `metric` what the model predicts.
 
     Raises:
-        InputError: As ``as_task``; or no unit is left.
+        InputError: As ``as_task``; or the model is an encoder, and does not predict what the task asks for.
         TaskError: As ``as_task``.
     """
+    if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
+        require_prediction(model, task, metric)
     given = as_task(task, model, n=n, seed=seed)
+    require_prediction(model, given, metric)
+    return given
+
+
+def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
+    """``as_predicted``, without the units that have no counterfactual; a warning and ``dropped`` count these.
+
+    Raises:
+        InputError: As ``as_predicted``; or no unit is left.
+        TaskError: As ``as_task``.
+    """
+    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     units = tuple(unit for unit in given.units if unit.counterfactual is not None)
     without = len(given.units) - len(units)
     if not without:

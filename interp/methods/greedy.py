@@ -28,7 +28,7 @@ from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, set_name
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_predicted
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import estimates
 from interp.tasks.task import Task
@@ -73,7 +73,7 @@ def greedy(
     """Grow a set of ablated heads, and measure each step where it was not chosen.
 
     Args:
-        model: Follows TransformerLens' protocol; our own runs several times faster.
+        model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.
         k: Steps: how many heads the largest set has.
         heads: ``(layer, head)`` pairs to choose among; None for all of the model's.
@@ -97,7 +97,7 @@ def greedy(
     candidates = check_heads(model, heads)
     n_heads = len(candidates)
     k = whole_number("k", k, expected=f"1 to {n_heads} steps, as many as there are heads", most=n_heads)
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     choosing, scored = halves(given, seed)
     run = partial(ablate, model, kind=kind, metric=metric, seed=seed, draws=draws, memory_budget=memory_budget)
     sign = -1.0 if metric == "kl_divergence" else 1.0

@@ -113,7 +113,7 @@ def patch(
     """Patch activations between the two examples of every unit.
 
     Args:
-        model: Follows TransformerLens' protocol; our own runs several times faster.
+        model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.
         site: What is patched: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``, ``z``,
             ``result``, ``q``, ``k``, ``v``, ``pattern``, ``mlp_pre``, ``mlp_post``.
@@ -145,7 +145,7 @@ def patch(
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
     method = _screen_method(screen)
     grid = as_grid(site, by, layers)
-    given = as_pairs(task, model, n=n, seed=seed)
+    given = as_pairs(task, model, n=n, seed=seed, metric=metric)
     cells = patch_cells(model, given, grid, direction)
     how: dict[str, Any] = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
     choice = None

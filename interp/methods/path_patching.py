@@ -97,7 +97,7 @@ def path_patch(
         cells = [Cell(names, tuple(changes))]
     else:
         cells = [Cell(_labels(path), (change,)) for path, change in zip(parsed, changes, strict=True)]
-    given = as_pairs(task, model, n=n, seed=seed)
+    given = as_pairs(task, model, n=n, seed=seed, metric=metric)
     result = Sweep(cells).run(
         model, given, metric=metric, direction=direction, seed=seed, memory_budget=memory_budget, progress=progress
     )

@@ -29,7 +29,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, head_name, set_name
 from interp.methods.conclusions import check_judged, conclusions, means_of
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_predicted
 from interp.tasks.task import Task
 
 PAIR = ("first", "second")
@@ -108,7 +108,7 @@ def pairwise(
     chosen = check_heads(model, heads)
     if len(chosen) < 2:
         raise InputError(f"heads: a pair needs two, got {', '.join(map(head_name, chosen))}; give more, or ablate")
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     asked: MetricName = given.metric if metric is None else metric
     check_judged(asked, minimum_effect, alpha)
     pairs = list(combinations(chosen, 2))

@@ -30,7 +30,7 @@ from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.components import Component, Components, Head, choose_components, sites_of
 from interp.methods.conclusions import check_judged, conclusions
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_predicted
 from interp.stats.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.tasks.task import Task
 
@@ -156,7 +156,7 @@ def compare_replacements(
     """
     _check_kinds(kinds)
     chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     asked: MetricName = given.metric if metric is None else metric
     check_judged(asked, minimum_effect, alpha)
     measured, sites = as_measured(given, metric), sites_of(chosen)

@@ -31,7 +31,7 @@ from interp.methods.ablation import as_measured
 from interp.methods.components import Head, check_heads, choose_components, sites_of
 from interp.methods.conclusions import check_share
 from interp.methods.direct_effect import direct_effects
-from interp.methods.given_task import as_task
+from interp.methods.given_task import as_predicted
 from interp.model.transformer import HookedTransformer
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
@@ -135,7 +135,7 @@ def self_repair(
         )
     check_share("minimum_effect", minimum_effect)
     chosen = choose_components(model, heads=check_heads(model, heads))
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_predicted(task, model, n=n, seed=seed)
     measured = as_measured(given, "logit_difference")
     replacement = make_replacement(
         kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed, memory_budget=memory_budget

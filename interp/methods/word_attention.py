@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.interventions.place import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Pattern, Tokens
@@ -76,7 +77,7 @@ def read_words(
     Raises:
         InputError: The attention is no number.
     """
-    device = next(model.parameters()).device
+    device, _ = place_of(model)
     tokens = torch.tensor([row.window.tokens.ids for row in rows], device=device)
     averages, sums = _matrices(rows, special)
     averages, sums = averages.to(device), sums.to(device)

@@ -123,6 +123,16 @@ def test_the_audit_is_one_sentence():
     assert "there is no engine to check" in audited(SweepFrames(**{**vars(frames), "provenance": plain}))
 
 
+def test_the_audit_says_which_way_and_which_model():
+    frames = sweep()
+    copied = {**frames.provenance, "engine_model": "own copy of GPT2LMHeadModel"}
+    said = audited(SweepFrames(**{**vars(frames), "provenance": copied}))
+    assert said.startswith("The engine's numbers, made on its own copy of GPT2LMHeadModel, were checked: 2 cells")
+    plain = {**frames.provenance, "audit": None, "why_plain": "somebody's hooks are on the bridge"}
+    said = audited(SweepFrames(**{**vars(frames), "provenance": plain}))
+    assert "one hooked forward pass per cell (somebody's hooks are on the bridge): there is no engine" in said
+
+
 def test_what_was_done_is_one_clause():
     assert done(sweep()) == "mean ablation of each head by itself"
     assert done(sweep({"layer": [1], "head": [2]})) == "mean ablation of one head by itself"

@@ -11,6 +11,7 @@ from interp.interventions.engine.chunk import STAGE_OF
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
+from interp.interventions.place import place_of
 from interp.interventions.rows import BATCH_SIZE, Row
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -155,14 +156,14 @@ def rows_in_one_run(
         memory_budget: Bytes; None for the device's default.
         logits: Whether the run goes on to the logits of all positions.
     """
-    config, weight = model.cfg, next(model.parameters())
-    budget = budget_of(weight.device, memory_budget)
+    config, (device, dtype) = model.cfg, place_of(model)
+    budget = budget_of(device, memory_budget)
     length = max(len(row.tokens) for row in rows)
     d_mlp = getattr(config, "d_mlp", None) or 0  # models of attention alone have none
     running = 4 * d_mlp + 8 * config.d_model + (2 * config.d_vocab if logits else 0)
     widths = [width(site, config, length) for site in sites]
     per_token = running + sum(widths) + max(widths, default=0)  # whoever reads a site copies it
-    return max(1, min(BATCH_SIZE, budget // (weight.element_size() * length * per_token)))
+    return max(1, min(BATCH_SIZE, budget // (dtype.itemsize * length * per_token)))
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -1,13 +1,25 @@
-"""Models of architectures that are not rebuilt here: through TransformerLens' ``TransformerBridge``."""
+"""TransformerLens' ``TransformerBridge``: made by name, and seen through to the model that it stands around.
 
+A bridge puts components of its own into a ``transformers`` module, and lists every weight under several names: those
+of its components, and the module's own with ``_original_component`` where a component stands in the way. Only the
+latter, without that word, are the names of a checkpoint.
+"""
+
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError
 
 BRIDGE = "bridge:"
+WRAPPED = "_original_component"
+"""What a component of TransformerLens calls the module in whose place it stands."""
+LIBRARIES = ("transformer_lens", "transformers", "accelerate")
+"""Whose own hooks on a bridge's modules are part of it."""
 
 
 def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase | None) -> Any:
@@ -31,3 +43,57 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
             "check the name and the network"
         ) from error
     return model.eval()
+
+
+def is_bridge(model: object) -> bool:
+    """Whether `model` is a ``TransformerBridge``; where nobody has imported these, which takes seconds, nothing is."""
+    imported = sys.modules.get("transformer_lens.model_bridge")
+    return imported is not None and isinstance(model, imported.TransformerBridge)
+
+
+def module_behind(bridge: Any) -> nn.Module:
+    """The module that a bridge stands around.
+
+    Raises:
+        LoadError: It runs elsewhere, and there is none here.
+    """
+    try:
+        module = bridge.original_model
+    except AttributeError as error:
+        raise LoadError(f"{type(bridge).__name__}: there is no module behind it ({error}); load its weights") from error
+    assert isinstance(module, nn.Module), f"a bridge around {type(module).__name__}"
+    return module
+
+
+def own_state(module: nn.Module) -> dict[str, Tensor]:
+    """The state dict of `module`, by the names that it has where no bridge stands around it."""
+    state = module.state_dict()
+    return dict(_parameters(module)) if any(WRAPPED in name for name in state) else state
+
+
+def _parameters(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """What is a parameter of `module`; the buffers beside them, such as a bias of zeros, are TransformerLens'."""
+    while module._modules.get(WRAPPED) is not None:
+        module = module.get_submodule(WRAPPED)
+    yield from ((prefix + name, each.detach()) for name, each in module._parameters.items() if each is not None)
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from _parameters(child, f"{prefix}{name}.")
+
+
+def has_hooks(bridge: Any) -> bool:
+    """Whether somebody's hooks are on a bridge: not those by which TransformerLens or transformers work."""
+    return any(map(_listened, {*bridge.modules(), *module_behind(bridge).modules()}))
+
+
+def _listened(module: nn.Module) -> bool:
+    # A hook on one of TransformerLens' points is wrapped into one of its own functions; the handle has the original.
+    handles = [handle for name in ("fwd_hooks", "bwd_hooks") for handle in getattr(module, name, ())]
+    if any(not (handle.is_permanent and _of_a_library(handle.user_hook)) for handle in handles):
+        return True
+    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(not _of_a_library(hook) for kind in kinds for hook in kind.values())
+
+
+def _of_a_library(hook: Any) -> bool:
+    return str(getattr(hook, "__module__", None)).partition(".")[0] in LIBRARIES

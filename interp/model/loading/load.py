@@ -2,7 +2,7 @@
 
 1. Nothing given: the embedded default (``interp/model/zoo``), or one of its siblings by name.
 2. A folder or a file: ``sources.py`` says who reads it.
-3. A ``transformers`` module: its state dict, in memory.
+3. A ``transformers`` module: its state dict, in memory; a ``TransformerBridge``: that of the module behind it.
 4. ``bridge:NAME``: TransformerLens' ``TransformerBridge``, for architectures that are not known here.
 5. Anything else is a hub name, fetched once by ``huggingface_hub`` and then read as a folder.
 
@@ -20,7 +20,8 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, suggest
 from interp.model.devices import resolve_device, resolve_dtype
-from interp.model.loading.bridge import BRIDGE, load_bridge
+from interp.model.loading.agreement import require_agreement
+from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind
 from interp.model.loading.build import build
 from interp.model.loading.checkpoint import BIN
 from interp.model.loading.sources import file_checkpoint, folder_checkpoint, module_checkpoint
@@ -45,8 +46,9 @@ def load_model(
     Args:
         name_or_path: None for the embedded default; the name of an embedded model; a folder saved by ``save_model`` or
             by ``transformers`` (GPT-2, GPT-1, Llama, Mistral, Qwen 2, GPT-NeoX, BERT); nanoGPT's or minGPT's ``.pt``
-            file or llama2.c's ``.bin`` file; a hub name; a ``transformers`` module; or ``bridge:NAME``, for which
-            TransformerLens' ``TransformerBridge`` is returned as it is. A ``Path`` is always a folder or a file.
+            file or llama2.c's ``.bin`` file; a hub name; a ``transformers`` module; a ``TransformerBridge``, whose
+            weights are copied into a model of ours; or ``bridge:NAME``, for which TransformerLens'
+            ``TransformerBridge`` is returned as it is. A ``Path`` is always a folder or a file.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
         tokenizer: Instead of the one that lies beside the weights, which is then not read.
@@ -60,9 +62,35 @@ def load_model(
     if isinstance(name_or_path, str) and name_or_path.startswith(BRIDGE):
         return load_bridge(name_or_path.removeprefix(BRIDGE), to_device, to_dtype, tokenizer)
     if isinstance(name_or_path, nn.Module):
-        return build(module_checkpoint(name_or_path, tokenizer), to_device, to_dtype)
+        from_module = _from_bridge if is_bridge(name_or_path) else _from_module
+        return from_module(name_or_path, tokenizer, to_device, to_dtype)
     path = _default_folder() if name_or_path is None else _find(name_or_path)
     return build((file_checkpoint if path.is_file() else folder_checkpoint)(path, tokenizer), to_device, to_dtype)
+
+
+def _from_module(
+    module: nn.Module, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
+) -> HookedTransformer:
+    return build(module_checkpoint(module, tokenizer), device, dtype)
+
+
+def _from_bridge(
+    bridge: Any, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
+) -> HookedTransformer:
+    """A model of ours with the weights of the module behind a bridge, and the bridge's tokenizer unless one is given.
+
+    Raises:
+        LoadError: They are of no architecture that is known here, or the bridge computes something else with them.
+    """
+    try:
+        model = _from_module(module_behind(bridge), tokenizer or bridge.tokenizer, device, dtype)
+        require_agreement(bridge, model)
+    except LoadError as error:
+        raise LoadError(
+            f"{type(bridge).__name__}: its weights cannot be read into a model of ours ({error}); pass the bridge "
+            "itself to the methods (interp.attend, interp.ablate, ...), which run on it, too"
+        ) from error
+    return model
 
 
 def embedded_models() -> list[str]:

@@ -16,6 +16,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError
+from interp.model.loading.bridge import own_state
 from interp.model.loading.build import Checkpoint
 from interp.model.loading.checkpoint import BIN, as_state, read_json, read_torch, read_weights
 from interp.model.loading.families import family_of
@@ -105,7 +106,10 @@ def module_checkpoint(module: nn.Module, tokenizer: Tokenizer) -> Checkpoint:
     config: Any = getattr(module, "config", None)
     name = type(module).__name__
     if config is None or not hasattr(config, "to_dict"):
-        raise LoadError(f"expected a transformers model, such as GPT2LMHeadModel, got {name}, which has no config")
+        hint = "; pass it to the methods as it is, which run on it, too" if hasattr(module, "run_with_cache") else ""
+        raise LoadError(
+            f"expected a transformers model, such as GPT2LMHeadModel, got {name}, which has no config{hint}"
+        )
     # The state dict of a tied model lists the unembedding too; it is read as the embedding's transpose.
     fields = config.to_dict()
-    return family_of(fields, name).checkpoint(fields, lambda: as_state(module.state_dict(), name), name, tokenizer)
+    return family_of(fields, name).checkpoint(fields, lambda: as_state(own_state(module), name), name, tokenizer)

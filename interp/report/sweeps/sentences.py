@@ -79,12 +79,14 @@ def nothing_changed(cells: pd.DataFrame) -> list[str]:
 
 
 def audited(frames: SweepFrames) -> str:
-    """Whether the numbers are those of the plain way."""
-    audit = frames.provenance.get("audit")
+    """Whether the numbers are those of the plain way, and which way and which model they are of."""
+    audit, why, model = (frames.provenance.get(name) for name in ("audit", "why_plain", "engine_model"))
     if audit is None:
-        return "Measured the plain way, one hooked forward pass per cell: there is no engine to check."
+        because = f" ({why})" if why else ""
+        return f"Measured the plain way, one hooked forward pass per cell{because}: there is no engine to check."
+    numbers = f"The engine's numbers, made on its {model}," if model else "The engine's numbers"
     return (
-        f"The engine's numbers were checked: {count(audit['cells'], 'cell')} measured again on "
+        f"{numbers} were checked: {count(audit['cells'], 'cell')} measured again on "
         f"{count(audit['rows'], 'prompt')}, one hooked forward pass at a time; the largest difference is "
         f"{audit['largest_difference']:.1e} of the largest score (up to {audit['tolerance']:.0e} is rounding)."
     )

@@ -1,0 +1,96 @@
+"""Does a copy compute what its original computes? Both run the same tokens; what they give is compared.
+
+Equal weights do not say so: the original may be changed past them, by a hook, a config that was edited, or weights
+that were split or folded into others.
+"""
+
+from collections.abc import Sequence
+from math import inf, isfinite
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from interp.errors import LoadError
+from interp.model.transformer import HookedTransformer
+from interp.shapes import Tokens
+
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.2}
+"""The largest relative difference that rounding explains, by a model's dtype."""
+
+LOGITS = "the logits"
+
+
+@torch.inference_mode()
+def differences(original: Any, copy: HookedTransformer, tokens: Tokens, points: Sequence[str] = ()) -> dict[str, float]:
+    """How far a copy is from its original, relative to the largest magnitude, at the logits and at some points.
+
+    Infinite where a shape is another one, where a value is no finite number, or where the original does not run the
+    point.
+
+    Args:
+        original: Follows TransformerLens' protocol.
+        copy: A model of ours.
+        tokens: What is run.
+        points: Names of hook points.
+    """
+    theirs, ours = _outputs(original, tokens, points), _outputs(copy, tokens, points)
+    return {name: _relative(ours[name], theirs.get(name)) for name in (LOGITS, *points)}
+
+
+@torch.inference_mode()
+def written_difference(original: Any, copy: HookedTransformer, tokens: Tokens, point: str) -> float:
+    """How far the logits are apart, relative to the largest, where both models are given other values at a point.
+
+    Equal activations do not say that writing there does the same: TransformerLens' bridge shows at ``hook_resid_mid``
+    what its MLP's norm reads, and the stream goes on beside it.
+
+    Args:
+        original: Follows TransformerLens' protocol, and runs the point.
+        copy: A model of ours.
+        tokens: What is run.
+        point: Name of a hook point, where the last axis is turned around.
+    """
+    hooks = [(point, _turned)]
+    theirs, ours = (model.run_with_hooks(tokens, fwd_hooks=hooks) for model in (original, copy))
+    return _relative(ours, theirs)
+
+
+def require_agreement(original: Any, copy: HookedTransformer) -> None:
+    """Refuse a copy that computes something else.
+
+    Raises:
+        LoadError: Its logits on a few tokens are not the original's.
+    """
+    config, parameter = copy.config, next(original.parameters())
+    tokens = torch.arange(min(16, config.n_ctx))[None] * 97 % config.d_vocab
+    found = differences(original, copy, tokens.to(parameter.device))[LOGITS]
+    # In 64 bits, too, transformers computes rotary positions and root mean squares in 32.
+    allowed = max(TOLERANCE[each] for each in (parameter.dtype, copy.W_E.dtype, torch.float32))
+    if not found <= allowed:
+        raise LoadError(
+            f"the logits of our copy differ from those of the {type(original).__name__} by {found:.1e} of the largest, "
+            f"expected at most {allowed:.0e}: its weights were processed or changed apart from those of the module "
+            "behind it, or it has hooks, or is in training mode"
+        )
+
+
+def _outputs(model: Any, tokens: Tokens, points: Sequence[str]) -> dict[str, Tensor]:
+    tokens = tokens.to(next(model.parameters()).device)
+    known = [name for name in points if name in model.hook_dict]
+    if not known:
+        return {LOGITS: model(tokens)}
+    logits, cache = model.run_with_cache(tokens, names_filter=known)
+    return {LOGITS: logits, **{name: cache[name] for name in known if name in cache}}
+
+
+def _turned(x: Tensor, *, hook: Any) -> Tensor:
+    return x.flip(-1)
+
+
+def _relative(ours: Tensor, theirs: Tensor | None) -> float:
+    if theirs is None or theirs.shape != ours.shape:
+        return inf
+    a, b = ours.double().cpu(), theirs.double().cpu()
+    gap, largest = float((a - b).abs().max()), float(b.abs().max())
+    return gap / (largest or 1.0) if isfinite(gap) else inf
