@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interp.cli import ablate, convert, heads, patch, plan, show, train
+from interp.cli import ablate, attend, convert, heads, patch, plan, show, train
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
 from interp.errors import AuditError, InputError, InterpError
 
@@ -90,6 +90,9 @@ app.command("ablate", epilog="Example: interp ablate --task agreement --out abla
 app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre --by layer,pos --out patching")(
     patch.patch
 )
+app.command(
+    "attend", epilog="Example: interp attend --data en_gum-ud-test.conllu --relation nsubj,obj,coref --out relations"
+)(attend.attend)
 model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
 model_app.command("plan", epilog="Example: interp model plan gpt2-xl --hardware a100 --dtype bfloat16")(plan.model_plan)
 model_app.command("convert", epilog="Example: interp model convert ./nanogpt/ckpt.pt my-model")(convert.convert)

@@ -35,6 +35,20 @@ def bytes_of(text: str | None) -> str | None:
     return str(int(float(found[1]) * units[found[2].lower()]))
 
 
+def share(value: float) -> float:
+    """Refuse what is no share of a whole; a NaN is none."""
+    if not 0 <= value <= 1:
+        raise typer.BadParameter(f"expected a number from 0 to 1, got {value:g}")
+    return value
+
+
+def names_in(lists: list[str] | None) -> list[str] | None:
+    """The different names in comma-separated lists, in their order; None where there is no list."""
+    if lists is None:
+        return None
+    return list(dict.fromkeys(name for each in lists for name in axes_of(each) if name))
+
+
 SITES = "resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, result, q, k, v, pattern, mlp_pre, mlp_post"
 BY = "What makes a cell, separated by commas: layer, pos, head, key (of pattern), neuron (of mlp_pre and mlp_post)."
 

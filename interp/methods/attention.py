@@ -72,8 +72,8 @@ def attend(
         progress: Called with (words read, words to read).
 
     Raises:
-        InputError: The model has no tokenizer, its attention is no number, nothing could be read, or an option is
-            unknown.
+        InputError: The model has no tokenizer, its attention is no number, nothing could be read, `choose_on` is the
+            corpus that is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
     _check(exclude, correction)
@@ -85,6 +85,11 @@ def attend(
     chosen = None if choose_on is None else Corpus.of(choose_on)
     chosen_there = None if chosen is None else contents(chosen)
     if chosen_there is not None:
+        if chosen_there.hash == there.hash:
+            raise InputError(
+                "attend: choose_on is the corpus that is scored, so that what is chosen would flatter itself; expected "
+                "another one, or None: the halves of the corpus then choose for each other"
+            )
         directions(names, chosen_there.relations)
     n_all = reader.words(asked, there) + (reader.words(asked, chosen_there) if chosen_there else 0)
     counts = reader.read(scored, asked, lambda done: progress(done, n_all) if progress else None)
@@ -92,10 +97,13 @@ def attend(
     choosing = None
     if chosen is not None:
         choosing = reader.read(chosen, asked, lambda done: progress(before + done, n_all) if progress else None)
+    if progress is not None:  # what is too long or has nothing to score was not counted
+        progress(n_all, n_all)
     how = {
         **model_provenance(model),
         "attention_dir": "causal" if reader.causal else "bidirectional",
         "data_hash": there.hash,
+        "n_documents": len(there.documents),
         "n_sentences": there.n_sentences,
         "n_words": sum(there.documents.values()),
         "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,

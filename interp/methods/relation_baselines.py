@@ -3,8 +3,8 @@
 1. The documents fall into two halves, about as many words in each; each half's rules are chosen on the other one. Where
    another corpus chooses, it chooses for all documents.
 2. Three baselines: the best **offset** (or first or last word), the best **nearest** word of a part of speech, and the
-   **toughest**, which is the best of all rules and of chance. The nearest word of a part of speech is no rule for
-   finding words of that part of speech: it would be the answer.
+   **toughest**: the best of all rules, those that are neither (``relation_rules.py``) among them. The nearest word of a
+   part of speech is no rule for finding words of that part of speech: it would be the answer.
 3. Documents whose rules nothing could choose are not scored.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from interp.methods.relation_counts import RelationCounts, Sums
-from interp.methods.relation_rules import CHANCE, rule_names
+from interp.methods.relation_rules import CHANCE, MOST_TOKENS, rule_names
 from interp.tasks.relations import Direction
 
 Family = Literal["offset", "nearest", "toughest"]
@@ -113,4 +113,4 @@ def _belongs(rule: str, family: Family, direction: Direction) -> bool:
         return False
     if family == "toughest":
         return True
-    return rule != CHANCE and nearest == (family == "nearest")
+    return rule not in (CHANCE, MOST_TOKENS) and nearest == (family == "nearest")

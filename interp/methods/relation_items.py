@@ -92,7 +92,8 @@ def _tabulated(
     for row, (_, _, units) in enumerate(kept):
         related[row, units] = True
     upos = [window.words[word].upos if word != NONE else "" for word in window.tokens.word_of_unit]
-    picks = rule_picks(upos, causal=causal)[query] if kept else np.zeros((0, 0), dtype=np.int64)
+    n_tokens = np.bincount(window.tokens.unit_of_token[window.tokens.unit_of_token != NONE], minlength=n_units)
+    picks = rule_picks(upos, n_tokens, causal=causal)[query] if kept else np.zeros((0, 0), dtype=np.int64)
     others = query if causal else np.full(len(kept), n_units - 1)
     return Items(
         np.array([each[0] for each in kept], dtype=np.int64),

@@ -45,9 +45,12 @@ class RelationResult:
     provenance: Mapping[str, Any] = field(repr=False)
 
     def best(self) -> pd.DataFrame:
-        """The head of each relation and direction: the chosen one, or the one with the largest excess."""
+        """The head of each relation and direction: the chosen one; of several, one that tracks, by its excess."""
         found = self.frame[self.frame["chosen"]].dropna(subset="excess")
-        return found.loc[found.groupby(CELL[:2], sort=False)["excess"].idxmax()].reset_index(drop=True)
+        first = found.assign(other=found["verdict"] != "tracks").sort_values(
+            ["other", "excess"], ascending=[True, False]
+        )
+        return found.loc[first.drop_duplicates(CELL[:2]).index.sort_values()].reset_index(drop=True)
 
 
 def tabulate(

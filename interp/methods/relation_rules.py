@@ -3,6 +3,8 @@
 - **offset -d**: the word d before (after) the one that looks; beyond the sentence's edge, the word at the edge;
 - **first word**, **last word**: first-token sinks look like coreference to the first word;
 - **nearest NOUN before** (after, either way): the nearest word of a part of speech; where there is none, the neighbour;
+- **most tokens**: the word of the most tokens, of several the nearest. Attention to a word is summed over its tokens:
+  a head that looks everywhere alike looks most at long words, which are rare words and names;
 - **chance**: any word that could be looked at, with equal odds.
 
 A model that only looks back is held against rules that look back. Every rule names one other word in every case: one
@@ -19,6 +21,7 @@ from jaxtyping import Int
 MOST_DISTANT = 20
 """Words: the largest offset that is tried."""
 CHANCE = "chance"
+MOST_TOKENS = "most tokens"
 PARTS_OF_SPEECH = (
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
     *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
@@ -29,17 +32,20 @@ def rule_names(*, causal: bool) -> list[str]:
     """The rules, in the order of ``rule_picks``' columns."""
     sides = ("before",) if causal else ("before", "after", "either way")
     nearest = [f"nearest {upos} {side}" for upos in PARTS_OF_SPEECH for side in sides]
-    edges = ["first word"] if causal else ["first word", "last word"]
+    edges = ["first word", MOST_TOKENS] if causal else ["first word", "last word", MOST_TOKENS]
     return [*(f"offset {each:+d}" for each in _offsets(causal)), *edges, *nearest]
 
 
-def rule_picks(upos: Sequence[str], *, causal: bool) -> Int[np.ndarray, "unit rule"]:
+def rule_picks(
+    upos: Sequence[str], n_tokens: Int[np.ndarray, " unit"], *, causal: bool
+) -> Int[np.ndarray, "unit rule"]:
     """The unit that each rule names for every unit that looks.
 
     A causal model's first unit has nothing to look at: what stands in its row means nothing.
 
     Args:
         upos: Part of speech of each unit; empty where it has none of its own.
+        n_tokens: Tokens of each unit.
         causal: Whether only earlier units can be looked at.
     """
     unit = np.arange(len(upos))
@@ -49,6 +55,7 @@ def rule_picks(upos: Sequence[str], *, causal: bool) -> Int[np.ndarray, "unit ru
     columns.append(_beside(unit, np.zeros_like(unit), last))
     if not causal:
         columns.append(_beside(unit, last, last))
+    columns.append(_most_tokens(n_tokens, unit, causal))
     for part in PARTS_OF_SPEECH:
         columns += _nearest(np.array([each == part for each in upos]), unit, neighbour, causal)
     return np.stack(columns, axis=1)
@@ -66,6 +73,16 @@ def _beside(
     within = np.clip(target, 0, np.maximum(last, 0))
     inward = np.where(unit > 0, unit - 1, unit + 1)
     return np.where(within == unit, np.clip(inward, 0, max(len(unit) - 1, 0)), within)
+
+
+def _most_tokens(
+    n_tokens: Int[np.ndarray, " unit"], unit: Int[np.ndarray, " unit"], causal: bool
+) -> Int[np.ndarray, " unit"]:
+    """The other unit of the most tokens; of several the nearest, of two as near the earlier."""
+    distance = np.abs(unit[:, None] - unit)
+    worth = n_tokens[None] - distance / (len(unit) + 1.0)
+    hidden = (unit[None] >= unit[:, None]) if causal else distance == 0
+    return np.where(hidden, -np.inf, worth).argmax(axis=1)
 
 
 def _nearest(

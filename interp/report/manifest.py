@@ -10,7 +10,8 @@ from typing import Any
 
 HEADS = "interp heads report"
 SWEEP = "interp sweep report"
-FORMATS = (HEADS, SWEEP)
+RELATIONS = "interp relations report"
+FORMATS = (HEADS, SWEEP, RELATIONS)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

@@ -181,6 +181,20 @@ def test_split_words_are_summed_to_and_averaged_from():
     assert row(frame)["accuracy"] == 0.5, "they -> going, though home has more than each of its tokens; home -> they"
 
 
+def test_a_long_word_is_looked_at_most_by_who_looks_everywhere_alike():
+    """Attention to a word is summed over its tokens: without the rule for it, even attention would track names."""
+    tokenizer = wordpiece("ann", "##a", "##bel", "saw", "the", "dog", "and", "left")
+    generator = np.random.default_rng(0)
+    documents = []
+    for number in range(24):
+        words = generator.permutation(["saw", "the", "dog", "and", "left", "Annabel"]).tolist()
+        tags = ["PROPN" if word == "Annabel" else "X" for word in words]
+        documents.append(document(sentence(" ".join(words), upos=tags), name=f"d{number}"))
+    model = Planted(tokenizer, lambda ids: even(len(ids))[None, None], n_heads=1)
+    found = row(attend(model, documents, ["pos:PROPN"]).frame, "any word to it", relation="pos:PROPN")
+    assert (found["accuracy"], found["baseline"], found["verdict"]) == (1.0, "most tokens", "none")
+
+
 def test_special_tokens_and_the_word_itself_are_no_choice_unless_asked_for():
     tokenizer = word_level(["a", "b", "c"], both_sides=True)
     documents = [document(sentence("a b c", [1, -1, 1]), name=name) for name in "de"]

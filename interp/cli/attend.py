@@ -1,0 +1,131 @@
+"""``interp attend``: which heads look from word to related word in treebanks, more than position explains."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from interp.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    ModelOption,
+    OutOption,
+    SeedOption,
+    ThreadsOption,
+    names_in,
+    share,
+)
+from interp.errors import InputError
+
+if TYPE_CHECKING:
+    from interp.methods.relation_result import RelationResult
+
+Correction = Literal["max-T", "fdr"]
+
+
+def attend(
+    data: Annotated[
+        list[Path],
+        typer.Option(help="A treebank in CoNLL-U; repeat it for several.", show_default=False, metavar="FILE"),
+    ],
+    relation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Relations, separated by commas: labels such as nsubj, coref, coref:pronoun, pos:NOUN, entity:person.",
+            show_default="every label without its subtypes, and coref",
+            metavar="NAMES",
+        ),
+    ] = None,
+    model: ModelOption = None,
+    choose_on: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Another treebank, on which one head of each relation is chosen and its baseline; only it is tested.",
+            show_default="every head is tested, halves of the documents choose baselines",
+            metavar="FILE",
+        ),
+    ] = None,
+    minimum: Annotated[
+        float, typer.Option(help="Smallest excess that counts, as a share of the pairs.", callback=share, metavar="X")
+    ] = 0.1,
+    alpha: Annotated[float, typer.Option(help="Error rate of the verdicts.", callback=share, metavar="X")] = 0.05,
+    correction: Annotated[
+        Correction,
+        typer.Option(
+            help="max-T bounds the chance of any false claim; fdr (Benjamini & Hochberg) is exploratory.",
+            metavar="NAME",
+        ),
+    ] = "max-T",
+    include_special: Annotated[
+        bool,
+        typer.Option("--include-special", help="Tokens of no word, such as BOS, may be what a head looks at most."),
+    ] = False,
+    include_self: Annotated[
+        bool, typer.Option("--include-self", help="The word that looks may be what it looks at most.")
+    ] = False,
+    window: Annotated[
+        int, typer.Option(help="Most tokens of a document that are read at once, for coref.", min=2, metavar="N")
+    ] = 512,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score every head on relations of treebanks, in both directions, against the best rule of position."""
+    started = time.perf_counter()
+    from interp.cli.terminal import progress_bar, warnings_as_lines
+    from interp.report.folder import check_output
+
+    if out is not None:
+        check_output(out)
+    names = names_in(relation)
+    facts = _read(data, choose_on or [], names)
+    from interp.cli import relations
+    from interp.cli.loading import load_for_tasks
+    from interp.methods import attention
+
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
+    exclude = [name for name, kept in (("special", include_special), ("self", include_self)) if not kept]
+    options: dict[str, Any] = {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
+    options |= {"choose_on": choose_on or None, "exclude": exclude, "longest_window": window}
+    with warnings_as_lines(), progress_bar("attend") as progress:
+        result = attention.attend(loaded, data, names, **options, progress=progress)
+    result = _with_facts(result, facts)
+    folder = None if out is None else relations.save(loaded, data, result, out)
+    (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
+
+
+def _read(data: list[Path], choose_on: list[Path], names: list[str] | None) -> dict[str, Any]:
+    """Read the treebanks once before a model is loaded, so that what is wrong with them is told at once."""
+    _require_different([*data, *choose_on])
+    from interp.tasks.corpus import Corpus, contents
+    from interp.tasks.relations import directions
+
+    there = [contents(Corpus.of(each)) for each in (data, choose_on) if each]
+    for each in there if names is not None else ():
+        directions(names or [], each.relations)
+    paths = {"data": data, "choose_on": choose_on}
+    files = {name: [str(each) for each in given] for name, given in paths.items() if given}
+    return {**files, "n_documents": len(there[0].documents)}
+
+
+def _require_different(paths: list[Path]) -> None:
+    """Refuse a file that is named twice: documents would count twice, or choose what is tested on themselves."""
+    seen = set()
+    for path in paths:
+        if path.expanduser().resolve() in seen:
+            raise InputError(
+                f"{path}: expected different files for --data and --choose-on, got it twice; leave one out"
+            )
+        seen.add(path.expanduser().resolve())
+
+
+def _with_facts(result: "RelationResult", facts: dict[str, Any]) -> "RelationResult":
+    """The result with the names of its files in the provenance."""
+    from dataclasses import replace
+
+    return replace(result, provenance={**result.provenance, **facts})

@@ -1,0 +1,76 @@
+"""How are heads that were scored on relations saved and shown by ``interp attend``?"""
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from interp.cli.terminal import print_json, records
+from interp.methods.relation_maps import relation_maps
+from interp.methods.relation_result import RelationResult
+from interp.report.relations.folder import save_relations
+from interp.report.relations.leading import leading
+from interp.report.relations.page import asked
+from interp.report.relations.sentences import looks_back_only, summarise
+from interp.report.relations.words import direction_name, head_name, points
+
+
+def save(model: Any, data: list[Path], result: RelationResult, out: Path) -> Path:
+    """Draw the best heads on examples of `data`, and write the folder."""
+    maps = relation_maps(model, data, result)
+    return save_relations(result, maps, out, command=shlex.join(["interp", *sys.argv[1:]]))
+
+
+def print_json_object(result: RelationResult, folder: Path | None, started: float) -> None:
+    """Print the headline numbers as one JSON object."""
+    how = result.provenance
+    print_json(
+        {
+            **{name: how[name] for name in ("data", "n_documents", "n_sentences", "n_words", "attention_dir")},
+            "verdicts": {str(name): int(n) for name, n in result.frame["verdict"].value_counts().items()},
+            "relations": records(result.relations),
+            "best": records(leading(result.frame)),
+            "folder": None if folder is None else str(folder),
+            "page": None if folder is None else str(folder / "report.html"),
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+    )
+
+
+def print_text(result: RelationResult, folder: Path | None, started: float) -> None:
+    """Print what was asked, a block for each direction, and all of them in a table."""
+    for name, text in asked(result):
+        typer.echo(f"{name}: {text}")
+    if looks_back_only(result):
+        typer.echo(f"\n{looks_back_only(result)}")
+    for each in summarise(result):
+        typer.echo(f"\n{each.name}: {each.verdict}")
+        for line in filter(None, (each.finding, each.attention, each.counted, each.left_out)):
+            typer.echo(f"  {line[0].upper()}{line[1:]}{'' if line.endswith('.') else '.'}")
+    typer.echo()
+    Console().print(_table(result))
+    typer.echo("Of 100 pairs: those that the best head and the best rule without attention get right.")
+    if folder is not None:
+        typer.echo(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+
+
+def _table(result: RelationResult) -> Table:
+    """The best head of each direction, for a terminal of 80 columns."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("relation", overflow="fold")
+    for heading in ("head", "right", "rule", "excess", "q"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for _, row in leading(result.frame).iterrows():
+        shares = [points(row[name]) for name in ("accuracy", "accuracy_baseline", "excess")]
+        q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
+        # Text: a name is no rich markup.
+        name = Text(direction_name(row["relation"], row["looks"]))
+        table.add_row(name, head_name(row), *shares, q, row["verdict"])
+    return table

@@ -1,0 +1,171 @@
+"""What was found about each relation, in words that can be quoted? No claim without its numbers.
+
+1. A **finding** for each direction: the head that speaks for it (``leading.py``), how often it is right, the best rule
+   of position, the excess with its interval, q and the documents; or why nothing is decided.
+2. How many pairs were **counted**: of a causal model, that it looks back only.
+3. What was **left out**, and why.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from interp.report.relations.frames import REASONS, RelationFrames, is_causal
+from interp.report.relations.leading import leading
+from interp.report.relations.verdicts import FEWEST_DOCUMENTS, NONE, TRACKS, UNDECIDED, UNTESTABLE
+from interp.report.relations.words import (
+    counted,
+    direction_name,
+    head_name,
+    interval,
+    listed,
+    percent,
+    points,
+    q_value,
+    target,
+)
+
+_WHY_LEFT_OUT = {
+    "ahead": "whose related word stands ahead",
+    "unaligned": "with a word that has no token of its own",
+    "outside": "whose related words stand outside of what is read at once",
+    "no choice": "without a choice to make",
+    "no baseline": "in documents for which nothing else could choose a baseline",
+}
+
+
+@dataclass(frozen=True)
+class DirectionSummary:
+    """What the evidence says about one direction of a relation.
+
+    Attributes:
+        name: Of the relation, with who looks at whom.
+        verdict: ``tracks`` if any head does, ``none`` if every tested head is shown not to, else ``undecided``; or
+            ``not testable``.
+        finding: What was found, to be quoted.
+        attention: How much of its attention the best head gives; empty where nothing was scored.
+        counted: How many pairs were scored, of how many.
+        left_out: How many were not, by reason; empty where all were.
+    """
+
+    name: str
+    verdict: str
+    finding: str
+    attention: str
+    counted: str
+    left_out: str
+
+
+def summarise(frames: RelationFrames) -> tuple[DirectionSummary, ...]:
+    """Put every direction into sentences, the most telling first; what is not testable comes last."""
+    described = {(row["relation"], row["looks"]): row for _, row in frames.relations.iterrows()}
+    heads = dict(list(frames.frame.groupby(["relation", "looks"], sort=False)))
+    found = []
+    for _, best in leading(frames.frame).iterrows():
+        row = described.pop((best["relation"], best["looks"]))
+        own = heads[best["relation"], best["looks"]]
+        tested = own[own["chosen"].astype(bool)]
+        said = (_finding(best, tested, frames), _attention(best))
+        found.append(_summary(row, verdict_of(tested), said, frames))
+    return (*found, *(_summary(row, UNTESTABLE, (_untestable(row), ""), frames) for row in described.values()))
+
+
+def verdict_of(tested: pd.DataFrame) -> str:
+    """The verdict on a direction, from those on its tested heads."""
+    verdicts = set(tested["verdict"])
+    if TRACKS in verdicts:
+        return TRACKS
+    return verdicts.pop() if len(verdicts) == 1 else UNDECIDED
+
+
+def looks_back_only(frames: RelationFrames) -> str:
+    """What to mind about a causal model's numbers; empty for one that looks both ways."""
+    if not is_causal(frames):
+        return ""
+    return (
+        "Looking back only: this model is causal, so a word sees none that comes after it. Pairs whose related word "
+        "stands ahead are counted and not scored, and the rules that heads are held against look back as well. These "
+        "numbers must not be compared with those of a model that looks both ways: they are of other pairs, and against "
+        "other rules."
+    )
+
+
+def _summary(row: pd.Series, verdict: str, said: tuple[str, str], frames: RelationFrames) -> DirectionSummary:
+    n_pairs, n = int(row["n_pairs"]), int(row["n"])
+    of = f"{n:,} of {counted(n_pairs, 'pair')}"
+    scored = (
+        f"looking back only: {of} can be scored" if is_causal(frames) else f"{of} {'is' if n == 1 else 'are'} scored"
+    )
+    scored += f", in {counted(int(row['n_documents']), 'document')}" if n else ""
+    reasons = [f"{int(row[name]):,} {_WHY_LEFT_OUT[name]}" for name in REASONS if row[name]]
+    left_out = f"not scored: {'; '.join(reasons)}" if reasons else ""
+    return DirectionSummary(direction_name(row["relation"], row["looks"]), verdict, *said, scored, left_out)
+
+
+def _untestable(row: pd.Series) -> str:
+    name = direction_name(row["relation"], row["looks"])
+    return f"Not testable: {name}. Of {counted(int(row['n_pairs']), 'pair')}, none can be scored."
+
+
+def _finding(best: pd.Series, tested: pd.DataFrame, frames: RelationFrames) -> str:
+    name, head = direction_name(best["relation"], best["looks"]), f"Head {head_name(best)}"
+    verdict, evidence, alone = verdict_of(tested), _evidence(best), len(tested) == 1
+    others = tested[(tested["layer"] != best["layer"]) | (tested["head"] != best["head"])]
+    if verdict == TRACKS:
+        return f"{head} tracks {name}: it {evidence}.{_too(others, TRACKS)}"
+    which = "the head that was chosen" if alone else "the best head"
+    if verdict == NONE:
+        said = f"{head} does not track {name}: it" if alone else f"No head tracks {name}: {which}, {head_name(best)},"
+        return f"{said} {evidence}; the minimum that counts is {_minimum(frames)}."
+    why = _why_undecided(best, frames)
+    also = _too(others, UNDECIDED) if best["verdict"] == NONE else ""
+    return f"Undecided: {name}. {which.capitalize()}, {head_name(best)}, {evidence}{why}.{also}"
+
+
+def _evidence(best: pd.Series) -> str:
+    """The numbers of a head: what it is right in, what a rule is right in, and by how much it is better."""
+    q = q_value(best["q"])
+    excess = f"excess {points(best['excess'])} points {interval(best['low'], best['high'])}"
+    return (
+        f"attends most to {target(best['relation'], best['looks'])} in {percent(best['accuracy'])} of "
+        f"{counted(int(best['n']), 'pair')}, against {percent(best['accuracy_baseline'])} for “{best['baseline']}” "
+        f"({excess}{f', {q}' if q else ''}; {counted(int(best['n_documents']), 'document')})"
+    )
+
+
+def _attention(best: pd.Series) -> str:
+    """How much of a head's attention the words have that it should find, and what a random head is right in."""
+    share = f"on average {best['attention']:.2f} of its attention goes to {target(best['relation'], best['looks'])}"
+    if pd.isna(best["accuracy_random_head"]):
+        return share
+    return f"{share}; another head of its layer, drawn at random, is right in {percent(best['accuracy_random_head'])}"
+
+
+def _why_undecided(best: pd.Series, frames: RelationFrames) -> str:
+    """What is missing for a verdict on this head, as the end of a sentence."""
+    if best["verdict"] == NONE:
+        return " and is shown not to track it"
+    if best["n_documents"] < FEWEST_DOCUMENTS:
+        return f": a verdict needs {FEWEST_DOCUMENTS} documents"
+    if pd.isna(best["low"]):
+        return ": how much its documents differ is not known"
+    if best["q"] <= frames.provenance["alpha"]:
+        return f": it is better than the rule, but not known to be so by the minimum of {_minimum(frames)}"
+    return f": neither a lead over the rule is shown, nor that it is less than the minimum of {_minimum(frames)}"
+
+
+def _too(others: pd.DataFrame, verdict: str) -> str:
+    """The other heads with a verdict, the largest excess first, as a sentence of their own."""
+    same = others[others["verdict"] == verdict].sort_values("excess", ascending=False, kind="stable")
+    names: Sequence[str] = [head_name(row) for _, row in same.iterrows()]
+    if not len(names):
+        return ""
+    some = "Another head" if len(names) == 1 else f"{len(names)} other heads"
+    if verdict == TRACKS:
+        return f" {some} {'tracks' if len(names) == 1 else 'track'} it too: {listed(list(names))}."
+    return f" {some} {'is' if len(names) == 1 else 'are'} undecided: {listed(list(names))}."
+
+
+def _minimum(frames: RelationFrames) -> str:
+    return f"{points(frames.provenance['minimum'], 0)} points"

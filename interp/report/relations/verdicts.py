@@ -1,0 +1,16 @@
+"""How is each verdict on a head and a relation shown? One symbol and one meaning."""
+
+from interp.report.verdicts import Verdict
+
+TRACKS, UNDECIDED, NONE, UNTESTABLE = "tracks", "undecided", "none", "not testable"
+VERDICTS = {
+    verdict.name: verdict
+    for verdict in (
+        Verdict(TRACKS, "●", "o", True, "finds the related word more often than the best rule of position, clearly"),
+        Verdict(UNDECIDED, "?", r"$\mathbf{?}$", True, "the data do not decide"),
+        Verdict(NONE, "·", ".", False, "what it finds beyond the best rule is shown to be less than the minimum"),
+        Verdict(UNTESTABLE, "—", "", False, "no pair can be scored"),
+    )
+}
+FEWEST_DOCUMENTS = 20
+"""Documents that a verdict needs, as ``interp.stats.intervals`` has it."""

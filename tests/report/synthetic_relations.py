@@ -1,0 +1,112 @@
+"""Synthetic scorings of heads on relations: frames as the report takes them, with invented numbers."""
+
+import numpy as np
+import pandas as pd
+
+from interp.methods.relation_result import RelationResult
+
+TO_DEPENDENT, TO_HEAD = "head to dependent", "dependent to head"
+BASE = 0.5
+EXCESS = {"tracks": 0.2, "undecided": 0.12, "none": -0.1, "not testable": np.nan}
+LEFT_OUT = {"ahead": 7, "unaligned": 4, "outside": 0, "no choice": 1, "no baseline": 0}
+HOSTILE = "<script>alert(1)</script>"
+
+
+def scoring(directions=None, *, shape=(2, 2), causal=False, **how):
+    """A scoring; each direction's verdict is that of head 0.1, all other heads are shown not to track."""
+    given = directions or {("nsubj", TO_DEPENDENT): "tracks"}
+    verdicts = {key: each if isinstance(each, dict) else {(0, 1): each} for key, each in given.items()}
+    frame = pd.DataFrame([_head(*key, *head, own.get(head)) for key, own in verdicts.items() for head in _heads(shape)])
+    untestable = [own == {(0, 1): "not testable"} for own in verdicts.values()]
+    for key, none in zip(verdicts, untestable, strict=True):
+        if none:
+            rows = (frame["relation"] == key[0]) & (frame["looks"] == key[1])
+            frame.loc[rows, ["verdict", "n", "n_documents"]] = ["not testable", 0, 0]
+            frame.loc[rows, ["accuracy", "attention", "excess", "low", "high", "p", "q", "accuracy_baseline"]] = np.nan
+    relations = [_relation(*key, none) for key, none in zip(verdicts, untestable, strict=True)]
+    return RelationResult(frame, pd.DataFrame(relations), _provenance(shape, causal) | how)
+
+
+def with_row(result, **changed):
+    """The scoring with these values for head 0.1 of its first direction."""
+    frame = result.frame.copy()
+    for name, value in changed.items():
+        frame.loc[1, name] = value
+    return RelationResult(frame, result.relations, result.provenance)
+
+
+def _heads(shape):
+    return [(layer, head) for layer in range(shape[0]) for head in range(shape[1])]
+
+
+def _head(relation, looks, layer, head, verdict):
+    verdict = verdict or "none"
+    excess = EXCESS[verdict] if verdict != "none" or (layer, head) == (0, 1) else -0.3 - layer / 100 - head / 10_000
+    return {
+        "relation": relation,
+        "looks": looks,
+        "layer": layer,
+        "head": head,
+        "accuracy": BASE + excess,
+        "attention": 0.25,
+        "baseline": "offset -2",
+        "accuracy_baseline": BASE,
+        "excess": excess,
+        "low": excess - 0.05,
+        "high": excess + 0.05,
+        "p": 0.001,
+        "q": {"tracks": 0.0004, "undecided": 0.3}.get(verdict, 1.0),
+        "accuracy_random_head": 0.21,
+        "n": 1500,
+        "n_documents": 30,
+        "chosen": True,
+        "verdict": verdict,
+    }
+
+
+def _relation(relation, looks, untestable):
+    left_out = LEFT_OUT | ({"ahead": 1507} if untestable else {})
+    rules = {"offset": "offset -2", "accuracy_offset": 0.5, "nearest": "nearest NOUN before", "accuracy_nearest": 0.4}
+    n = 0 if untestable else 1500
+    counted = {"n_pairs": 1512, "n": n, **left_out, "n_documents": 0 if untestable else 30}
+    return {"relation": relation, "looks": looks, **counted, **rules, "chance": 0.1}
+
+
+def _provenance(shape, causal):
+    return {
+        "model": "<b>tiny</b>",
+        "model_hash": "0123456789abcdef",
+        "dtype": "float32",
+        "device": "cpu",
+        "attention_dir": "causal" if causal else "bidirectional",
+        "data_hash": "fedcba9876543210",
+        "n_documents": 30,
+        "n_sentences": 1464,
+        "n_words": 28397,
+        "data": ["/home/me/bank.conllu"],
+        "chosen_on": "the other half of the corpus",
+        "excluded": ["special", "self"],
+        "too_long": {},
+        "minimum": 0.1,
+        "alpha": 0.05,
+        "correction": "max-T",
+        "seed": 0,
+        "shape": shape,
+    }
+
+
+def maps_of(result, *, is_right=True, tokens=("The", HOSTILE, "dogs", "barked")):
+    """Two examples of head 0.1 in the first direction; the last word looks at the third, or is wrong with the first."""
+    first = result.frame.iloc[1]
+    head = {name: first[name] for name in ("relation", "looks", "layer", "head")} | {"rank": 0}
+    return pd.DataFrame(
+        [
+            head
+            | {"document": f"d{number}", "sentence": f"d{number}-1", "query": len(tokens) - 1, "word": word}
+            | {"token": token, "weight": 0.5 if word == 2 * is_right else 0.1}
+            | {"is_query": word == len(tokens) - 1, "is_related": word == 2, "is_choice": word == 2 * is_right}
+            | {"is_right": is_right}
+            for number in range(2)
+            for word, token in enumerate(tokens)
+        ]
+    )

@@ -1,0 +1,57 @@
+"""The page of heads against relations as a browser shows it; no error, no network (``open_file`` sees to it)."""
+
+import pytest
+from browser_scripts import BEYOND, CONTRASTS
+from synthetic_relations import HOSTILE, TO_HEAD, maps_of, scoring
+
+from interp.report.relations.page import render_relations
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("relations") / "report.html"
+    verdicts = ("tracks", "undecided", "none", "not testable")
+    names = ("nsubj", "a_relation_with_a_very_long_name_of_its_own", HOSTILE, "det", "obl", "obj", "iobj", "cc", "aux")
+    names += tuple(f"r{number}" for number in range(12))
+    directions = {(name, TO_HEAD): verdicts[number % 4] for number, name in enumerate(names)}
+    result = scoring(directions, shape=(5, 12), causal=True)
+    source = render_relations(result, maps_of(result), command=f"interp attend --out {'x' * 200}")
+    file.write_text(source, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_never_scrolls_sideways_and_can_be_read(open_file, page_file, width, scheme):
+    page = open_file(page_file, width, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(BEYOND) == []
+    assert min(page.evaluate(CONTRASTS)) >= 4.5
+
+
+def test_the_heatmap_scrolls_in_its_own_box_with_its_headings_in_sight(open_file, page_file):
+    page = open_file(page_file, 360)
+    box = page.locator(".scroll", has=page.locator(".heat"))
+    box.evaluate("each => { each.scrollLeft = 200; each.scrollTop = 300; }")
+    assert box.evaluate("each => each.scrollLeft") == 200
+    side = "(each, side) => each.querySelector('{}').getBoundingClientRect()[side] - each.getBoundingClientRect()[side]"
+    assert abs(box.evaluate(side.format("tbody th"), "left")) < 1
+    assert abs(box.evaluate(side.format("thead th"), "top")) < 1
+
+
+def test_words_of_the_corpus_are_seen_as_text(open_file, page_file):
+    page = open_file(page_file)
+    assert page.locator(".token", has_text=HOSTILE).first.is_visible()
+    assert page.locator("script").count() == 1
+
+
+def test_heads_sort_by_their_excess(open_file, page_file):
+    page = open_file(page_file)
+    table = page.locator("table.sortable").nth(1)
+    heading = table.locator("thead th", has=page.get_by_text("excess", exact=True))
+    heading.get_by_role("button").click()
+    column = heading.evaluate("each => each.cellIndex")
+    values = [float(each) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
+    assert values == sorted(values)
+    assert len(set(values)) > 5

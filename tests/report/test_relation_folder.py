@@ -1,0 +1,68 @@
+"""The folder of heads against relations."""
+
+import json
+
+import pandas as pd
+import pytest
+from synthetic_relations import TO_HEAD, maps_of, scoring
+
+from interp.errors import OutputError
+from interp.report.folder import save_report
+from interp.report.manifest import RELATIONS
+from interp.report.relations import folder as folder_module
+from interp.report.relations.folder import save_relations
+
+FILES = {
+    *("relations.csv", "heads.csv", "heads.parquet", "report.html"),
+    *("figures/relations.png", "figures/baselines.png"),
+}
+
+
+def files_in(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_frames_come_back_as_they_went(tmp_path):
+    result = scoring(too_long={"d: s": 300})
+    maps = maps_of(result)
+    out = save_relations(result, maps, tmp_path / "deep" / "r", command="interp attend")
+    assert files_in(out) == FILES | {"attention_maps.parquet", "manifest.json"}
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "heads.parquet"), result.frame)
+    pd.testing.assert_frame_equal(pd.read_csv(out / "relations.csv"), result.relations)
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "attention_maps.parquet"), maps)
+    assert len(pd.read_csv(out / "heads.csv")) == len(result.frame)
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["format"], manifest["command"]) == (RELATIONS, "interp attend")
+    assert set(manifest["files"]) == FILES | {"attention_maps.parquet"}
+    assert manifest["provenance"]["too_long"] == {"d: s": 300}
+    assert all(path.stat().st_size > 5_000 for path in (out / "figures").iterdir())
+
+
+def test_it_can_be_saved_without_examples_and_where_nothing_was_scored(tmp_path):
+    out = save_relations(scoring({("det", TO_HEAD): "not testable"}), None, tmp_path / "r")
+    assert files_in(out) == FILES | {"manifest.json"}
+    assert 'id="heatmap"' not in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
+    out = tmp_path / "r"
+    save_report(make_report(tasks=("agreement",)), out)
+    save_relations(scoring(), None, out)
+    assert not (out / "examples.parquet").exists()
+    (out / "thesis.tex").write_text("")
+    with pytest.raises(OutputError, match=r"got one with other files \(thesis.tex\)"):
+        save_relations(scoring(), None, out)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])
+def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, error):
+    out = save_relations(scoring(), None, tmp_path / "r", command="older")
+
+    def fail(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr(folder_module, "write_manifest", fail)
+    with pytest.raises(type(error)):
+        save_relations(scoring(), None, out, command="newer")
+    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]

@@ -1,0 +1,82 @@
+"""The figures of heads against relations, read back from what was drawn."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from synthetic_relations import TO_DEPENDENT, TO_HEAD, scoring
+
+from interp.report.colours import contrast
+from interp.report.relations.colours import paint_excess
+from interp.report.relations.plots import baselines_figure, relations_figure
+
+TWO = {("nsubj", TO_DEPENDENT): "tracks", ("$obj$", TO_HEAD): "none"}
+
+
+def labels(axis):
+    return [each.get_text() for each in axis.get_ticklabels()]
+
+
+def test_every_head_has_its_excess_and_those_that_track_a_dot():
+    figure = relations_figure(scoring(TWO, causal=True))
+    ax = figure.axes[0]
+    assert labels(ax.xaxis) == ["0.0", "0.1", "1.0", "1.1"]
+    names = ["nsubj, head to dependent (n\u00a0=\u00a01,500)", "$obj$, dependent to head (n\u00a0=\u00a01,500)"]
+    assert labels(ax.yaxis) == names
+    assert np.allclose(ax.collections[0].get_array(), [[-30, 20, -31, -31.01], [-30, -10, -31, -31.01]])
+    (dots,) = [line for line in ax.lines if line.get_marker() == "o"]
+    assert list(zip(*dots.get_data(), strict=True)) == [(1.5, 0.5)]
+    assert "(looking back only)" in ax.get_title("left")
+    assert [each.get_text() for each in figure.legends[0].get_texts()] == ["tracks"]
+    figure.canvas.draw()
+
+
+def test_without_a_head_that_tracks_there_is_no_legend():
+    figure = relations_figure(scoring({("obj", TO_HEAD): "none"}))
+    assert figure.legends == []
+    assert "looking back" not in figure.axes[0].get_title("left")
+
+
+def test_very_many_heads_and_directions_are_cut_and_the_title_says_so():
+    many = {(f"r{number}", TO_HEAD): {(number % 12, number % 7): "tracks"} for number in range(40)}
+    figure = relations_figure(scoring(many, shape=(12, 12)))
+    ax = figure.axes[0]
+    assert len(labels(ax.yaxis)) == 30
+    assert len(labels(ax.xaxis)) == 40
+    said = "Shown are the 40 of 144 heads that are the best for a relation or track one and the first 30 of 40 direct"
+    assert said in ax.get_title("left")
+    assert figure.get_figwidth() < 20
+    other = baselines_figure(scoring(many, shape=(12, 12)))
+    assert len(labels(other.axes[0].yaxis)) == 30
+    assert "The first 30 of 40 directions." in other.axes[0].get_title("left")
+
+
+def test_the_best_head_stands_beside_what_explains_it():
+    ax = baselines_figure(scoring(TWO)).axes[0]
+    drawn = {line.get_label(): list(line.get_xdata()) for line in ax.lines}
+    assert drawn["best head that tracks"] == pytest.approx([70.0])
+    assert drawn["best head"] == pytest.approx([40.0])
+    assert drawn["best offset"] == [50.0, 50.0]
+    assert drawn["best nearest part of speech"] == [40.0, 40.0]
+    assert drawn["random other head of the layer"] == [21.0, 21.0]
+    assert drawn["chance"] == [10.0, 10.0]
+    ends = [segment[:, 0].tolist() for segment in ax.collections[0].get_segments()]
+    assert ends == [pytest.approx([65, 75]), pytest.approx([35, 45])]
+    assert labels(ax.yaxis)[0] == "nsubj, head to dependent: 0.1 (n = 1,500)"
+
+
+def test_where_nothing_was_scored_the_figures_say_so():
+    nothing = scoring({("det", TO_HEAD): "not testable"})
+    for figure in (relations_figure(nothing), baselines_figure(nothing)):
+        assert "no pair can be scored" in figure.axes[0].get_title("left")
+
+
+def test_colours_tell_above_from_below_and_can_be_read():
+    worst, near, above, best = (paint_excess(each, 0.2) for each in (-0.9, -0.01, 0.01, 0.3))
+    assert (worst.light, best.light) == ("#f6f7f8", "#1b6ca8")
+    red, _, blue = to_rgb(near.light)
+    assert red > blue
+    red, _, blue = to_rgb(above.light)
+    assert blue > red
+    for paint in (worst, near, above, best):
+        assert contrast(paint.light, paint.light_ink) >= 4.5
+        assert contrast(paint.dark, paint.dark_ink) >= 4.5

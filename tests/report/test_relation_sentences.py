@@ -1,0 +1,156 @@
+"""What is said of heads and relations, for every verdict, looking back only or both ways."""
+
+import numpy as np
+import pytest
+from synthetic_relations import TO_DEPENDENT, TO_HEAD, scoring, with_row
+
+from interp.report.relations.sentences import looks_back_only, summarise
+from interp.report.relations.verdicts import FEWEST_DOCUMENTS
+from interp.report.relations.words import listed, points, q_value, target
+from interp.stats.intervals import FEWEST_CLUSTERS
+
+NUMBERS = "in {} of 1,500 pairs, against 50.0 % for “offset -2” (excess {}; 30 documents)"
+
+
+def only(result):
+    (summary,) = summarise(result)
+    return summary
+
+
+def test_a_head_that_tracks_is_quoted_with_all_its_numbers():
+    summary = only(scoring())
+    assert summary.verdict == "tracks"
+    assert summary.finding == (
+        "Head 0.1 tracks nsubj (head to dependent): it attends most to the subject "
+        + NUMBERS.format("70.0 %", "20.0 points [15.0, 25.0], q = 0.0004")
+        + "."
+    )
+    assert summary.attention == (
+        "on average 0.25 of its attention goes to the subject; another head of its layer, drawn at random, is right in "
+        "21.0 %"
+    )
+    assert summary.counted == "1,500 of 1,512 pairs are scored, in 30 documents"
+    assert summary.left_out == (
+        "not scored: 7 whose related word stands ahead; 4 with a word that has no token of its own; 1 without a choice "
+        "to make"
+    )
+
+
+def test_other_heads_that_track_are_named():
+    heads = {(0, 1): "tracks", (1, 0): "tracks"}
+    assert only(scoring({("obj", TO_HEAD): heads})).finding.endswith(". Another head tracks it too: 1.0.")
+    heads |= {(1, 1): "tracks"}
+    assert only(scoring({("obj", TO_HEAD): heads})).finding.endswith(". 2 other heads track it too: 1.0 and 1.1.")
+
+
+def test_no_head_tracks():
+    summary = only(scoring({("obj", TO_HEAD): "none"}))
+    assert summary.verdict == "none"
+    assert summary.finding == (
+        "No head tracks obj (dependent to head): the best head, 0.1, attends most to the object's head "
+        + NUMBERS.format("40.0 %", "-10.0 points [-15.0, -5.0], q = 1.000")
+        + "; the minimum that counts is 10 points."
+    )
+
+
+def test_a_head_that_was_chosen_elsewhere_speaks_for_itself_alone():
+    result = scoring({("obj", TO_HEAD): "none"}, chosen_on="abc")
+    result.frame["chosen"] = [False, True, False, False]
+    result.frame.loc[[0, 2, 3], "verdict"] = None
+    assert only(result).finding.startswith("Head 0.1 does not track obj (dependent to head): it attends")
+    assert only(with_row(result, verdict="tracks")).finding.startswith("Head 0.1 tracks obj")
+    undecided = only(with_row(result, verdict="undecided", excess=0.2, high=0.3, q=0.2))
+    assert "The head that was chosen, 0.1, attends most" in undecided.finding
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"n_documents": 12, "q": np.nan}, ": a verdict needs 20 documents."),
+        ({"low": np.nan, "high": np.nan}, ": how much its documents differ is not known."),
+        ({"q": 0.01}, ": it is better than the rule, but not known to be so by the minimum of 10 points."),
+        ({}, ": neither a lead over the rule is shown, nor that it is less than the minimum of 10 points."),
+    ],
+)
+def test_what_is_missing_for_a_verdict_is_said(changed, why):
+    result = with_row(scoring({("obj", TO_HEAD): "undecided"}), **changed)
+    result.frame["n_documents"] = result.frame["n_documents"].iloc[1]
+    summary = only(result)
+    assert summary.verdict == "undecided"
+    assert summary.finding.startswith("Undecided: obj (dependent to head). The best head, 0.1, attends most to")
+    assert summary.finding.endswith(why)
+
+
+def test_a_best_head_that_does_not_track_is_no_verdict_where_others_are_undecided():
+    result = scoring({("obj", TO_HEAD): {(0, 1): "none", (1, 1): "none"}})
+    result.frame.loc[3, "verdict"] = "undecided"
+    summary = only(result)
+    assert summary.verdict == "undecided"
+    assert summary.finding.endswith(" and is shown not to track it. Another head is undecided: 1.1.")
+
+
+def test_a_head_that_tracks_speaks_before_one_with_a_larger_excess():
+    result = scoring({("obj", TO_HEAD): {(0, 1): "undecided", (1, 1): "tracks"}})
+    result.frame.loc[1, ["excess", "accuracy"]] = [0.4, 0.9]
+    assert only(result).finding.startswith("Head 1.1 tracks obj")
+
+
+def test_not_testable():
+    summary = only(scoring({("coref", "antecedent to anaphor"): "not testable"}, causal=True))
+    assert summary.verdict == "not testable"
+    assert summary.finding == "Not testable: coref (antecedent to anaphor). Of 1,512 pairs, none can be scored."
+    assert summary.counted == "looking back only: 0 of 1,512 pairs can be scored"
+    assert summary.left_out.startswith("not scored: 1,507 whose related word stands ahead; ")
+    assert summary.attention == ""
+
+
+def test_a_causal_model_is_marked_and_must_not_be_compared():
+    causal = scoring(causal=True)
+    assert only(causal).counted == "looking back only: 1,500 of 1,512 pairs can be scored, in 30 documents"
+    assert "must not be compared with those of a model that looks both ways" in looks_back_only(causal)
+    assert looks_back_only(scoring()) == ""
+
+
+def test_the_most_telling_come_first():
+    verdicts = {
+        ("det", TO_HEAD): "not testable",
+        ("obj", TO_HEAD): "none",
+        ("obl", TO_HEAD): "undecided",
+        ("nsubj", TO_HEAD): "tracks",
+    }
+    assert [each.verdict for each in summarise(scoring(verdicts))] == ["tracks", "undecided", "none", "not testable"]
+
+
+def test_few_documents_come_after_many():
+    result = with_row(scoring({("det", TO_HEAD): "undecided", ("obj", TO_HEAD): "none"}), excess=0.9)
+    result.frame.loc[:3, "n_documents"] = 4
+    assert [each.name.split()[0] for each in summarise(result)] == ["obj", "det"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "looks", "words"),
+    [
+        ("nsubj:pass", TO_DEPENDENT, "the subject"),
+        ("flat", TO_HEAD, "the dependent's head"),
+        ("coref", "anaphor to antecedent", "an antecedent"),
+        ("coref:nearest", "anaphor to antecedent", "the nearest antecedent"),
+        ("pos:NOUN", "any word to it", "such a word"),
+        ("my link", "query to related", "the related word"),
+    ],
+)
+def test_targets(relation, looks, words):
+    assert target(relation, looks) == words
+
+
+def test_numbers():
+    assert [q_value(each) for each in (np.nan, 0.00001, 1 / 10_001, 0.0004, 0.02)] == [
+        *("", "q < 0.0001", "q = 0.0001", "q = 0.0004", "q = 0.020")
+    ]
+    assert points(-0.00001) == "0.0"
+    assert listed(["a"]) == "a"
+    assert listed(list("abc")) == "a, b and c"
+    assert listed(list("abcd"), most=2) == "a, b and 2 more"
+
+
+def test_the_report_knows_how_many_documents_a_verdict_needs():
+    assert FEWEST_DOCUMENTS == FEWEST_CLUSTERS
