@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,21 @@ class RelationResult:
             ["other", "excess"], ascending=[True, False]
         )
         return found.loc[first.drop_duplicates(CELL[:2]).index.sort_values()].reset_index(drop=True)
+
+
+    def save(self, out: str | Path, maps: pd.DataFrame | None = None) -> Path:
+        """Write tables, figures and one self-contained page into the folder `out`; see ``save_relations``.
+
+        Args:
+            out: The folder; made, or replaced where it holds an older report.
+            maps: Example sentences, as ``relation_maps.relation_maps`` gives them; None for none.
+
+        Raises:
+            OutputError: If `out` cannot be used.
+        """
+        from interp.report.relations.folder import save_relations
+
+        return save_relations(self, maps, out)
 
 
 def tabulate(
