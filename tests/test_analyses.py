@@ -128,6 +128,46 @@ def test_blimp(data_dir):
     assert "anaphor_number_agreement" in run("analyses/blimp/run.py", data_dir / "blimp")
 
 
+def beginning(path, into, n_documents):
+    """The first documents of a treebank, as a file of its own."""
+    documents = path.read_text().split("# newdoc")
+    into.write_text("# newdoc" + "# newdoc".join(documents[1 : n_documents + 1]))
+    return into
+
+
+@pytest.mark.slow
+def test_syntax_heads(data_dir, tmp_path):
+    choose = beginning(data_dir / "gum" / "en_gum-ud-dev.conllu", tmp_path / "choose.conllu", 22)
+    score = beginning(data_dir / "ewt" / "en_ewt-ud-test.conllu", tmp_path / "score.conllu", 40)
+    out = tmp_path / "out"
+    printed = run("analyses/syntax_heads/run.py", "--choose-on", choose, "--data", score, "--out", out, "--n", 120)
+    assert re.search(r"subject query to related +2\.2 .* tracks", printed)
+    heads = pd.read_csv(out / "heads.csv")
+    (subject,) = heads.query("chosen and relation == 'nsubj' and looks == 'head to dependent'").to_dict("records")
+    assert (subject["layer"], subject["head"]) == (4, 0)
+    assert subject["accuracy"] > subject["accuracy_baseline"] > 0.4
+    assert "towards the root" in printed
+    assert "Agreement in real sentences" in printed
+    assert (out / "page" / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_coreference_heads(data_dir, tmp_path):
+    gum = data_dir / "gum"
+    choose = beginning(gum / "en_gum-ud-dev.conllu", tmp_path / "choose.conllu", 30)
+    score = beginning(gum / "en_gum-ud-test.conllu", tmp_path / "score.conllu", 21)
+    (tmp_path / "gap").mkdir()
+    for part in ("development", "test"):
+        lines = (data_dir / "gap" / f"gap-{part}.tsv").read_text().splitlines(keepends=True)
+        (tmp_path / "gap" / f"gap-{part}.tsv").write_text("".join(lines[:200]))
+    options = ("--gap", tmp_path / "gap", "--out", tmp_path / "out", "--n", 120)
+    printed = run("analyses/coreference_heads/run.py", "--choose-on", choose, "--data", score, *options)
+    assert re.search(r"antecedent +2\.[0-3] .* tracks", printed)
+    assert re.search(r"coref:pronoun +\d\.\d", printed)
+    assert "f1_feminine" in printed
+    assert "Pronouns in real text" in printed
+
+
 def test_every_analysis_has_a_question_and_a_program():
     folders = [path for path in (ROOT / "analyses").iterdir() if path.is_dir() and path.name != "__pycache__"]
     assert folders

@@ -9,10 +9,12 @@
 4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
    With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
 5. **Verdict**: ``tracks`` needs q <= alpha and an excess of the minimum at least; ``none`` an interval below the
-   minimum; what is neither, or has fewer than 20 documents, is ``undecided``.
+   minimum; what is neither is ``undecided``, and so is what has fewer than 20 documents, or a baseline that leaves
+   less than the minimum to be better by.
 
-A causal model only looks back: pairs whose related word comes later are counted, not scored, and its numbers are no
-measure of a model that looks both ways.
+The halves choose for each other, so a head that does what one of several equally good rules does can gain a little by
+their luck; with `choose_on` none can. A causal model only looks back: pairs whose related word comes later are counted,
+not scored, and its numbers are no measure of a model that looks both ways.
 
 Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019), "Analyzing multi-head self-attention".
 """
@@ -25,7 +27,8 @@ from interp.interventions.intervention import looks_back_only
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relation_counts import Excluded, RelationCounts, count
-from interp.methods.relation_result import RelationResult, tabulate
+from interp.methods.relation_judging import tabulate
+from interp.methods.relation_result import RelationResult
 from interp.tasks.alignment import require_fast
 from interp.tasks.corpus import Contents, Corpus, Documents, contents
 from interp.tasks.relations import Context, Direction, directions
@@ -76,29 +79,18 @@ def attend(
             corpus that is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
-    _check(exclude, correction)
+    _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
     reader = _Reader(model, exclude, longest_window)
-    scored = Corpus.of(corpus)
-    there = contents(scored)
-    names = default_relations(there) if relations is None else list(relations)
-    asked = directions(names, there.relations)
-    chosen = None if choose_on is None else Corpus.of(choose_on)
-    chosen_there = None if chosen is None else contents(chosen)
-    if chosen_there is not None:
-        if chosen_there.hash == there.hash:
-            raise InputError(
-                "attend: choose_on is the corpus that is scored, so that what is chosen would flatter itself; expected "
-                "another one, or None: the halves of the corpus then choose for each other"
-            )
-        directions(names, chosen_there.relations)
-    n_all = reader.words(asked, there) + (reader.words(asked, chosen_there) if chosen_there else 0)
-    counts = reader.read(scored, asked, lambda done: progress(done, n_all) if progress else None)
-    before = reader.words(asked, there)
-    choosing = None
-    if chosen is not None:
-        choosing = reader.read(chosen, asked, lambda done: progress(before + done, n_all) if progress else None)
-    if progress is not None:  # what is too long or has nothing to score was not counted
-        progress(n_all, n_all)
+    scored, choosing = Corpus.of(corpus), None if choose_on is None else Corpus.of(choose_on)
+    there, chosen_there = contents(scored), None if choosing is None else contents(choosing)
+    asked = _asked(relations, there, chosen_there)
+    n_words = [reader.words(asked, each) for each in (there, chosen_there) if each is not None]
+    tell = _Telling(progress, sum(n_words))
+    counts = reader.read(scored, asked, tell)
+    too_long = dict(reader.too_long)
+    tell.before = n_words[0]
+    chosen = None if choosing is None else reader.read(choosing, asked, tell)
+    tell.end()
     how = {
         **model_provenance(model),
         "attention_dir": "causal" if reader.causal else "bidirectional",
@@ -110,20 +102,65 @@ def attend(
         "excluded": list(exclude),
         "special_tokens": reader.special_tokens,
         "longest_window": reader.longest_window,
-        "too_long": dict(reader.too_long),
+        "too_long": too_long,
         "minimum": minimum,
         "alpha": alpha,
         "correction": correction,
         "seed": seed,
     }
-    return tabulate(counts, choosing, there.documents, how)
+    return tabulate(counts, chosen, there.documents, how)
 
 
-def _check(exclude: Sequence[str], correction: str) -> None:
+class _Telling:
+    """Adds up the progress of several corpora."""
+
+    def __init__(self, progress: Progress | None, total: int):
+        self._progress, self._total, self.before = progress, total, 0
+
+    def __call__(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(self.before + done, self._total)
+
+    def end(self) -> None:
+        """What is too long, or has nothing to score, was not counted."""
+        if self._progress is not None:
+            self._progress(self._total, self._total)
+
+
+def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:
+    """The directions that are scored.
+
+    Raises:
+        InputError: Both corpora hold a document.
+        TaskError: A relation does not occur in one of them.
+    """
+    names = default_relations(there) if relations is None else list(relations)
+    if chosen_there is None:
+        return directions(names, there.relations)
+    both = there.hashes & chosen_there.hashes
+    if both or there.hash == chosen_there.hash:
+        raise InputError(
+            f"attend: {len(both) or 'all'} documents are scored and in choose_on: what is chosen would flatter itself; "
+            "expected other documents, or None: the halves of the corpus then choose for each other"
+        )
+    if relations is None:
+        known = {each.relation for each in chosen_there.relations}
+        names = [name for name in names if name in known]
+    else:
+        directions(names, chosen_there.relations, "the corpus that chooses")
+    return directions(names, there.relations)
+
+
+def _check(exclude: Sequence[str], correction: str, *, minimum: float, alpha: float, longest_window: int) -> None:
     for what, given, known in (("exclude", exclude, get_args(Excluded)), ("correction", [correction], _CORRECTIONS)):
         unknown = [each for each in given if each not in known]
         if isinstance(given, str) or unknown:
             raise InputError(f"attend: expected {what} of {', '.join(known)}, got {unknown or given!r}")
+    for what, share in (("minimum", minimum), ("alpha", alpha)):
+        if not 0 < share < 1:
+            raise InputError(f"attend: expected {what} between 0 and 1, got {share}")
+    if longest_window < 2:
+        raise InputError(f"attend: expected longest_window of 2 tokens at least, got {longest_window}")
 
 
 def default_relations(there: Contents) -> list[str]:
@@ -163,7 +200,8 @@ class _Reader:
         return len({each.context for each in asked}) * sum(there.documents.values())
 
     def read(self, corpus: Corpus, asked: Sequence[Direction], tell: Callable[[int], None]) -> RelationCounts:
-        """Count hits by document."""
+        """Count hits by document; ``too_long`` is then of this corpus."""
+        self.too_long = {}
         counts = RelationCounts(asked, (self._model.cfg.n_layers, self._model.cfg.n_heads))
         done = 0
         for context in ("sentence", "document"):

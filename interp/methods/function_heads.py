@@ -32,6 +32,7 @@ from interp.methods.word_attention import TOKENS_AT_ONCE, run_patterns
 from interp.shapes import Pattern, Tokens
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import ClusterTable
+from interp.tasks.alignment import bos_token_id
 
 FUNCTIONS = ("previous token", "duplicate token", "induction", "first-token sink")
 ROWS, HALF = 40, 25
@@ -63,7 +64,7 @@ def function_heads(
     counts, chances = np.zeros((len(FUNCTIONS), len(given))), np.zeros((len(FUNCTIONS), len(given)))
     for numbers in _of_equal_length(given):
         tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
-        masks = function_masks(tokens, causal=looks_back_only(model))
+        masks = function_masks(tokens)
         visible = _visible(tokens, causal=looks_back_only(model)).sum(-1)
         counts[:, numbers] = masks.any(-1).sum(-1).cpu().numpy()
         chances[:, numbers] = (masks.sum(-1) / visible).sum(-1).cpu().numpy()
@@ -86,13 +87,13 @@ def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
     tokenizer = getattr(model, "tokenizer", None)
     special = set(getattr(tokenizer, "all_special_ids", ()))
     ordinary = np.array([each for each in range(model.cfg.d_vocab) if each not in special])
-    bos = getattr(tokenizer, "bos_token_id", None)
+    bos = 0 if tokenizer is None else bos_token_id(tokenizer)
     generator = np.random.default_rng(seed)
     drawn = [generator.choice(ordinary, size=half, replace=len(ordinary) < half).tolist() for _ in range(n_rows)]
-    return [((bos if bos is not None else 0), *row, *row) for row in drawn]
+    return [(bos, *row, *row) for row in drawn]
 
 
-def function_masks(tokens: Tokens, *, causal: bool) -> Bool[Tensor, "function batch query_pos key_pos"]:
+def function_masks(tokens: Tokens) -> Bool[Tensor, "function batch query_pos key_pos"]:
     """Where each function looks, in the order of ``FUNCTIONS``."""
     batch, length = tokens.shape
     query, key = torch.arange(length)[:, None], torch.arange(length)[None]
@@ -102,7 +103,7 @@ def function_masks(tokens: Tokens, *, causal: bool) -> Bool[Tensor, "function ba
     after[:, :, 1:] = same[:, :, :-1]
     previous = (key == query - 1).to(tokens.device).expand(batch, -1, -1)
     first = ((key == 0) & (query > 0)).to(tokens.device).expand(batch, -1, -1)
-    return torch.stack([previous, same, after & (earlier if causal else True), first])
+    return torch.stack([previous, same, after & earlier, first])
 
 
 def _visible(tokens: Tokens, *, causal: bool) -> Bool[Tensor, "query_pos key_pos"]:

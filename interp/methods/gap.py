@@ -66,11 +66,15 @@ def gap(
         progress: Called with (passages read, passages to read).
 
     Raises:
-        InputError: The model has no tokenizer, or no passage can be scored.
+        InputError: The model has no tokenizer, the files are one, or no passage can be scored.
         TaskError: A file cannot be read.
     """
     if getattr(model, "tokenizer", None) is None:
         raise InputError("gap: expected a model with a tokenizer, got one without; give it its own")
+    if Path(path).expanduser().resolve() == Path(choose_on).expanduser().resolve():
+        raise InputError(
+            f"gap: {choose_on} is the file that is scored; expected another to choose head and baseline on"
+        )
     counted = [sum(1 for _ in read_gap(each)) for each in (choose_on, path)]
     done = 0
 
@@ -98,7 +102,7 @@ def gap(
 
 def _frame(answers: Answers, before: Sequence[float], chosen: int, shape: tuple[int, int]) -> pd.DataFrame:
     rows = []
-    decidable = answers.right_a[:, 0] | answers.right_b[:, 0]
+    decidable = answers.decidable
     for at, f1_choosing in enumerate(before):
         is_rule, cell = at < len(RULES), at - len(RULES)
         layer, head = (None, None) if is_rule else divmod(cell, shape[1])
@@ -135,7 +139,9 @@ def _best(
     ones, cells = summed(np.ones(len(page))), pd.Index(["f1"])
     hits = ClusterTable(summed(answers.hits[:, head]), ones, cells)
     interval = cluster_bootstrap(hits, per=ClusterTable(summed(answers.named[:, head]), ones, cells), seed=seed)
-    better = ClusterTable(summed(answers.hits[:, head] - answers.hits[:, rule]), ones, cells)
+    known = answers.decidable
+    gained = np.where(known, answers.hits[:, head] - answers.hits[:, rule], 0.0)
+    better = ClusterTable(summed(gained), summed(known.astype(float)), cells)
     excess = cluster_bootstrap(better, seed=seed)
     (test,) = sign_flip_test([better], alternative="greater", seed=seed)
     layer = (head - len(RULES)) // shape[1]

@@ -47,6 +47,11 @@ class Answers:
     left_out: Counter[str]
 
     @property
+    def decidable(self) -> Bool[np.ndarray, " passage"]:
+        """Whether one of the names is right."""
+        return self.right_a[:, 0] | self.right_b[:, 0]
+
+    @property
     def hits(self) -> Float[np.ndarray, "passage answerer"]:
         """True positives: 0 or 1."""
         return np.where(self.says_a, self.right_a, self.right_b).astype(float)

@@ -1,6 +1,7 @@
 """How often does each head find the related word? Counted document by document, while the corpus streams by.
 
-1. Of each word that looks, each head's choice is the other word that it attends to most.
+1. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
+   alike, each is chosen in part.
 2. Kept are sums by document and direction: hits and attention of every head, hits of every rule. Nothing else grows
    with the corpus.
 """
@@ -19,6 +20,7 @@ from interp.methods.relation_items import REASONS, Items, items_of
 from interp.methods.word_attention import ReadingRow, WordAttention, batched, read_words
 from interp.tasks.relations import Direction
 from interp.tasks.windows import Window
+from interp.tasks.word_tokens import NONE
 
 ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""
@@ -70,10 +72,6 @@ class RelationCounts:
     sums: dict[tuple[str, int], Sums] = field(default_factory=dict)
     left_out: Counter[tuple[int, str]] = field(default_factory=Counter)
 
-    def of(self, direction: int) -> dict[str, Sums]:
-        """The sums of one direction, by document."""
-        return {document: sums for (document, number), sums in self.sums.items() if number == direction}
-
     def reasons(self, direction: int) -> dict[str, int]:
         """How many pairs of a direction were not scored, by reason."""
         return {reason: self.left_out[direction, reason] for reason in REASONS}
@@ -108,7 +106,7 @@ def count(
     """
     numbers = [into.directions.index(each) for each in directions]
     done = 0
-    for batch in batched(_rows(windows, directions, numbers, causal, into)):
+    for batch in batched(_rows(windows, directions, numbers, causal, exclude, into)):
         scored = _Batch(batch, into.shape, causal, exclude)
         read_words(model, batch, scored.take, special="special" not in exclude)
         for document, at, sums in scored.sums():
@@ -134,14 +132,21 @@ def _rows(
     directions: Sequence[Direction],
     numbers: Sequence[int],
     causal: bool,
+    exclude: Collection[Excluded],
     into: RelationCounts,
 ) -> Iterator[_ItemRow]:
     for window in windows:
-        items = items_of(window, directions, causal=causal)
+        items = items_of(window, directions, causal=causal, n_further=_further(window, exclude))
         for (at, reason), n in items.left_out.items():
             into.left_out[numbers[at], reason] += n
         if len(items.query):
             yield _ItemRow(window, tuple(np.unique(items.query).tolist()), items)
+
+
+def _further(window: Window, exclude: Collection[Excluded]) -> int:
+    """What a head can choose beside the other words."""
+    special = 0 if "special" in exclude else int((window.tokens.unit_of_token == NONE).sum())
+    return special + ("self" not in exclude)
 
 
 class _Batch:
@@ -168,19 +173,22 @@ class _Batch:
         layers, heads = shape
         self._hits = torch.zeros(len(self._keys), layers, heads, dtype=torch.float64)
         self._attention = torch.zeros_like(self._hits)
+        self._hidden: Tensor | None = None
 
     def take(self, layer: int, words: WordAttention) -> None:
         """Add one layer's heads."""
         device = words.device
         row, query, key = self._row.to(device), self._query.to(device), self._key.to(device)
-        choice = words.masked_fill(~self._candidates(words).to(device)[:, None], -1.0).argmax(-1)
+        if self._hidden is None:
+            self._hidden = ~self._candidates(words).to(device)
         related = torch.nn.functional.pad(self._related, (0, words.shape[-1] - self._related.shape[1])).to(device)
-        hits = related.gather(1, choice[row, :, query])
         for start in range(0, len(row), ITEMS_AT_ONCE):
             part = slice(start, start + ITEMS_AT_ONCE)
-            found = (words[row[part], :, query[part]] * related[part, None]).sum(-1)
-            self._attention[:, layer].index_add_(0, key[part].cpu(), found.double().cpu())
-        self._hits[:, layer].index_add_(0, self._key, hits.double().cpu())
+            own, right = words[row[part], :, query[part]], related[part, None]
+            open_to = own.masked_fill(self._hidden[row[part], query[part]][:, None], -1.0)
+            most = open_to == open_to.amax(-1, keepdim=True)
+            for sums, found in ((self._attention, (own * right).sum(-1)), (self._hits, _share(most & right, most))):
+                sums[:, layer].index_add_(0, key[part].cpu(), found.double().cpu())
 
     def _candidates(self, words: WordAttention) -> Bool[Tensor, "batch query_word key_word"]:
         """What each query's choice is made among."""
@@ -215,3 +223,7 @@ class _Batch:
                     float(chance[own].sum()),
                 ),
             )
+
+
+def _share(some: Bool[Tensor, "item head word"], of: Bool[Tensor, "item head word"]) -> Float[Tensor, "item head"]:
+    return some.sum(-1) / of.sum(-1)

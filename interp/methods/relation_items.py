@@ -32,7 +32,7 @@ class Items:
         query: The unit that looks.
         related: Where the units that it should find are True.
         rules: Whether each rule finds one of them, 0 or 1.
-        chance: Share of right ones among the units that can be looked at.
+        chance: Share of right ones among what can be chosen.
         left_out: How often what was not scored, by (direction, reason).
     """
 
@@ -44,13 +44,14 @@ class Items:
     left_out: Counter[tuple[int, str]]
 
 
-def items_of(window: Window, directions: Sequence[Direction], *, causal: bool) -> Items:
+def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, n_further: int = 0) -> Items:
     """The items of a window.
 
     Args:
         window: Its words, and their units of tokens.
         directions: What is asked; an item names one by its number here.
         causal: Whether only earlier words can be looked at.
+        n_further: How many tokens of no word, or the word itself, can be chosen, too.
     """
     kept: list[tuple[int, int, list[int]]] = []
     left_out: Counter[tuple[int, str]] = Counter()
@@ -60,13 +61,13 @@ def items_of(window: Window, directions: Sequence[Direction], *, causal: bool) -
             if pair.query < window.first_query:
                 continue
             query, related, reason = _units(pair, window, causal)
-            if not reason and len(related) == (query if causal else n_units - 1):
+            if not reason and not n_further and len(related) == (query if causal else n_units - 1):
                 reason = NO_CHOICE
             if reason:
                 left_out[number, reason] += 1
             else:
                 kept.append((number, query, related))
-    return _tabulated(kept, window, left_out, causal=causal)
+    return _tabulated(kept, window, left_out, causal=causal, n_further=n_further)
 
 
 def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], str]:
@@ -84,7 +85,12 @@ def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], s
 
 
 def _tabulated(
-    kept: Sequence[tuple[int, int, list[int]]], window: Window, left_out: Counter[tuple[int, str]], *, causal: bool
+    kept: Sequence[tuple[int, int, list[int]]],
+    window: Window,
+    left_out: Counter[tuple[int, str]],
+    *,
+    causal: bool,
+    n_further: int,
 ) -> Items:
     n_units = window.tokens.n_units
     query = np.array([each[1] for each in kept], dtype=np.int64)
@@ -100,6 +106,6 @@ def _tabulated(
         query,
         related,
         np.take_along_axis(related, picks, axis=1) if kept else np.zeros((0, 0), dtype=bool),
-        related.sum(axis=1) / np.maximum(others, 1),
+        related.sum(axis=1) / np.maximum(others + n_further, 1),
         left_out,
     )

@@ -99,7 +99,7 @@ def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None
     def reader(layer: int) -> Callable[..., None]:
         def read(pattern: Pattern, *, hook: Any) -> None:
             # A sum is no number if a summand is none, and costs less than looking at each.
-            if not bool(torch.isfinite(pattern.sum())):
+            if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
                 raise InputError(
                     "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight "
                     "is no number"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from interp.tasks.example import Example, MinimalPair, Span
 from interp.tasks.treebank import Document, Link, Sentence, Word
 
-_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
+_WORD = re.compile(r"\w+(?:['-]\w+)*|[^\w\s]")
 
 
 def linked_documents(pairs: Iterable[MinimalPair]) -> Iterator[Document]:

@@ -95,17 +95,18 @@ def occurring(document: Document) -> Counter[Direction]:
             found[Direction(f"entity:{mention.type}", "any word to it")] += 1
     for chain in _chains(document.mentions):
         for mention in chain[1:]:
-            for name in _coref_names(document.sentences[mention.sentence].words[mention.head]):
+            for name in _coref_names(document.sentences[mention.sentence].words[mention.head].upos):
                 found.update([Direction(name, "anaphor to antecedent"), Direction(name, "antecedent to anaphor")])
     return found
 
 
-def directions(names: Sequence[str], there: Counter[Direction]) -> list[Direction]:
+def directions(names: Sequence[str], there: Counter[Direction], where: str = "the corpus") -> list[Direction]:
     """Both directions, as far as there are two, of the relations `names`.
 
     Args:
         names: As in the module's table.
         there: What occurs in the corpus.
+        where: The corpus, for the message.
 
     Raises:
         TaskError: One does not occur, or stands twice.
@@ -116,7 +117,7 @@ def directions(names: Sequence[str], there: Counter[Direction]) -> list[Directio
     for name in names:
         if name not in known:
             raise TaskError(
-                f"relation {name!r} does not occur in the corpus; {suggest(name, sorted(known))} There are: "
+                f"relation {name!r} does not occur in {where}; {suggest(name, sorted(known))} There are: "
                 f"{', '.join(sorted(known))}"
             )
     return [each for name in names for each in there if each.relation == name]
@@ -187,13 +188,23 @@ def _to_antecedent(name: str, window: Window) -> Iterator[Found]:
     for chain in _chains(window.mentions):
         heads = [window.head_of(mention) for mention in chain]
         for number, query in enumerate(heads):
+            if query in heads[:number]:
+                continue  # a mention within another one, with the same head
             earlier = tuple(dict.fromkeys(head for head in heads[:number] if head != query))
-            if name in _coref_names(window.words[query]) and (earlier or _is_old(chain[0], window)):
+            if name in _coref_names(window.words[query].upos) and (earlier or _is_old(chain[0], window)):
                 yield Found(query, earlier[-1:] if name == "coref:nearest" else earlier)
 
 
 def _to_anaphor(name: str, window: Window) -> Iterator[Found]:
-    return _turned(_to_antecedent(name, window))
+    pairs = list(_turned(_to_antecedent(name, window)))
+    yield from pairs
+    paired = {pair.query for pair in pairs}
+    for mention in window.mentions:
+        head = window.head_of(mention)
+        later = (upos for entity, upos in window.to_come if entity == mention.entity)
+        if head not in paired and any(name in _coref_names(upos) for upos in later):
+            paired.add(head)
+            yield Found(head, ())
 
 
 def _is_old(mention: Mention, window: Window) -> bool:
@@ -209,9 +220,9 @@ def _chains(mentions: Iterable[Mention]) -> list[list[Mention]]:
     return list(chains.values())
 
 
-def _coref_names(head: Word) -> tuple[str, ...]:
-    """The names under which an anaphor with this head is asked for."""
-    return ("coref", "coref:nearest", f"coref:{_KIND.get(head.upos, 'nominal')}")
+def _coref_names(upos: str) -> tuple[str, ...]:
+    """The names under which an anaphor is asked for whose head is of this part of speech."""
+    return ("coref", "coref:nearest", f"coref:{_KIND.get(upos, 'nominal')}")
 
 
 _FINDERS: dict[str, Callable[[str, Window], Iterator[Found]]] = {

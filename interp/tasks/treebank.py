@@ -7,6 +7,7 @@ tokenizer's tokens is the concern of ``tasks/word_tokens.py``.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from interp.errors import TaskError
 from interp.tasks.example import Span
 
 ROOT = -1
@@ -61,12 +62,26 @@ class Sentence:
         text: As it is written.
         words: In order.
         links: Other relations between its words.
+
+    Raises:
+        TaskError: A head, a link or a word's characters stand outside of the sentence.
     """
 
     id: str
     text: str
     words: tuple[Word, ...]
     links: tuple[Link, ...] = ()
+
+    def __post_init__(self):
+        places = range(len(self.words))
+        for number, word in enumerate(self.words):
+            if word.head not in places and word.head != ROOT:
+                raise TaskError(f"{self.id}: word {number} has the head {word.head}, expected 0 to {len(places) - 1}")
+            if not 0 <= word.span.start < word.span.stop <= len(self.text):
+                raise TaskError(f"{self.id}: word {number} stands at {word.span}, expected characters of {self.text!r}")
+        for link in self.links:
+            if link.query not in places or link.related not in places:
+                raise TaskError(f"{self.id}: {link} names no word of the sentence, expected 0 to {len(places) - 1}")
 
 
 @dataclass(frozen=True)
@@ -96,8 +111,17 @@ class Document:
         id: Its name.
         sentences: In order.
         mentions: In the order of their first words, the longer first.
+
+    Raises:
+        TaskError: A mention names a sentence or a word that is not there.
     """
 
     id: str
     sentences: tuple[Sentence, ...]
     mentions: tuple[Mention, ...] = ()
+
+    def __post_init__(self):
+        for each in self.mentions:
+            length = len(self.sentences[each.sentence].words) if 0 <= each.sentence < len(self.sentences) else 0
+            if not all(0 <= word < length for word in (*each.words, each.head)):
+                raise TaskError(f"{self.id}: {each} names a sentence or a word that is not there")

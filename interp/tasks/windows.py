@@ -30,6 +30,7 @@ class Window:
         mentions: Those in these sentences; their sentences are numbered as in the window.
         n_before: The first sentences, whose words have looked in another window and are only looked at here.
         spoken_of: Entities that are mentioned in the document before the window.
+        to_come: Entities that are mentioned in it after the window, each with the part of speech of a mention's head.
     """
 
     document: str
@@ -38,6 +39,7 @@ class Window:
     mentions: tuple[Mention, ...] = ()
     n_before: int = 0
     spoken_of: frozenset[str] = frozenset()
+    to_come: frozenset[tuple[str, str]] = frozenset()
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -143,8 +145,13 @@ class Windows:
             for word in each.words
         ]
         spoken_of = frozenset(each.entity for each in document.mentions if each.sentence < first)
-        tokens = align_words(text, spans, ids, offsets, self.around)
-        return Window(document.id, sentences, tokens, _mentions(document, first, stop), fresh - first, spoken_of)
+        to_come = frozenset(
+            (each.entity, document.sentences[each.sentence].words[each.head].upos)
+            for each in document.mentions
+            if each.sentence >= stop
+        )
+        tokens, inside = align_words(text, spans, ids, offsets, self.around), _mentions(document, first, stop)
+        return Window(document.id, sentences, tokens, inside, fresh - first, spoken_of, to_come)
 
 
 def _mentions(document: Document, first: int, stop: int) -> tuple[Mention, ...]:

@@ -11,7 +11,7 @@ from tiny_models import random_model
 import interp
 from interp.methods.attention import attend, default_relations
 from interp.methods.relation_counts import RelationCounts, count
-from interp.methods.relation_result import tabulate
+from interp.methods.relation_judging import tabulate
 from interp.tasks.corpus import Corpus, contents
 from interp.tasks.readers.conllu import read_conllu
 from interp.tasks.relations import directions

@@ -29,7 +29,7 @@ def score(frame, function, head=0):
 
 
 def test_where_each_function_looks():
-    previous, same, after, first = function_masks(torch.tensor([ROW]), causal=True)[:, 0]
+    previous, same, after, first = function_masks(torch.tensor([ROW]))[:, 0]
     assert previous.nonzero().tolist() == [[at, at - 1] for at in range(1, 7)]
     assert same.nonzero().tolist() == [[4, 1], [5, 2]]
     assert after.nonzero().tolist() == [[4, 2], [5, 3]]
@@ -38,7 +38,7 @@ def test_where_each_function_looks():
 
 def test_the_token_after_itself():
     """``a a``: what came after the first is the token that looks. A causal model sees it; it is no earlier token."""
-    after = function_masks(torch.tensor([[0, 5, 5]]), causal=True)[2, 0]
+    after = function_masks(torch.tensor([[0, 5, 5]]))[2, 0]
     assert not after.any()
 
 

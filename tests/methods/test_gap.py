@@ -1,6 +1,7 @@
 """GAP's official measure on passages whose answers are planted."""
 
 import re
+import shutil
 
 import pytest
 import torch
@@ -56,9 +57,15 @@ def file(tmp_path):
     return write(tmp_path / "gap.tsv", *rows)
 
 
-def test_f1_by_gender_and_its_ratio(file):
+@pytest.fixture
+def copy(file, tmp_path):
+    """The same passages, so that what is chosen is what is best."""
+    return shutil.copy(file, tmp_path / "copy.tsv")
+
+
+def test_f1_by_gender_and_its_ratio(file, copy):
     """The head that looks at A has 3 hits; 5 answers and 4 right ones make 2 * 3 / 9."""
-    result = gap(looking(1, 3), file, choose_on=file)
+    result = gap(looking(1, 3), file, choose_on=copy)
     a, b = (result.frame.set_index("name").loc[name] for name in ("0.0", "0.1"))
     assert a["f1"] == pytest.approx(2 * 3 / 9)
     assert a["f1_feminine"] == pytest.approx(2 * 2 / 6)
@@ -73,8 +80,8 @@ def test_f1_by_gender_and_its_ratio(file):
     assert result.best["f1_random_head"] == b["f1"]
 
 
-def test_rules(file):
-    frame = gap(looking(1), file, choose_on=file).frame.set_index("name")
+def test_rules(file, copy):
+    frame = gap(looking(1), file, choose_on=copy).frame.set_index("name")
     assert frame.loc["first name", "f1"] == frame.loc["0.0", "f1"]
     assert frame.loc["nearer name", "f1"] == pytest.approx(2 * 1 / 9), "B is nearer throughout"
 
@@ -86,6 +93,14 @@ def test_head_and_rule_are_chosen_elsewhere(file, tmp_path):
     assert best["f1"] == pytest.approx(2 * 1 / 9)
     assert (best["baseline"], best["excess"]) == ("nearer name", 0.0)
     assert best["p"] == 1.0
+
+
+def test_the_excess_is_that_of_the_accuracies(file, tmp_path):
+    """Of the four passages with an antecedent A is right in three, the nearer name in one."""
+    other = write(tmp_path / "dev.tsv", *(passage(number, WOMEN, "she", "Ann", "Bea", "B") for number in range(2)))
+    best = gap(looking(1), file, choose_on=other).best
+    assert (best["name"], best["baseline"]) == ("0.0", "nearer name")
+    assert best["excess"] == pytest.approx(3 / 4 - 1 / 4)
 
 
 def test_a_causal_model_leaves_out_names_after_the_pronoun(file, tmp_path):
@@ -116,13 +131,15 @@ def test_names_of_several_tokens_are_summed(tmp_path):
     weights = torch.zeros(1, 1, 7, 7)
     weights[0, 0, 6] = torch.tensor([0.3, 0.2, 0.2, 0.0, 0.3, 0.0, 0.0])
     model = Planted(word_level(FORMS), lambda ids: weights, n_heads=1, causal=True)
-    assert gap(model, path, choose_on=path).best["f1"] == 1.0
+    assert gap(model, path, choose_on=shutil.copy(path, tmp_path / "copy.tsv")).best["f1"] == 1.0
 
 
 def test_bad_input(file, tmp_path):
     late = write(tmp_path / "late.tsv", passage(1, "she saw Ann and Bea", "she", "Ann", "Bea", "A"))
     with pytest.raises(InputError, match=r"expected passages that the model can read, got none \(1 a name after"):
         gap(looking(1), late, choose_on=file)
+    with pytest.raises(InputError, match="is the file that is scored"):
+        gap(looking(1), file, choose_on=str(file))
     model = looking(1)
     model.tokenizer = None
     with pytest.raises(InputError, match="expected a model with a tokenizer"):

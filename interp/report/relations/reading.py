@@ -29,13 +29,14 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
         (
             "Baseline",
             "the rule that is right most often without any attention: a fixed offset (offset -2: two words before), "
-            "the first or last word, the nearest word of a part of speech (nearest VERB before), or chance. It is "
-            f"chosen on {_chosen_on(halves)}",
+            "the first or last word, the nearest word of a part of speech (nearest VERB before), the word of the most "
+            f"tokens, or chance. It is chosen on {_chosen_on(halves)}",
         ),
         (
             "Excess",
             "accuracy less the baseline's on the same pairs, in points of 100. [low, high] is its 95 % interval: a "
-            f"bootstrap that draws whole documents. With fewer than {FEWEST_DOCUMENTS} documents nothing is decided.",
+            f"bootstrap that draws whole documents. {_selected(halves)}With fewer than {FEWEST_DOCUMENTS} documents "
+            "nothing is decided.",
         ),
         (
             "q",
@@ -50,6 +51,12 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
         ),
         ("Left out", _left_out(frames)),
     )
+
+
+def _selected(halves: bool) -> str:
+    if not halves:
+        return ""
+    return "It is that of one head by itself: of the best of many it is too narrow, and q, which is corrected, speaks. "
 
 
 def _choice(frames: RelationFrames) -> str:

@@ -105,7 +105,8 @@ def _summary(row: pd.Series, verdict: str, said: tuple[str, str], frames: Relati
 
 def _untestable(row: pd.Series) -> str:
     name = direction_name(row["relation"], row["looks"])
-    return f"Not testable: {name}. Of {counted(int(row['n_pairs']), 'pair')}, none can be scored."
+    why = ": no other document has such pairs, to choose a baseline on" if row["no baseline"] else ""
+    return f"Not testable: {name}. Of {counted(int(row['n_pairs']), 'pair')}, none can be scored{why}."
 
 
 def _finding(best: pd.Series, tested: pd.DataFrame, frames: RelationFrames) -> str:
@@ -148,6 +149,8 @@ def _why_undecided(best: pd.Series, frames: RelationFrames) -> str:
         return " and is shown not to track it"
     if best["n_documents"] < FEWEST_DOCUMENTS:
         return f": a verdict needs {FEWEST_DOCUMENTS} documents"
+    if best["accuracy_baseline"] > 1 - frames.provenance["minimum"]:
+        return f": the rule leaves less than the minimum of {_minimum(frames)} to be better by"
     if pd.isna(best["low"]):
         return ": how much its documents differ is not known"
     if best["q"] <= frames.provenance["alpha"]:

@@ -6,7 +6,9 @@ TRACKS, UNDECIDED, NONE, UNTESTABLE = "tracks", "undecided", "none", "not testab
 VERDICTS = {
     verdict.name: verdict
     for verdict in (
-        Verdict(TRACKS, "●", "o", True, "finds the related word more often than the best rule of position, clearly"),
+        Verdict(
+            TRACKS, "●", "o", True, "finds the related word more often than the best rule without attention, clearly"
+        ),
         Verdict(UNDECIDED, "?", r"$\mathbf{?}$", True, "the data do not decide"),
         Verdict(NONE, "·", ".", False, "what it finds beyond the best rule is shown to be less than the minimum"),
         Verdict(UNTESTABLE, "—", "", False, "no pair can be scored"),
