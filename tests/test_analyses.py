@@ -168,6 +168,21 @@ def test_coreference_heads(data_dir, tmp_path):
     assert "Pronouns in real text" in printed
 
 
+@pytest.mark.slow
+def test_false_claims(data_dir, tmp_path):
+    """Relations at random places: p is uniform, and the family-wise error is what it is said to be."""
+    run("analyses/false_claims/run.py", "--data", data_dir / "gum" / "en_gum-ud-test.conllu", "--out", tmp_path)
+    for row in pd.read_csv(tmp_path / "trees-at-random-places.csv").to_dict("records"):
+        assert row["runs"] == 1000
+        assert row["least of 200 runs"] > 0.01
+        assert row["p uniform: KS p"] > 0.01
+        assert row["upper 95 % bound"] <= 0.08
+        assert row["runs that track"] == 0
+    untrained = pd.read_csv(tmp_path / "untrained-models.csv")
+    assert (untrained["track"] == 0).all()
+    assert (untrained["hypotheses"] > 100).all()
+
+
 def test_every_analysis_has_a_question_and_a_program():
     folders = [path for path in (ROOT / "analyses").iterdir() if path.is_dir() and path.name != "__pycache__"]
     assert folders

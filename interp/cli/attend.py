@@ -20,7 +20,7 @@ from interp.cli.options import (
 from interp.errors import InputError
 
 if TYPE_CHECKING:
-    from interp.methods.relation_result import RelationResult
+    from interp.methods.relations.result import RelationResult
 
 Correction = Literal["max-T", "fdr"]
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from interp.cli.terminal import print_json, records
-from interp.methods.relation_maps import relation_maps
-from interp.methods.relation_result import RelationResult
+from interp.methods.relations.maps import relation_maps
+from interp.methods.relations.result import RelationResult
 from interp.report.relations.folder import save_relations
 from interp.report.relations.leading import leading
 from interp.report.relations.page import asked

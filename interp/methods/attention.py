@@ -1,9 +1,9 @@
 """Does a head look from a word to the word that it is related to, on real text, more than position explains?
 
 1. **Accuracy**: how often the other word that a head attends to most, from the word that looks, is a related one; and
-   the mean attention on the related words (``word_attention.py``, ``relation_items.py``).
-2. **Baseline**: of the rules that need no attention (``relation_rules.py``) the one that is right most often, chosen on
-   other documents than it is held against: those of `choose_on`, or the other half of the corpus.
+   the mean attention on the related words (``relations/word_attention.py``, ``relations/items.py``).
+2. **Baseline**: of the rules that need no attention (``relations/rules.py``) the one that is right most often, chosen
+   on other documents than it is held against: those of `choose_on`, or the other half of the corpus.
 3. **Excess**: accuracy less the baseline's, pair by pair. Documents are the clusters of its interval and of its
    permutation test.
 4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
@@ -19,20 +19,18 @@ not scored, and its numbers are no measure of a model that looks both ways.
 Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019), "Analyzing multi-head self-attention".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.relation_counts import Excluded, RelationCounts, count
-from interp.methods.relation_judging import tabulate
-from interp.methods.relation_result import RelationResult
-from interp.tasks.alignment import require_fast
+from interp.methods.relations.batch import Excluded
+from interp.methods.relations.judging import tabulate
+from interp.methods.relations.reader import RelationReader, Telling
+from interp.methods.relations.result import RelationResult
 from interp.tasks.corpus import Contents, Corpus, Documents, contents
-from interp.tasks.relations import Context, Direction, directions
-from interp.tasks.windows import Window, Windows
+from interp.tasks.relations import Direction, directions
 
 MINIMUM = 0.1
 """Smallest excess that counts: a tenth of the pairs."""
@@ -80,12 +78,12 @@ def attend(
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
     _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
-    reader = _Reader(model, exclude, longest_window)
+    reader = RelationReader(model, exclude, longest_window)
     scored, choosing = Corpus.of(corpus), None if choose_on is None else Corpus.of(choose_on)
     there, chosen_there = contents(scored), None if choosing is None else contents(choosing)
     asked = _asked(relations, there, chosen_there)
     n_words = [reader.words(asked, each) for each in (there, chosen_there) if each is not None]
-    tell = _Telling(progress, sum(n_words))
+    tell = Telling(progress, sum(n_words))
     counts = reader.read(scored, asked, tell)
     too_long = dict(reader.too_long)
     tell.before = n_words[0]
@@ -109,22 +107,6 @@ def attend(
         "seed": seed,
     }
     return tabulate(counts, chosen, there.documents, how)
-
-
-class _Telling:
-    """Adds up the progress of several corpora."""
-
-    def __init__(self, progress: Progress | None, total: int):
-        self._progress, self._total, self.before = progress, total, 0
-
-    def __call__(self, done: int) -> None:
-        if self._progress is not None:
-            self._progress(self.before + done, self._total)
-
-    def end(self) -> None:
-        """What is too long, or has nothing to score, was not counted."""
-        if self._progress is not None:
-            self._progress(self._total, self._total)
 
 
 def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:
@@ -171,68 +153,3 @@ def default_relations(there: Contents) -> list[str]:
         if ":" not in each.relation and each.looks in ("dependent to head", "query to related", "anaphor to antecedent")
     ]
     return list(dict.fromkeys(each.relation for each in wanted))
-
-
-class _Reader:
-    """One model that reads corpora."""
-
-    def __init__(self, model: Any, exclude: Sequence[Excluded], longest_window: int):
-        tokenizer = getattr(model, "tokenizer", None)
-        if tokenizer is None:
-            raise InputError(
-                "attend: expected a model with a tokenizer, got one without; give it its own, as in "
-                "load_model(..., tokenizer=...)"
-            )
-        self._model, self._exclude = model, exclude
-        self._tokenizer = require_fast(tokenizer)
-        self.causal = looks_back_only(model)
-        self.longest_window = min(model.cfg.n_ctx, longest_window)
-        self.too_long: dict[str, int] = {}
-
-    @property
-    def special_tokens(self) -> str:
-        """What stands around every text."""
-        before, after = self._windows("sentence").around
-        return " ".join(map(str, self._tokenizer.convert_ids_to_tokens([*before, *after])))
-
-    def words(self, asked: Sequence[Direction], there: Contents) -> int:
-        """How many words are read, for the progress."""
-        return len({each.context for each in asked}) * sum(there.documents.values())
-
-    def read(self, corpus: Corpus, asked: Sequence[Direction], tell: Callable[[int], None]) -> RelationCounts:
-        """Count hits by document; ``too_long`` is then of this corpus."""
-        self.too_long = {}
-        counts = RelationCounts(asked, (self._model.cfg.n_layers, self._model.cfg.n_heads))
-        done = 0
-        for context in ("sentence", "document"):
-            own = [each for each in asked if each.context == context]
-            if own:
-                before = done
-                windows = self._cut(corpus, context)
-                done += count(
-                    self._model,
-                    windows,
-                    own,
-                    causal=self.causal,
-                    exclude=self._exclude,
-                    into=counts,
-                    progress=lambda n, before=before: tell(before + n),
-                )
-        if not counts.sums:
-            raise InputError(
-                "attend: no pair of the corpus can be scored; expected sentences that fit into the model's context of "
-                f"{self._model.cfg.n_ctx} tokens with related words that it can look at, got "
-                f"{len(self.too_long)} sentences that are too long and {counts.left_out.total()} pairs that cannot be "
-                "scored; take another corpus, relation or model"
-            )
-        return counts
-
-    def _windows(self, context: Context) -> Windows:
-        n_ctx = self._model.cfg.n_ctx if context == "sentence" else self.longest_window
-        return Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
-
-    def _cut(self, corpus: Corpus, context: Context) -> Iterator[Window]:
-        cutter = self._windows(context)
-        for document in corpus:
-            yield from (cutter.sentences if context == "sentence" else cutter.documents)(document)
-            self.too_long |= cutter.too_long

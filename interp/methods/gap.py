@@ -26,6 +26,7 @@ from interp.interventions.intervention import looks_back_only
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
+from interp.methods.relations.word_attention import with_offsets
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
 from interp.stats.units import ClusterTable
@@ -69,8 +70,7 @@ def gap(
         InputError: The model has no tokenizer, the files are one, or no passage can be scored.
         TaskError: A file cannot be read.
     """
-    if getattr(model, "tokenizer", None) is None:
-        raise InputError("gap: expected a model with a tokenizer, got one without; give it its own")
+    with_offsets(model, "gap")
     if Path(path).expanduser().resolve() == Path(choose_on).expanduser().resolve():
         raise InputError(
             f"gap: {choose_on} is the file that is scored; expected another to choose head and baseline on"

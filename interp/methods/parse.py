@@ -12,11 +12,10 @@
 Raganato & Tiedemann (2018), https://aclanthology.org/W18-5431; Clark et al. (2019), section 5.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -24,17 +23,14 @@ from jaxtyping import Float
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.sweep import Progress
-from interp.methods.word_attention import ReadingRow, WordAttention, batched, read_words
+from interp.methods.relations.word_attention import ReadingRow, WordAttention, batched, read_words, with_offsets
+from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import ClusterTable
 from interp.tasks.corpus import Corpus, Documents, contents
 from interp.tasks.treebank import ROOT
 from interp.tasks.windows import Window, Windows
 from interp.tasks.word_tokens import NONE
-
-CHAINS = ("word before", "word after", "towards the root")
-_TIE = 1e-9
-"""Weight of the arc to the neighbour towards the root: it decides where attention says nothing."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +80,14 @@ def attention_parse(
         progress: Called with (words read, words to read).
 
     Raises:
-        InputError: No head looks between dependents and their heads, or nothing could be parsed.
+        InputError: No head looks between dependents and their heads, the model does not have one, it has no tokenizer,
+            a sentence has no tree, or nothing could be parsed.
         TaskError: The corpus cannot be read.
     """
-    speaking = _speaking(heads)
+    speaking, tokenizer = _speaking(heads, model), with_offsets(model, "attention parse")
     given = Corpus.of(corpus)
     n_all = sum(contents(given).documents.values())
-    cutter = Windows(model.tokenizer, model.cfg.n_ctx, both_sides=not looks_back_only(model))
+    cutter = Windows(tokenizer, model.cfg.n_ctx, both_sides=not looks_back_only(model))
     windows = (window for document in given for window in cutter.sentences(document) if len(window.words) > 1)
     rows: dict[int, dict[str, Any]] = {}
     done, n_unaligned = 0, 0
@@ -105,6 +102,8 @@ def attention_parse(
             done += len(row.window.words)
         if progress is not None:
             progress(done, n_all)
+    if progress is not None:  # what is too long, or a word by itself, was not counted
+        progress(n_all, n_all)
     if not rows:
         raise InputError("attention parse: expected sentences of two words or more that fit into the context, got none")
     return ParseResult(
@@ -121,13 +120,18 @@ class _Numbered(ReadingRow):
     number: int
 
 
-def _speaking(heads: pd.DataFrame) -> pd.DataFrame:
+def _speaking(heads: pd.DataFrame, model: Any) -> pd.DataFrame:
     """The different heads that look between dependents and heads."""
     known = heads[heads["looks"].isin(["dependent to head", "head to dependent"])]
     if known.empty:
         raise InputError(
             "attention parse: expected heads that look between dependents and their heads, got none; choose them with "
             "attend(model, another_corpus).best()"
+        )
+    layers, per_layer = model.cfg.n_layers, model.cfg.n_heads
+    if not (known["layer"].between(0, layers - 1) & known["head"].between(0, per_layer - 1)).all():
+        raise InputError(
+            f"attention parse: expected heads of {layers} layers x {per_layer} heads, the model's, got others"
         )
     ordered = known.sort_values("accuracy", ascending=False, kind="stable")
     return ordered.drop_duplicates(["layer", "head", "looks"])[["layer", "head", "looks", "accuracy"]]
@@ -152,8 +156,12 @@ def _scored(window: Window, weights: Float[np.ndarray, "unit unit"]) -> dict[str
     """One sentence's row of the result."""
     (sentence,) = window.sentences
     gold = [word.head for word in sentence.words]
+    if gold.count(ROOT) != 1:
+        raise InputError(
+            f"attention parse: expected sentences with trees of one root, got {sentence.id} with {gold.count(ROOT)}"
+        )
     root = gold.index(ROOT)
-    found = {"attention": spanning_tree(_between_words(window, weights), root), **_chains(len(gold), root)}
+    found = {"attention": spanning_tree(_between_words(window, weights), root), **chains(len(gold), root)}
     hits = {
         name: sum(head == own for at, (head, own) in enumerate(zip(heads, gold, strict=True)) if at != root)
         for name, heads in found.items()
@@ -168,34 +176,3 @@ def _between_words(window: Window, weights: Float[np.ndarray, "unit unit"]) -> F
     own = units != NONE
     found = np.where(own[:, None] & own[None], weights[np.ix_(units, units)], 0.0)
     return np.asarray(found)
-
-
-def spanning_tree(weights: Float[np.ndarray, "word word"], root: int) -> list[int]:
-    """Each word's head in the maximum spanning tree; ``ROOT`` for the root.
-
-    Args:
-        weights: From dependent to head, not below 0.
-        root: The root.
-    """
-    graph = nx.DiGraph()
-    graph.add_weighted_edges_from(_arcs(weights, root))
-    heads = [ROOT] * len(weights)
-    for head, dependent in nx.maximum_spanning_arborescence(graph).edges:
-        heads[dependent] = head
-    return heads
-
-
-def _arcs(weights: Float[np.ndarray, "word word"], root: int) -> Iterator[tuple[int, int, float]]:
-    for dependent, row in enumerate(weights):
-        for head, weight in enumerate(row):
-            if dependent not in (root, head):
-                towards = head == dependent + (1 if dependent < root else -1)
-                yield head, dependent, float(weight) + _TIE * towards
-
-
-def _chains(n_words: int, root: int) -> dict[str, list[int]]:
-    """Each word's head in the chains of neighbours; at a chain's end it is the root."""
-    before = [at - 1 if at else root for at in range(n_words)]
-    after = [at + 1 if at + 1 < n_words else root for at in range(n_words)]
-    towards = [at + 1 if at < root else at - 1 for at in range(n_words)]
-    return dict(zip(CHAINS, (before, after, towards), strict=True))

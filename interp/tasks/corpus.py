@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 from interp.errors import TaskError
@@ -13,7 +14,7 @@ from interp.tasks.relations import Direction, occurring
 from interp.tasks.treebank import Document
 
 Documents = str | Path | Iterable[str | Path | Document]
-"""What a corpus can be given as: a file, several files, or documents."""
+"""What a corpus can be given as: a file or a data set of the hub (``hub:...``), several of them, or documents."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Corpus:
     """Documents, read anew each time.
 
     Attributes:
-        sources: Files in CoNLL-U and documents, in order.
+        sources: Files in CoNLL-U, data sets of the hub and documents, in order.
     """
 
     sources: tuple[str | Path | Document, ...]
@@ -51,7 +52,7 @@ class Corpus:
         return cls(sources)
 
     def __iter__(self) -> Iterator[Document]:
-        """Every document; those of several files may bear the same name, which then gets the file's number.
+        """Every document; one that bears the name of an earlier one gets its source's number, or the next that is free.
 
         Raises:
             TaskError: As ``read_conllu``, when the document is asked for.
@@ -59,9 +60,15 @@ class Corpus:
         seen: set[str] = set()
         for number, source in enumerate(self.sources, start=1):
             for document in [source] if isinstance(source, Document) else read_conllu(source):
-                name = document.id if document.id not in seen else f"{document.id} ({number})"
+                name = _free(document.id, number, seen)
                 seen.add(name)
                 yield Document(name, document.sentences, document.mentions)
+
+
+def _free(name: str, number: int, seen: Container[str]) -> str:
+    """A name that no other document has."""
+    numbered = (f"{name} ({each})" for each in count(number))
+    return next(each for each in chain([name], numbered) if each not in seen)
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Contents:
         n_mentions: Mentions of entities.
         relations: How often each direction of each relation occurs.
         hash: SHA-256 of texts, trees, links and mentions.
+        hashes: The same of each document of several sentences, without its name: short sentences recur.
     """
 
     documents: dict[str, int]
@@ -81,6 +89,7 @@ class Contents:
     n_mentions: int
     relations: Counter[Direction]
     hash: str
+    hashes: frozenset[str]
 
 
 def contents(corpus: Corpus) -> Contents:
@@ -92,14 +101,17 @@ def contents(corpus: Corpus) -> Contents:
     documents: dict[str, int] = {}
     relations: Counter[Direction] = Counter()
     n_sentences = n_mentions = 0
-    digest = hashlib.sha256()
+    digest, hashes = hashlib.sha256(), set()
     for document in corpus:
         documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
         n_sentences += len(document.sentences)
         n_mentions += len(document.mentions)
         relations.update(occurring(document))
-        digest.update(_row(document))
-    return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest())
+        row = _row(document)
+        digest.update(document.id.encode() + row)
+        if len(document.sentences) > 1:
+            hashes.add(hashlib.sha256(row).hexdigest())
+    return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), frozenset(hashes))
 
 
 def _row(document: Document) -> bytes:
@@ -108,7 +120,7 @@ def _row(document: Document) -> bytes:
         for each in document.sentences
     ]
     mentions = [(each.entity, each.type, each.sentence, each.words) for each in document.mentions]
-    return json.dumps([document.id, sentences, mentions]).encode()
+    return json.dumps([sentences, mentions]).encode()
 
 
 def _links(links: Iterable[object]) -> list[object]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from interp.errors import TaskError
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 from interp.tasks.readers.conllu import read_conllu
-from interp.tasks.readers.hub import refuse_hub
 from interp.tasks.request import FileRequest, TaskInfo, require_metric
 from interp.tasks.task import Task
 from interp.tasks.treebank import Document, Mention, Sentence
@@ -103,9 +102,8 @@ def documents(request: FileRequest) -> Iterable[Document]:
     """The treebank that a request names.
 
     Raises:
-        TaskError: As ``read_conllu``; or the name is one of the hub.
+        TaskError: As ``read_conllu``.
     """
-    refuse_hub(request.source, "CoNLL-U")
     return read_conllu(request.source)
 
 

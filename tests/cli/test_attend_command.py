@@ -45,7 +45,8 @@ def written(words, *nouns):
 def bank(path, n_documents=24, first=0):
     texts = []
     for number in range(first, first + n_documents):
-        one, other = NOUNS[number % 6], NOUNS[(number // 2 + 1) % 6]
+        # Banks that begin elsewhere have other documents.
+        one, other = NOUNS[number % 6], NOUNS[(number // 2 + 1 + first // 50) % 6]
         texts.append(f"# newdoc id = d{number}\n{written(PLAIN, one)}{written(PHRASE, one, other)}")
     path.write_text("".join(texts), encoding="utf-8")
     return path

@@ -198,8 +198,8 @@ PASSAGES = [
 
 def test_gap(models, tmp_path):
     """The official F1 of each head: answers are A where the pronoun attends more to it than to B."""
-    path = write(tmp_path / "gap.tsv", *PASSAGES)
-    frames = [gap(each, path, choose_on=path).frame for each in (models.bridge, models.ours)]
+    path, other = (write(tmp_path / f"{each}.tsv", *PASSAGES) for each in ("scored", "choosing"))
+    frames = [gap(each, path, choose_on=other).frame for each in (models.bridge, models.ours)]
     pd.testing.assert_frame_equal(*frames, atol=BOUND, rtol=0)
     hits, n_right = {}, 0
     for line in PASSAGES:
@@ -229,13 +229,14 @@ class Protocol:
 
 
 def test_the_protocol_alone_is_enough(models, tmp_path):
-    documents, path = corpus(), write(tmp_path / "gap.tsv", *PASSAGES)
+    documents = corpus()
+    path, other = (write(tmp_path / f"{each}.tsv", *PASSAGES) for each in ("scored", "choosing"))
     plain = Protocol(models.bridge)
     assert not hasattr(plain, "parameters")
     for run in (
         lambda model: attend(model, documents, ["dep", "coref"]).frame,
         lambda model: function_heads(model, n_rows=2),
-        lambda model: gap(model, path, choose_on=path).frame,
+        lambda model: gap(model, path, choose_on=other).frame,
     ):
         pd.testing.assert_frame_equal(run(plain), run(models.bridge))
 

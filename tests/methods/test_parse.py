@@ -8,7 +8,8 @@ from banks import document, sentence, word_level
 from planted import Planted, onto
 
 from interp.errors import InputError
-from interp.methods.parse import attention_parse, spanning_tree
+from interp.methods.parse import attention_parse
+from interp.methods.spanning_tree import spanning_tree
 
 FORMS = [f"w{number}" for number in range(9)]
 TREES = {"w0 w1 w2 w3 w4": [2, 0, -1, 4, 2], "w5 w6 w7 w8": [1, -1, 3, 1]}
@@ -91,5 +92,15 @@ def test_where_attention_says_nothing_words_hang_on_their_neighbour_towards_the_
 def test_bad_input():
     with pytest.raises(InputError, match="expected heads that look between dependents"):
         attention_parse(knowing(), documents(), heads(("anaphor to antecedent", 0, 0, 1.0)))
+    with pytest.raises(InputError, match="expected heads of 1 layers x 2 heads"):
+        attention_parse(knowing(), documents(), heads(("dependent to head", 0, 2, 1.0)))
+    with pytest.raises(InputError, match="expected sentences with trees of one root, got s with 4"):
+        attention_parse(
+            knowing(), [document(sentence("w5 w6 w7 w8", [-1] * 4))], heads(("dependent to head", 0, 0, 1.0))
+        )
+    model = knowing()
+    model.tokenizer = None
+    with pytest.raises(InputError, match="attention parse: expected a model with a tokenizer"):
+        attention_parse(model, documents(), heads(("dependent to head", 0, 0, 1.0)))
     with pytest.raises(InputError, match="expected sentences of two words or more"):
         attention_parse(knowing(), [document(sentence("w0"))], heads(("dependent to head", 0, 0, 1.0)))

@@ -3,8 +3,8 @@
 import subprocess
 from collections import Counter
 
+import datasets
 import pytest
-from kinds_of_tokenizers import byte_level
 
 import interp
 from interp.errors import TaskError
@@ -101,6 +101,9 @@ WHO = {
 }  # fmt: skip
 
 
+HE = {(0, 1): "(1-person)", (0, 3): "(1-person)"}
+
+
 def test_coreference(load):
     task = load("coreference", bank(*STORY, entities=WHO))
     assert said(task) == [
@@ -138,8 +141,44 @@ def test_nothing_to_use(load):
         load("coreference", bank(AGREEMENT[2]))
     with pytest.raises(TaskError, match="measured by logit_difference"):
         load("agreement", bank(*AGREEMENT[:2]), metric="sentence_log_probability")
-    with pytest.raises(TaskError, match="is not read from the hub"):
-        interp.load_task("agreement:hub:some/bank", tokenizer=byte_level())
+
+
+HEADS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel")
+
+
+def on_the_hub(content, folder):
+    """The same words as a data set of one split: a row a sentence, without a text."""
+    rows = []
+    for block in content.split("\n\n"):
+        words = [line.split("\t") for line in block.splitlines() if line and line[0] != "#"]
+        if words:
+            columns = {name: [word[at] for word in words] for at, name in enumerate(HEADS, start=1)}
+            misc = ["None" if word[9] == "_" else word[9] for word in words]
+            rows.append({"idx": f"s{len(rows)}", **columns, "misc": misc})
+    datasets.Dataset.from_list(rows).to_parquet(folder / "test.parquet")
+    return f"hub:{folder}::test"
+
+
+@pytest.mark.parametrize(("kind", "clusters"), [("agreement", ["s0", "s1"]), ("anaphora", ["s1"])])
+def test_a_row_of_the_hub_is_a_document(load, tmp_path, kind, clusters):
+    content = bank(*AGREEMENT) if kind == "agreement" else bank(*STORY, entities=WHO)
+    found = load(kind, content)
+    source = f"{kind}:{on_the_hub(content, tmp_path)}"
+    task = interp.load_task(source, tokenizer=interp.load_model("books").tokenizer, n_ctx=256)
+    assert said(task) == said(found)
+    assert [unit.cluster for unit in task.units] == clusters
+
+
+def test_coreference_in_one_row_of_the_hub(tmp_path):
+    one = "Mary/NNP/2/nsubj met/VBD/0/root John/NNP/2/obj when/WRB/6/advmod she/PRP/6/nsubj left/VBD/2/advcl"
+    content = bank(one, entities={(0, 1): "(1-person)", (0, 3): "(2-person)", (0, 5): "(1-person)"})
+    he = bank("John/NNP/2/nsubj said/VBD/0/root he/PRP/4/nsubj left/VBD/2/ccomp", entities=HE)
+    source = f"coreference:{on_the_hub(content + he, tmp_path)}"
+    task = interp.load_task(source, tokenizer=interp.load_model("books").tokenizer, n_ctx=256)
+    assert [each[:4] for each in said(task)] == [
+        ("Mary met John when", " she", " he", "Mary"),
+        ("John said", " he", " she", "John"),
+    ]
 
 
 def count(path, *forms):

@@ -21,7 +21,7 @@ def save_relations(
 
     Args:
         frames: Of the scoring.
-        maps: Where the best heads look in examples, as ``interp.methods.relation_maps`` gives it; None without.
+        maps: Where the best heads look in examples, as ``interp.methods.relations.maps`` gives it; None without.
         out: The folder; made, with its parents, or replaced where it holds an older report.
         command: The command line that asked for it, for the page and the manifest.
 

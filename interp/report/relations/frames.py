@@ -1,7 +1,7 @@
 """What does a report about relations need? The frames of a finished scoring, checked once.
 
 The report never sees a model: anything with these three attributes can be drawn, for example
-``interp.methods.relation_result.RelationResult``, or frames read back from a saved folder.
+``interp.methods.relations.result.RelationResult``, or frames read back from a saved folder.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ EXAMPLE = (*DIRECTION, "document", "sentence", "query")
 
 @runtime_checkable
 class RelationFrames(Protocol):
-    """Heads scored on relations; see ``interp.methods.relation_result.RelationResult`` for every column."""
+    """Heads scored on relations; see ``interp.methods.relations.result.RelationResult`` for every column."""
 
     @property
     def frame(self) -> pd.DataFrame:

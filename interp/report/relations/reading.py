@@ -1,6 +1,6 @@
 """How does one read a page about relations? The few lines that every number on it rests on.
 
-What they say of the statistics is what ``interp.methods.attention`` and ``interp.methods.relation_result`` do.
+What they say of the statistics is what ``interp.methods.attention`` and ``interp.methods.relations.result`` do.
 """
 
 from interp.report.relations.frames import RelationFrames, is_causal

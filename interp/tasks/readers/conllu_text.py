@@ -1,14 +1,17 @@
-"""Where does each word of a CoNLL-U sentence stand in its text? Nodes are as the ``conllu`` package gives them."""
+"""Where does each word of a CoNLL-U sentence stand in its text?
+
+Nodes are as the ``conllu`` package gives them, each with its place for an error.
+"""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from interp.tasks.example import Span
-from interp.tasks.readers.lines import located, shortened
+from interp.tasks.readers.conllu_block import placed
+from interp.tasks.readers.lines import shortened
 
 
-def written(nodes: Sequence[tuple[int, Any]]) -> str:
+def written(nodes: Sequence[tuple[str, Any]]) -> str:
     """The text that the forms and ``SpaceAfter=No`` give."""
     pieces = [node["form"] + ("" if _glued(node) else " ") for _, node in _surface(nodes)]
     return "".join(pieces).rstrip(" ")
@@ -18,28 +21,28 @@ def _glued(node: Any) -> bool:
     return bool(node["misc"]) and node["misc"].get("SpaceAfter") == "No"
 
 
-def _surface(nodes: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+def _surface(nodes: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The tokens that the text consists of: multiword tokens, and words outside of them."""
     covered = 0
-    for number, node in nodes:
+    for place, node in nodes:
         if isinstance(node["id"], int):
             if node["id"] > covered:
-                yield number, node
+                yield place, node
         elif node["id"][1] == "-":
             covered = node["id"][2]
-            yield number, node
+            yield place, node
 
 
-def word_spans(path: Path, nodes: Sequence[tuple[int, Any]], text: str) -> list[Span]:
+def word_spans(nodes: Sequence[tuple[str, Any]], text: str) -> list[Span]:
     """Where each word stands in the text."""
     forms = [node["form"] for _, node in nodes if isinstance(node["id"], int)]
     spans: list[Span] = []
     at = 0
-    for number, node in _surface(nodes):
+    for place, node in _surface(nodes):
         while at < len(text) and text[at].isspace():
             at += 1
         form = node["form"]
-        with located(path, number):
+        with placed(place):
             if not text.startswith(form, at):
                 raise ValueError(f"expected the text to go on with {form!r}, got {shortened(text[at:])}")
         whole = Span(at, at + len(form))
@@ -47,7 +50,7 @@ def word_spans(path: Path, nodes: Sequence[tuple[int, Any]], text: str) -> list[
             spans.append(whole)
         else:
             first, _, last = node["id"]
-            with located(path, number):
+            with placed(place):
                 if not first <= last <= len(forms):
                     raise ValueError(f"expected a multiword token of words of the sentence, got {first}-{last}")
             spans += _within(whole, form, forms[first - 1 : last])

@@ -1,32 +1,30 @@
 """Do the heads of a CoNLL-U sentence make a tree?"""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from interp.tasks.readers.lines import located
+from interp.tasks.readers.conllu_block import placed
 
 
-def check_tree(path: Path, nodes: Sequence[tuple[int, Any]]) -> None:
+def check_tree(nodes: Sequence[tuple[str, Any]]) -> None:
     """Refuse heads that make no tree.
 
     Args:
-        path: For the message.
-        nodes: The words with their lines.
+        nodes: The words, each with its place for an error.
 
     Raises:
-        TaskError: A head outside the sentence, or in a circle; it names the line.
+        TaskError: A head outside the sentence, or in a circle; it names the place.
     """
     heads = []
-    for number, node in nodes:
-        with located(path, number):
+    for place, node in nodes:
+        with placed(place):
             head = node["head"]
             if head is None or not 0 <= head <= len(nodes):
                 shown = "none" if head is None else head
                 raise ValueError(f"expected a head from 0 to {len(nodes)}, the words of the sentence, got {shown}")
             heads.append(head)
-    for word, (number, _) in enumerate(nodes, start=1):
-        with located(path, number):
+    for word, (place, _) in enumerate(nodes, start=1):
+        with placed(place):
             _check_path(word, heads)
 
 

@@ -4,10 +4,11 @@
    configuration. Without a split the data set must have only one. A local folder that ``datasets`` can read is a NAME
    too, and needs no network.
 2. Rows are streamed, and become items as a file's records do; an error names the data set and the row.
+3. Class labels are numbers with names: items are made of the names.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,13 +71,25 @@ def _streamed(source: str) -> Iterable[dict[str, Any]]:
     import datasets  # slow to import, and of use here alone
 
     found = datasets.load_dataset(name, config, split=split, streaming=True)
-    if split is not None:
-        return found
-    if len(found) != 1:
+    if split is None and len(found) != 1:
         raise TaskError(
             f"{source}: expected a split to be named, got none of {', '.join(map(repr, found))}; give {_FORM}"
         )
-    return next(iter(found.values()))
+    rows = found if split is not None else next(iter(found.values()))
+    labels = {column: names for column, kind in (rows.features or {}).items() if (names := _label_names(kind))}
+    return (row | {column: _named(row[column], names) for column, names in labels.items()} for row in rows)
+
+
+def _label_names(kind: Any) -> Sequence[str] | None:
+    """The names of a column's class labels, or of those in its lists."""
+    return getattr(getattr(kind, "feature", kind), "names", None)
+
+
+def _named(label: Any, names: Sequence[str]) -> Any:
+    """Names in place of numbers; -1 is no label."""
+    if isinstance(label, list):
+        return [_named(each, names) for each in label]
+    return None if label in (None, -1) else names[label]
 
 
 def _parts(source: str) -> tuple[str, str | None, str | None]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from interp.methods.relation_rules import rule_picks
+from interp.methods.relations.rules import rule_picks
 from interp.tasks.relations import Direction, Found, found
 from interp.tasks.windows import Window
 from interp.tasks.word_tokens import NONE

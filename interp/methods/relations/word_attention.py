@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
 from interp.interventions.place import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Pattern, Tokens
+from interp.tasks.alignment import require_fast
 from interp.tasks.windows import Window
 from interp.tasks.word_tokens import NONE
 
@@ -29,6 +31,26 @@ BUFFERED = 512
 """Windows that are looked through for some of equal length."""
 
 WordAttention = Float[Tensor, "batch head query_word key_word"]
+
+
+def with_offsets(model: Any, what: str) -> PreTrainedTokenizerBase:
+    """The model's tokenizer, which must say which characters its tokens came from.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        what: Who asks, for the message.
+
+    Raises:
+        InputError: The model has none.
+        TaskError: It gives no offsets.
+    """
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        raise InputError(
+            f"{what}: expected a model with a tokenizer, got one without; give it its own, as in "
+            "load_model(..., tokenizer=...)"
+        )
+    return require_fast(tokenizer)
 
 
 @dataclass(frozen=True)

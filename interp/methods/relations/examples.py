@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from interp.methods.relation_items import items_of
+from interp.methods.relations.items import items_of
 from interp.tasks.corpus import Corpus
 from interp.tasks.relations import Direction
 from interp.tasks.treebank import Document

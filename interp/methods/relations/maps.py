@@ -1,7 +1,7 @@
 """Where does the best head of a relation look in real sentences? A few examples for the eye.
 
 1. Of each direction the head that speaks for it, those that track first; of ``MOST_HEADS`` directions at most.
-2. On the first examples of the corpus, right or wrong (``relation_examples.py``).
+2. On the first examples of the corpus, right or wrong (``examples.py``).
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.errors import InputError
-from interp.methods.relation_examples import Example, Examples
-from interp.methods.relation_result import RelationResult
-from interp.methods.word_attention import ReadingRow, WordAttention, read_words
+from interp.methods.relations.examples import Example, Examples
+from interp.methods.relations.result import RelationResult
+from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words
 from interp.report.relations.frames import MAP_COLUMNS
 from interp.report.relations.leading import leading
 from interp.tasks.alignment import require_fast

@@ -11,8 +11,8 @@ from planted import Planted, even, onto
 
 from interp.errors import InputError, TaskError
 from interp.methods.attention import attend
-from interp.methods.relation_examples import MOST_SHOWN, READABLE
-from interp.methods.relation_maps import MOST_HEADS, relation_maps
+from interp.methods.relations.examples import MOST_SHOWN, READABLE
+from interp.methods.relations.maps import MOST_HEADS, relation_maps
 from interp.report.relations.frames import EXAMPLE, MAP_COLUMNS
 from interp.tasks.example import Span
 

@@ -3,7 +3,7 @@
 1. The documents fall into two halves, about as many words in each; each half's rules are chosen on the other one. Where
    another corpus chooses, it chooses for all documents.
 2. Three baselines: the best **offset** (or first or last word), the best **nearest** word of a part of speech, and the
-   **toughest**: the best of all rules, those that are neither (``relation_rules.py``) among them. The nearest word of a
+   **toughest**: the best of all rules, those that are neither (``rules.py``) among them. The nearest word of a
    part of speech is no rule for finding words of that part of speech: it would be the answer.
 3. Documents whose rules nothing could choose are not scored.
 """
@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
-from interp.methods.relation_counts import RelationCounts, Sums
-from interp.methods.relation_rules import CHANCE, MOST_TOKENS, rule_names
+from interp.methods.relations.counts import RelationCounts, Sums
+from interp.methods.relations.rules import CHANCE, MOST_TOKENS, rule_names
 from interp.tasks.relations import Direction
 
 Family = Literal["offset", "nearest", "toughest"]

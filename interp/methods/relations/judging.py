@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.methods.relation_baselines import halves_of
-from interp.methods.relation_counts import RelationCounts
-from interp.methods.relation_result import CELL, RelationResult
-from interp.methods.relation_scores import DirectionScores
+from interp.methods.relations.baselines import halves_of
+from interp.methods.relations.counts import RelationCounts
+from interp.methods.relations.result import CELL, RelationResult
+from interp.methods.relations.scores import DirectionScores
 from interp.methods.verdict import Evidence, attention_state
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.multiplicity import benjamini_hochberg

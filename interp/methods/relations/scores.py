@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.methods.relation_baselines import Baseline, DirectionCounts, baseline
-from interp.methods.relation_counts import RelationCounts
+from interp.methods.relations.baselines import Baseline, DirectionCounts, baseline
+from interp.methods.relations.counts import RelationCounts
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,139 @@
+"""How does a row of Universal Dependencies on the Hugging Face hub become the lines that a file would have?
+
+1. A row is a sentence, its columns ``tokens``, ``lemmas``, ``upos``, ``xpos``, ``feats``, ``head``, ``deprel`` and
+   ``misc`` are lists with an entry a word, and ``mwt`` lists the multiword tokens: ``id``, ``form``, ``misc``. ``idx``
+   is the sentence's name. Only ``tokens``, ``head`` and ``deprel`` must be there.
+2. What is not annotated is null, ``None``, ``_`` or empty there, and ``_`` in the lines.
+3. Where ``mwt`` is missing and the words do not spell the text (*did* and *n't* spell *didn't*; *de* and *le* do not
+   spell *du*), no text is given, so that the reader puts one together from the words. The log says how often.
+
+https://huggingface.co/datasets/commul/universal_dependencies
+"""
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from interp.tasks.readers.conllu_block import Block, Line
+from interp.tasks.readers.hub import hub_items
+from interp.tasks.readers.lines import shortened
+
+logger = logging.getLogger(__name__)
+
+_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+"""In the order of CoNLL-U."""
+_REQUIRED = ("tokens", "head", "deprel")
+_PAIRS = ("feats", "misc")
+_NOT_READ = ("deps",)
+_LITERAL = ("tokens", "lemmas", "text", "form")
+"""Where None is a word."""
+_NONE = "_"
+_RANGE = re.compile(r"(\d+)-(\d+)")
+
+
+def hub_blocks(source: str) -> Iterator[Block]:
+    """The sentences of a data set of the hub.
+
+    Args:
+        source: ``hub:NAME[:CONFIG[:SPLIT]]``.
+
+    Raises:
+        TaskError: As ``hub_items``; or a row (named) lacks a column, or its columns do not fit together.
+    """
+    n_put_together = 0
+    for number, row in enumerate(hub_items(source, _row), start=1):
+        n_put_together += row.text is None
+        yield row.block(f"{source}, row {number}", f"row {number}")
+    if n_put_together:
+        logger.warning(
+            "%s: the text of %d sentences of %d was put together from their words, for want of one that these spell",
+            source,
+            n_put_together,
+            number,
+        )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A sentence as the hub has it, in the words of a file."""
+
+    name: str | None
+    text: str | None
+    words: Sequence[Sequence[str]]
+    ranges: Mapping[int, Sequence[str]]
+
+    def block(self, place: str, fallback: str) -> Block:
+        lines = [] if self.text is None else [Line(place, f"# text = {self.text}")]
+        for number, word in enumerate(self.words, start=1):
+            if number in self.ranges:
+                lines.append(Line(f"{place}, words {self.ranges[number][0]}", "\t".join(self.ranges[number])))
+            lines.append(Line(f"{place}, word {number}", "\t".join([str(number), *word])))
+        return Block(self.name or fallback, tuple(lines))
+
+
+def _row(row: Mapping[str, Any]) -> _Row:
+    """Raises ``ValueError`` where the columns do not fit together."""
+    columns = [_column(row, name) for name in _COLUMNS]
+    ranges = dict(map(_range, _records(row.get("mwt"))))
+    beyond = [each[0] for first, each in ranges.items() if first > len(columns[0])]
+    if beyond:
+        raise ValueError(f"expected multiword tokens of {len(columns[0])} words in 'mwt', got {beyond[0]}")
+    text, name = _entry("text", row.get("text")), _entry("idx", row.get("idx"))
+    given = text != _NONE and (row.get("mwt") is not None or _spell(columns[0], text))
+    words = list(zip(*columns, strict=True))
+    return _Row(None if name == _NONE else name, text if given else None, words, ranges)
+
+
+def _column(row: Mapping[str, Any], name: str) -> list[str]:
+    """An entry for each word."""
+    given, n_words = row.get(name), len(row.get("tokens") or ())
+    if name in _NOT_READ or (given is None and name not in _REQUIRED):
+        return [_NONE] * n_words
+    if not isinstance(given, list) or not given or len(given) != n_words:
+        shown = f"{len(given)} entries" if isinstance(given, list) else repr(given)
+        raise ValueError(f"expected a list with an entry for each of {n_words} words in {name!r}, got {shown}")
+    return [_entry(name, each) for each in given]
+
+
+def _entry(name: str, value: Any) -> str:
+    """One field of a line."""
+    field = "" if value is None else str(value)
+    if not field or (field == "None" and name not in _LITERAL):
+        return _NONE
+    if name == "upos" and not isinstance(value, str):
+        raise ValueError(f"expected the names of parts of speech in 'upos', got {value!r} without a name")
+    if any(each in field for each in "\t\n\r"):
+        raise ValueError(f"expected one line without tabs in {name!r}, got {shortened(field)}")
+    if name in _PAIRS and field.startswith("{"):
+        raise ValueError(f"expected such as 'Number=Sing|Person=3' in {name!r}, got {shortened(field)}")
+    return field
+
+
+def _records(given: Any) -> list[Mapping[str, Any]]:
+    """A list of records; older versions of ``datasets`` give a record of lists."""
+    if isinstance(given, Mapping):
+        return [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
+    return list(given or ())
+
+
+def _range(record: Mapping[str, Any]) -> tuple[int, list[str]]:
+    """A multiword token's line, by its first word."""
+    found = _RANGE.fullmatch(str(record.get("id")))
+    form = _entry("form", record.get("form"))
+    if found is None or form == _NONE:
+        raise ValueError(f"expected an id such as 2-3 and a form in 'mwt', got {dict(record)!r:.60}")
+    return int(found[1]), [found[0], form, *[_NONE] * 7, _entry("misc", record.get("misc"))]
+
+
+def _spell(forms: Sequence[str], text: str) -> bool:
+    """Whether words follow each other in a text, with nothing but white space between them."""
+    at = 0
+    for form in forms:
+        while text[at : at + 1].isspace():
+            at += 1
+        if not text.startswith(form, at):
+            return False
+        at += len(form)
+    return not text[at:].strip()
