@@ -27,8 +27,12 @@ Correction = Literal["max-T", "fdr"]
 
 def attend(
     data: Annotated[
-        list[Path],
-        typer.Option(help="A treebank in CoNLL-U; repeat it for several.", show_default=False, metavar="FILE"),
+        list[str],
+        typer.Option(
+            help="A treebank in CoNLL-U, or hub:NAME:CONFIG:SPLIT; repeat it for several.",
+            show_default=False,
+            metavar="FILE",
+        ),
     ],
     relation: Annotated[
         list[str] | None,
@@ -40,7 +44,7 @@ def attend(
     ] = None,
     model: ModelOption = None,
     choose_on: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             help="Another treebank, on which one head of each relation is chosen and its baseline; only it is tested.",
             show_default="every head is tested, halves of the documents choose baselines",
@@ -99,7 +103,7 @@ def attend(
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
 
 
-def _read(data: list[Path], choose_on: list[Path], names: list[str] | None) -> dict[str, Any]:
+def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> dict[str, Any]:
     """Read the treebanks once before a model is loaded, so that what is wrong with them is told at once."""
     _require_different([*data, *choose_on])
     from interp.tasks.corpus import Corpus, contents
@@ -113,15 +117,18 @@ def _read(data: list[Path], choose_on: list[Path], names: list[str] | None) -> d
     return {**files, "n_documents": len(there[0].documents)}
 
 
-def _require_different(paths: list[Path]) -> None:
+def _require_different(sources: list[str]) -> None:
     """Refuse a file that is named twice: documents would count twice, or choose what is tested on themselves."""
+    from interp.tasks.readers.hub import is_hub
+
     seen = set()
-    for path in paths:
-        if path.expanduser().resolve() in seen:
+    for source in sources:
+        place = source if is_hub(source) else Path(source).expanduser().resolve()
+        if place in seen:
             raise InputError(
-                f"{path}: expected different files for --data and --choose-on, got it twice; leave one out"
+                f"{source}: expected different files for --data and --choose-on, got it twice; leave one out"
             )
-        seen.add(path.expanduser().resolve())
+        seen.add(place)
 
 
 def _with_facts(result: "RelationResult", facts: dict[str, Any]) -> "RelationResult":

@@ -21,7 +21,7 @@ from interp.report.relations.sentences import looks_back_only, summarise
 from interp.report.relations.words import direction_name, head_name, points
 
 
-def save(model: Any, data: list[Path], result: RelationResult, out: Path) -> Path:
+def save(model: Any, data: list[str], result: RelationResult, out: Path) -> Path:
     """Draw the best heads on examples of `data`, and write the folder."""
     maps = relation_maps(model, data, result)
     return save_relations(result, maps, out, command=shlex.join(["interp", *sys.argv[1:]]))

@@ -32,7 +32,7 @@ from interp.methods.relations.word_attention import TOKENS_AT_ONCE, run_patterns
 from interp.shapes import Pattern, Tokens
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import ClusterTable
-from interp.tasks.alignment import bos_token_id
+from interp.tasks.alignment import special_around
 
 FUNCTIONS = ("previous token", "duplicate token", "induction", "first-token sink")
 ROWS, HALF = 40, 25
@@ -87,10 +87,10 @@ def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
     tokenizer = getattr(model, "tokenizer", None)
     special = set(getattr(tokenizer, "all_special_ids", ()))
     ordinary = np.array([each for each in range(model.cfg.d_vocab) if each not in special])
-    bos = 0 if tokenizer is None else bos_token_id(tokenizer)
+    first = (0,) if tokenizer is None else special_around(tokenizer, both_sides=not looks_back_only(model))[0]
     generator = np.random.default_rng(seed)
     drawn = [generator.choice(ordinary, size=half, replace=len(ordinary) < half).tolist() for _ in range(n_rows)]
-    return [(bos, *row, *row) for row in drawn]
+    return [(*first, *row, *row) for row in drawn]
 
 
 def function_masks(tokens: Tokens) -> Bool[Tensor, "function batch query_pos key_pos"]:

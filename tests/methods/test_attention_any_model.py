@@ -12,13 +12,13 @@ import pytest
 import torch
 from banks import document, sentence
 from foreign_models import random_foreign
-from kinds_of_tokenizers import byte_level, sentencepiece
+from kinds_of_tokenizers import byte_level, sentencepiece, wordpiece
 from test_gap import passage, write
 from tiny_models import random_gpt2
 from transformers import BertTokenizer
 
 from interp.methods.attention import attend
-from interp.methods.function_heads import function_heads
+from interp.methods.function_heads import function_heads, repeated
 from interp.methods.gap import gap
 from interp.model.loading import load_model
 
@@ -259,3 +259,15 @@ def test_a_corpus_of_the_hub(models, tmp_path):
     columns = ["looks", "layer", "head", "n", "accuracy", "attention"]
     pd.testing.assert_frame_equal(found.frame[columns], expected.frame[columns])
     assert found.provenance["n_documents"] == len(rows)
+
+
+def test_an_encoder_s_own_special_tokens_survive_the_bridge(tmp_path):
+    """Of a tokenizer of no class of its own, too: TransformerLens by itself would read it anew, with a BOS."""
+    tokenizer = wordpiece(*SYLLABLES, *(f"##{each}" for each in SYLLABLES))
+    module_of("bert", len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    bridge, ours = load_model(f"bridge:{tmp_path}"), load_model(tmp_path)
+    found = [attend(model, corpus(), ["dep"]) for model in (bridge, ours)]
+    assert {result.provenance["special_tokens"] for result in found} == {"[CLS] [SEP]"}
+    assert np.allclose(*(result.frame["attention"] for result in found), atol=BOUND)
+    assert repeated(bridge, 2, seed=0) == repeated(ours, 2, seed=0)

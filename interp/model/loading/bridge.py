@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from interp.errors import LoadError
 
@@ -36,13 +36,22 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     if not name:
         raise LoadError(f"{BRIDGE!r}: the model's name is empty; expected a hub name or a folder, as in 'bridge:gpt2'")
     try:
-        model = TransformerBridge.boot_transformers(name, device=device, dtype=dtype, tokenizer=tokenizer)
+        own = tokenizer or _tokenizer_of(name)
+        model = TransformerBridge.boot_transformers(name, device=device, dtype=dtype, tokenizer=own)
     except Exception as error:  # whatever transformers, the hub or the adapter raise
         raise LoadError(
             f"{BRIDGE}{name}: TransformerLens cannot load this model ({type(error).__name__}: {error}); "
             "check the name and the network"
         ) from error
     return model.eval()
+
+
+def _tokenizer_of(name: str) -> PreTrainedTokenizerBase | None:
+    """The tokenizer as it lies beside the weights: TransformerLens would change which special tokens it adds."""
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, KeyError, ImportError):  # there is none; the model can do without
+        return None
 
 
 def is_bridge(model: object) -> bool:
