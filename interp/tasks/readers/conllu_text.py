@@ -34,7 +34,11 @@ def _surface(nodes: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def word_spans(nodes: Sequence[tuple[str, Any]], text: str) -> list[Span]:
-    """Where each word stands in the text."""
+    """Where each word stands in the text.
+
+    Raises:
+        TaskError: It does not stand there, or multiword tokens overlap; it names the place.
+    """
     forms = [node["form"] for _, node in nodes if isinstance(node["id"], int)]
     spans: list[Span] = []
     at = 0
@@ -51,8 +55,11 @@ def word_spans(nodes: Sequence[tuple[str, Any]], text: str) -> list[Span]:
         else:
             first, _, last = node["id"]
             with placed(place):
-                if not first <= last <= len(forms):
-                    raise ValueError(f"expected a multiword token of words of the sentence, got {first}-{last}")
+                if not len(spans) + 1 == first <= last <= len(forms):
+                    raise ValueError(
+                        f"expected a multiword token of words of the sentence from {len(spans) + 1} on, got "
+                        f"{first}-{last}"
+                    )
             spans += _within(whole, form, forms[first - 1 : last])
         at = whole.stop
     return spans

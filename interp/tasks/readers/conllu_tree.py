@@ -13,7 +13,7 @@ def check_tree(nodes: Sequence[tuple[str, Any]]) -> None:
         nodes: The words, each with its place for an error.
 
     Raises:
-        TaskError: A head outside the sentence, or in a circle; it names the place.
+        TaskError: A head outside the sentence, a second root, or heads in a circle; it names the place.
     """
     heads = []
     for place, node in nodes:
@@ -22,6 +22,8 @@ def check_tree(nodes: Sequence[tuple[str, Any]]) -> None:
             if head is None or not 0 <= head <= len(nodes):
                 shown = "none" if head is None else head
                 raise ValueError(f"expected a head from 0 to {len(nodes)}, the words of the sentence, got {shown}")
+            if head == 0 and 0 in heads:
+                raise ValueError(f"expected one root, got a second one; the first is word {heads.index(0) + 1}")
             heads.append(head)
     for word, (place, _) in enumerate(nodes, start=1):
         with placed(place):

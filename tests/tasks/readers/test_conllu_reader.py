@@ -90,6 +90,16 @@ def test_a_document_without_a_name_has_its_first_sentence_s(write):
         (rows(0, "_"), "line 2: expected a head from 0 to 2, the words of the sentence, got none"),
         (rows(0, 3, 2), "line 2: expected a tree, got a circle: from word 2 its heads lead back to word 2"),
         (rows(0, 2), "line 2: expected a tree, got a circle"),
+        (rows(2, 0, 0), "line 3: expected one root, got a second one; the first is word 2"),
+        (
+            "1-2\tw1w2\t_\t_\t_\t_\t_\t_\t_\t_\n"
+            + rows(0, 1, 1).replace("2\tw2", "2-3\tw2w3\t_\t_\t_\t_\t_\t_\t_\t_\n2\tw2"),
+            "line 3: expected a multiword token of words of the sentence from 3 on, got 2-3",
+        ),
+        (
+            rows(0, 1).replace("2\tw2", "2\tw2", 1).rstrip() + "\n1-2\tw1\t_\t_\t_\t_\t_\t_\t_\t_\n\n",
+            "line 3: expected a multiword token of words of the sentence from 3 on, got 1-2",
+        ),
         ("# text = w1 other\n" + rows(0, 1), "line 3: expected the text to go on with 'w2', got 'other'"),
         ("1-5\tab\t_\t_\t_\t_\t_\t_\t_\t_\n" + rows(0), "line 1: expected a multiword token of words of the sentence"),
         (rows(0).encode() + b"\xff\n", "line 3: expected UTF-8, got byte 0xff"),
