@@ -19,7 +19,9 @@ not scored, and its numbers are no measure of a model that looks both ways.
 Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019), "Analyzing multi-head self-attention".
 """
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from interp.errors import InputError
@@ -62,8 +64,9 @@ def attend(
         corpus: Files in CoNLL-U, or documents (``interp/tasks/treebank.py``).
         relations: Names as in ``interp/tasks/relations.py``; None for every dependency label without its subtypes, and
             ``coref`` where the corpus has it.
-        choose_on: Another corpus, on which baselines and one head for each relation and direction are chosen. None: all
-            heads are tested, and the two halves of the corpus choose each other's baselines.
+        choose_on: Another corpus, on which baselines and one head for each relation and direction are chosen; documents
+            that are scored, too, choose nothing, with a warning. None: all heads are tested, and the two halves of the
+            corpus choose each other's baselines.
         exclude: What a head's most attended word is not chosen among: ``special`` tokens, the word ``self``.
         longest_window: Most tokens of a document that are read at once; a shorter context goes before it.
         minimum: Smallest excess that counts, as a share of the pairs.
@@ -73,14 +76,15 @@ def attend(
         progress: Called with (words read, words to read).
 
     Raises:
-        InputError: The model has no tokenizer, its attention is no number, nothing could be read, `choose_on` is the
-            corpus that is scored, or an option is unknown.
+        InputError: The model has no tokenizer, its attention is no number, nothing could be read, `choose_on` holds
+            nothing but what is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
     _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
     reader = RelationReader(model, exclude, longest_window)
     scored, choosing = Corpus.of(corpus), None if choose_on is None else Corpus.of(choose_on)
-    there, chosen_there = contents(scored), None if choosing is None else contents(choosing)
+    there = contents(scored)
+    choosing, chosen_there, not_chosen_on = (None, None, []) if choosing is None else _apart(choosing, there)
     asked = _asked(relations, there, chosen_there)
     n_words = [reader.words(asked, each) for each in (there, chosen_there) if each is not None]
     tell = Telling(progress, sum(n_words))
@@ -97,6 +101,7 @@ def attend(
         "n_sentences": there.n_sentences,
         "n_words": sum(there.documents.values()),
         "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,
+        "not_chosen_on": not_chosen_on,
         "excluded": list(exclude),
         "special_tokens": reader.special_tokens,
         "longest_window": reader.longest_window,
@@ -109,22 +114,41 @@ def attend(
     return tabulate(counts, chosen, there.documents, how)
 
 
+def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[str]]:
+    """The corpus that chooses without what is scored, what is in it, and the names of what was passed over.
+
+    Raises:
+        InputError: Nothing is left.
+    """
+    found = contents(choosing)
+    both = {each: name for each, name in found.hashes.items() if each in there.hashes}
+    if found.hash == there.hash or len(both) == len(found.documents):
+        raise InputError(
+            "attend: choose_on holds nothing but what is scored, so that what is chosen would flatter itself; expected "
+            "other documents, or None: the halves of the corpus then choose for each other"
+        )
+    if not both:
+        return choosing, found, []
+    names = sorted(both.values())
+    warnings.warn(
+        f"{len(names)} documents of choose_on are scored, and choose nothing: {', '.join(names[:4])}"
+        f"{', ...' if len(names) > 4 else ''}",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    apart = replace(choosing, without=frozenset(both))
+    return apart, contents(apart), names
+
+
 def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:
     """The directions that are scored.
 
     Raises:
-        InputError: Both corpora hold a document.
-        TaskError: A relation does not occur in one of them.
+        TaskError: A relation does not occur in one of the corpora.
     """
     names = default_relations(there) if relations is None else list(relations)
     if chosen_there is None:
         return directions(names, there.relations)
-    both = there.hashes & chosen_there.hashes
-    if both or there.hash == chosen_there.hash:
-        raise InputError(
-            f"attend: {len(both) or 'all'} documents are scored and in choose_on: what is chosen would flatter itself; "
-            "expected other documents, or None: the halves of the corpus then choose for each other"
-        )
     if relations is None:
         known = {each.relation for each in chosen_there.relations}
         names = [name for name in names if name in known]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -23,9 +23,11 @@ class Corpus:
 
     Attributes:
         sources: Files in CoNLL-U, data sets of the hub and documents, in order.
+        without: Documents that are passed over, by the hash that ``contents`` gives them.
     """
 
     sources: tuple[str | Path | Document, ...]
+    without: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, given: "Documents | Corpus") -> "Corpus":
@@ -60,6 +62,8 @@ class Corpus:
         seen: set[str] = set()
         for number, source in enumerate(self.sources, start=1):
             for document in [source] if isinstance(source, Document) else read_conllu(source):
+                if self.without and _hash(document) in self.without:
+                    continue
                 name = _free(document.id, number, seen)
                 seen.add(name)
                 yield Document(name, document.sentences, document.mentions)
@@ -81,7 +85,7 @@ class Contents:
         n_mentions: Mentions of entities.
         relations: How often each direction of each relation occurs.
         hash: SHA-256 of texts, trees, links and mentions.
-        hashes: The same of each document of several sentences, without its name: short sentences recur.
+        hashes: Documents of several sentences (a short sentence recurs), by the SHA-256 of all but their names.
     """
 
     documents: dict[str, int]
@@ -89,7 +93,7 @@ class Contents:
     n_mentions: int
     relations: Counter[Direction]
     hash: str
-    hashes: frozenset[str]
+    hashes: Mapping[str, str]
 
 
 def contents(corpus: Corpus) -> Contents:
@@ -101,26 +105,26 @@ def contents(corpus: Corpus) -> Contents:
     documents: dict[str, int] = {}
     relations: Counter[Direction] = Counter()
     n_sentences = n_mentions = 0
-    digest, hashes = hashlib.sha256(), set()
+    digest, hashes = hashlib.sha256(), {}
     for document in corpus:
         documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
         n_sentences += len(document.sentences)
         n_mentions += len(document.mentions)
         relations.update(occurring(document))
-        row = _row(document)
-        digest.update(document.id.encode() + row)
+        own = _hash(document)
+        digest.update(f"{document.id} {own}\n".encode())
         if len(document.sentences) > 1:
-            hashes.add(hashlib.sha256(row).hexdigest())
-    return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), frozenset(hashes))
+            hashes[own] = document.id
+    return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes)
 
 
-def _row(document: Document) -> bytes:
+def _hash(document: Document) -> str:
     sentences = [
         (each.text, [(word.form, word.upos, word.head, word.deprel) for word in each.words], _links(each.links))
         for each in document.sentences
     ]
     mentions = [(each.entity, each.type, each.sentence, each.words) for each in document.mentions]
-    return json.dumps([sentences, mentions]).encode()
+    return hashlib.sha256(json.dumps([sentences, mentions]).encode()).hexdigest()
 
 
 def _links(links: Iterable[object]) -> list[object]:

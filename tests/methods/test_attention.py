@@ -333,8 +333,13 @@ def test_options_that_make_no_sense():
 def test_what_chooses_is_not_what_is_scored():
     choosing, scored = list(trees(4, seed=1)), list(trees(4, seed=2))
     model = knowing([*choosing, *scored])
-    with pytest.raises(InputError, match="1 documents are scored and in choose_on"):
-        attend(model, scored, ["dep"], choose_on=[*choosing, replace(scored[0], id="d0")])
+    apart = attend(model, scored, ["dep"], choose_on=choosing)
+    with pytest.warns(RuntimeWarning, match=r"1 documents of choose_on are scored, and choose nothing: d0 \(5\)"):
+        found = attend(model, scored, ["dep"], choose_on=[*choosing, replace(scored[0], id="d0")])
+    assert found.provenance["not_chosen_on"] == ["d0 (5)"]
+    assert found.frame.equals(apart.frame)
+    with pytest.raises(InputError, match="choose_on holds nothing but what is scored"):
+        attend(model, scored, ["dep"], choose_on=scored[:2])
     extra = document(sentence("w1 w2 w3", [1, -1, 1], ["rare", "root", "dep"]), name="extra")
     with pytest.raises(TaskError, match="relation 'rare' does not occur in the corpus that chooses"):
         attend(model, [*scored, extra], ["rare"], choose_on=choosing)

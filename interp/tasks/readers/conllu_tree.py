@@ -15,7 +15,7 @@ def check_tree(nodes: Sequence[tuple[str, Any]]) -> None:
     Raises:
         TaskError: A head outside the sentence, a second root, or heads in a circle; it names the place.
     """
-    heads = []
+    heads: list[int] = []
     for place, node in nodes:
         with placed(place):
             head = node["head"]
