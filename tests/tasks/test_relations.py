@@ -98,10 +98,25 @@ def test_an_antecedent_outside_of_the_window_is_none():
     assert sorted(last) == [(0, ()), (3, ()), (5, (0,))]
 
 
+def test_an_anaphor_outside_of_the_window_is_none():
+    """For a model that looks ahead: dogs = dog, whose mention comes in the next window."""
+    windows = Windows(word_level(WORDS), 7, both_sides=False)
+    first, last = windows.documents(coreferent())
+    ahead = [(each.query, each.related) for each in found(Direction("coref", "antecedent to anaphor"), first)]
+    assert sorted(ahead) == [(0, ()), (3, ())]
+    kinds = [(each.query, each.related) for each in found(Direction("coref:nominal", "antecedent to anaphor"), first)]
+    assert kinds == [(3, ())]
+    back = [(each.query, each.related) for each in found(Direction("coref", "antecedent to anaphor"), last)]
+    assert back == [(0, (5,))]
+
+
 def test_the_same_head_is_no_antecedent_of_itself():
     """Two mentions of an entity, one within the other."""
     text = document(sentence("she ran it", [1, -1, 1]), mentions=[("1", "", 0, (0, 1), 1), ("1", "", 0, (1,), 1)])
     assert pairs("coref", "anaphor to antecedent", text, whole=True) == []
+    mentions = [("1", "", 0, (0,), 0), ("1", "", 0, (1, 2), 2), ("1", "", 0, (2,), 2)]
+    nested = document(sentence("she ran it", [1, -1, 1]), mentions=mentions)
+    assert pairs("coref", "anaphor to antecedent", nested, whole=True) == [(2, (0,))], "once"
 
 
 def test_what_occurs_is_counted():
