@@ -79,7 +79,7 @@ def attend(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score every head on relations of treebanks, in both directions, against the best rule of position."""
+    """Score every head on relations of treebanks, in both directions, against the best rule without attention."""
     started = time.perf_counter()
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
