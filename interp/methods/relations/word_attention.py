@@ -27,8 +27,8 @@ from interp.tasks.word_tokens import NONE
 
 TOKENS_AT_ONCE = 2048
 """Of a batch: patterns of longer rows are larger."""
-BUFFERED = 512
-"""Windows that are looked through for some of equal length."""
+BUFFERED = 16_384
+"""Tokens of rows that are looked through for some of equal length."""
 
 WordAttention = Float[Tensor, "batch head query_word key_word"]
 
@@ -67,11 +67,13 @@ AnyRow = TypeVar("AnyRow", bound=ReadingRow)
 def batched(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
     """Rows with equally many tokens, in batches; of the rows, only some are held at a time."""
     held: list[AnyRow] = []
+    n_tokens = 0
     for row in rows:
         held.append(row)
-        if len(held) == BUFFERED:
+        n_tokens += len(row.window.tokens.ids)
+        if n_tokens >= BUFFERED:
             yield from _of_equal_length(held)
-            held = []
+            held, n_tokens = [], 0
     yield from _of_equal_length(held)
 
 
