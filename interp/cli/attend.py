@@ -113,8 +113,7 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> dic
     for each in there if names is not None else ():
         directions(names or [], each.relations)
     paths = {"data": data, "choose_on": choose_on}
-    files = {name: [str(each) for each in given] for name, given in paths.items() if given}
-    return {**files, "n_documents": len(there[0].documents)}
+    return {name: given for name, given in paths.items() if given}
 
 
 def _require_different(sources: list[str]) -> None:

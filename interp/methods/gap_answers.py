@@ -85,9 +85,8 @@ def answers_of(model: Any, path: str | Path, tell: Callable[[], None]) -> Answer
     if not items:
         reasons = ", ".join(f"{count} {why}" for why, count in left_out.items())
         raise InputError(f"{path}: expected passages that the model can read, got none ({reasons})")
-    shape = (1, len(says[0]))
     right_a, right_b = (
-        np.array([[getattr(item, each).coreferent] for item in items]).repeat(shape[1], 1) for each in "ab"
+        np.array([[getattr(item, each).coreferent] for item in items]).repeat(len(says[0]), 1) for each in "ab"
     )
     feminine = np.array([item.gender == "feminine" for item in items])
     return Answers(np.array(says, dtype=bool), right_a, right_b, feminine, [item.url for item in items], left_out)

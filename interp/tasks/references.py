@@ -6,7 +6,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from interp.errors import TaskError
@@ -49,10 +49,16 @@ def halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], .
     groups = [unit.cluster for unit in units]
     if len(set(groups)) == 1:
         groups = [digest([[unit]]) for unit in units]
-    counts, sizes = Counter(groups), [0, 0]
-    half: dict[str, int] = {}
-    for group in sorted(counts, key=lambda each: (-counts[each], hashlib.sha256(each.encode()).hexdigest())):
-        half[group] = int(sizes[1] < sizes[0])
-        sizes[half[group]] += counts[group]
+    half = deal(Counter(groups))
     folded = [replace(unit, fold=half[group]) for unit, group in zip(units, groups, strict=True)]
     return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - served) for served in (0, 1))
+
+
+def deal(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Which half, 0 or 1, each name goes to: the largest first, each to the smaller half; equal ones by hash."""
+    half: dict[str, int] = {}
+    totals = [0, 0]
+    for name in sorted(sizes, key=lambda each: (-sizes[each], hashlib.sha256(each.encode()).hexdigest())):
+        half[name] = int(totals[1] < totals[0])
+        totals[half[name]] += sizes[name]
+    return half

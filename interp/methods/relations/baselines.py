@@ -8,7 +8,6 @@
 3. Documents whose rules nothing could choose are not scored.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -18,6 +17,7 @@ from jaxtyping import Bool, Float
 
 from interp.methods.relations.counts import RelationCounts, Sums
 from interp.methods.relations.rules import CHANCE, MOST_TOKENS, rule_names
+from interp.tasks.references import deal
 from interp.tasks.relations import Direction
 
 Family = Literal["offset", "nearest", "toughest"]
@@ -64,17 +64,8 @@ class DirectionCounts:
 
 def halves_of(documents: Mapping[str, int]) -> Bool[np.ndarray, " document"]:
     """Which documents are in the second half: the largest are dealt out first, each to the side with fewer words."""
-    names = list(documents)
-    sizes, side = [0, 0], np.zeros(len(names), dtype=bool)
-    order = sorted(range(len(names)), key=lambda at: (-documents[names[at]], _digest(names[at])))
-    for at in order:
-        side[at] = sizes[1] < sizes[0]
-        sizes[int(side[at])] += documents[names[at]]
-    return side
-
-
-def _digest(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()
+    half = deal(documents)
+    return np.array([half[name] == 1 for name in documents])
 
 
 def baseline(

@@ -15,7 +15,6 @@ from interp.methods.relations.word_attention import ReadingRow, WordAttention
 ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""
 
-
 Excluded = Literal["special", "self"]
 """What no choice is made among: tokens of no word, such as BOS or ``[SEP]``; the word that looks."""
 
@@ -57,7 +56,7 @@ class RelationBatch:
     """The items of a batch and what is summed over them, layer by layer."""
 
     def __init__(self, rows: Sequence[ItemRow], shape: tuple[int, int], causal: bool, exclude: Collection[Excluded]):
-        self._rows, self._shape, self._causal, self._exclude = rows, shape, causal, exclude
+        self._rows, self._causal, self._exclude = rows, causal, exclude
         items = [row.items for row in rows]
         self._row = torch.tensor([number for number, each in enumerate(items) for _ in each.query])
         self._query = torch.tensor(

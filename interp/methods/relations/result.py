@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from interp.report.relations.leading import leading
+
 CELL = ["relation", "looks", "layer", "head"]
 
 
@@ -36,11 +38,7 @@ class RelationResult:
 
     def best(self) -> pd.DataFrame:
         """The head of each relation and direction: the chosen one; of several, one that tracks, by its excess."""
-        found = self.frame[self.frame["chosen"]].dropna(subset="excess")
-        first = found.assign(other=found["verdict"] != "tracks").sort_values(
-            ["other", "excess"], ascending=[True, False]
-        )
-        return found.loc[first.drop_duplicates(CELL[:2]).index.sort_values()].reset_index(drop=True)
+        return self.relations[CELL[:2]].merge(leading(self.frame), on=CELL[:2])
 
     def save(self, out: str | Path, maps: pd.DataFrame | None = None) -> Path:
         """Write tables, figures and one self-contained page into the folder `out`; see ``save_relations``.
