@@ -15,14 +15,14 @@ the gender that the occupation's stereotype asks for, in ``anti_stereotyped_*`` 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, MinimalPair, Span
-from interp.tasks.readers.hub import refuse_hub
+from interp.tasks.readers.hub import is_hub
 from interp.tasks.readers.lines import as_path
 from interp.tasks.readers.winobias import WinobiasItem, read_winobias
 from interp.tasks.request import FileRequest, TaskInfo, require_metric
@@ -83,25 +83,42 @@ def load(request: FileRequest) -> Task:
 
 
 def read_both(path: str | Path) -> Iterator[tuple[WinobiasItem, WinobiasItem]]:
-    """The lines of a ``pro_`` file, each with the line of its number in the ``anti_`` file beside it.
+    """The lines of a ``pro`` file, each with the line of its number in the ``anti`` file beside it.
 
     Raises:
-        TaskError: A file cannot be read or is not called ``pro_``, or a line has no counterpart.
+        TaskError: A file cannot be read or is not called ``pro``, or a line has no counterpart.
     """
-    refuse_hub(path, "WinoBias")
-    path = as_path(path)
-    name, found = re.subn(r"(?<![A-Za-z0-9])pro_", "anti_", path.name, count=1)
-    if not found:
-        raise TaskError(f"{path}: expected a file called pro_..., with anti_... beside it, got another name; give that")
-    twin = path.with_name(name)
-    for row, (pro, anti) in enumerate(zip_longest(read_winobias(path), read_winobias(twin)), start=1):
+    given = str(path) if is_hub(path) else as_path(path)
+    twin = _twin(given)
+    for row, (pro, anti) in enumerate(zip_longest(_in_order(given), _in_order(twin)), start=1):
         if pro is None or anti is None or pro.number != anti.number:
             ours, theirs = ("none" if each is None else each.number for each in (pro, anti))
             raise TaskError(
-                f"{twin}, sentence {row}: expected the number {ours}, as in {path.name}, got {theirs}; "
-                "the two files must have the same sentences in the same order"
+                f"{twin}, sentence {row}: expected the number {ours}, as in its pro twin, got {theirs}; "
+                "the two must have the same sentences in the same order"
             )
         yield pro, anti
+
+
+def _twin(given: str | Path) -> str | Path:
+    """Where the same sentences are with the other pronouns."""
+    if isinstance(given, Path):
+        name, found = re.subn(r"(?<![A-Za-z0-9])pro_", "anti_", given.name, count=1)
+        twin: str | Path = given.with_name(name)
+    else:
+        twin, found = re.subn(r"(?<=_)pro(?=:|$)", "anti", given, count=1)
+    if not found:
+        raise TaskError(
+            f"{given}: expected a file called pro_..., with anti_... beside it, or a configuration of the hub such as "
+            "type1_pro, got another name; give that"
+        )
+    return twin
+
+
+def _in_order(source: str | Path) -> Iterable[WinobiasItem]:
+    """The hub's rows are not in the order of their numbers."""
+    items = read_winobias(source)
+    return sorted(items, key=lambda item: item.number) if is_hub(source) else items
 
 
 def _same_words(pro: WinobiasItem, anti: WinobiasItem) -> bool:

@@ -1,6 +1,8 @@
 import re
 
+import datasets
 import pytest
+from winobias_rows import hub_row
 
 from interp.errors import TaskError
 from interp.recipes.tokenizer import build_tokenizer
@@ -259,10 +261,10 @@ def test_published_lines_of_type_2_have_twins(data_dir, tokenizer, part, n_units
         (
             {"anti": ANTI[:-1]},
             {},
-            "anti_made_up.txt, sentence 8: expected the number 8, as in pro_made_up.txt, got none",
+            "anti_made_up.txt, sentence 8: expected the number 8, as in its pro twin, got none",
         ),
-        ({"pro": PRO[:-1]}, {}, "anti_made_up.txt, sentence 8: expected the number none, as in pro_made_up.txt, got 8"),
-        ({"anti": (ANTI[1], *ANTI[1:])}, {}, "anti_made_up.txt, sentence 1: expected the number 1, as in pro_made_up"),
+        ({"pro": PRO[:-1]}, {}, "anti_made_up.txt, sentence 8: expected the number none, as in its pro twin, got 8"),
+        ({"anti": (ANTI[1], *ANTI[1:])}, {}, "anti_made_up.txt, sentence 1: expected the number 1, as in its pro twin"),
         ({"anti": PRO}, {}, "expected the same sentences with other pronouns in the anti_ file, got 0 of 8 lines"),
         ({"anti": [*ANTI[:3], *PRO[3:]]}, {}, "got 3 of 8 lines; put the twin of this very file beside it"),
         ({}, {"metric": "logit_difference"}, "is measured by sentence_log_probability, got metric='logit_difference'"),
@@ -294,6 +296,15 @@ def test_a_name_is_looked_up_in_the_data(data_dir, tokenizer, monkeypatch):
         load_task("winobias:pro_type1", tokenizer=tokenizer)
 
 
-def test_the_hub_has_another_form_of_it(tokenizer):
-    with pytest.raises(TaskError, match=r"hub:uclanlp/wino_bias: WinoBias is not read from the hub.*give a path"):
-        load_task("winobias:hub:uclanlp/wino_bias", tokenizer=tokenizer)
+def test_a_configuration_of_the_hub_has_its_twin_beside_it(tmp_path, tokenizer, write):
+    """Rows come in another order there; items are those of the files."""
+    for config, lines in (("type1_pro", PRO), ("type1_anti", ANTI)):
+        (tmp_path / config).mkdir()
+        rows = sorted((hub_row(line) for line in lines), key=lambda row: row["document_id"], reverse=True)
+        datasets.Dataset.from_list(rows).to_parquet(tmp_path / config / "test.parquet")
+    configs = "".join(f"- config_name: {each}\n  data_dir: {each}\n" for each in ("type1_pro", "type1_anti"))
+    (tmp_path / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    hub, files = (load_task(name, tokenizer=tokenizer) for name in (f"winobias:hub:{tmp_path}:type1_pro:test", write()))
+    assert [unit.item.example for unit in hub.units] == [unit.item.example for unit in files.units]
+    with pytest.raises(TaskError, match=r":type1_anti:test: expected a file called pro_.*got another name; give that"):
+        load_task(f"winobias:hub:{tmp_path}:type1_anti:test", tokenizer=tokenizer)

@@ -43,7 +43,6 @@ def write(tmp_path):
                     text = text.replace("they was", "they were")
                     sentences.append((f"{occupation}.{participant}.{answer}.{gender}.txt", text))
         table("all_sentences", ("sentid", "sentence"), sentences)
-        table("templates", ("occupation(0)", "other-participant(1)", "answer", "sentence"), TEMPLATES)
         statistics = [(occupation, "1.0", share, "2015") for occupation, share in shares.items()]
         table("occupations-stats", ("occupation", "bergsma_pct_female", "bls_pct_female", "bls_year"), statistics)
         return f"winogender:{tmp_path}"

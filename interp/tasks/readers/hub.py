@@ -25,18 +25,17 @@ def is_hub(source: str | Path) -> bool:
     return isinstance(source, str) and source.startswith(_PREFIX)
 
 
-def refuse_hub(source: str | Path, what: str) -> None:
-    """Refuse a name of the hub where only files are read.
-
-    Args:
-        source: What was given.
-        what: What is read from files alone, such as ``WinoBias``.
+def hub_parts(source: str) -> tuple[str, str | None, str | None]:
+    """The data set's name, its configuration and split, as far as they are named.
 
     Raises:
-        TaskError: It is a name of the hub.
+        TaskError: `source` has another form.
     """
-    if is_hub(source):
-        raise TaskError(f"{source}: {what} is not read from the hub, which has it in another form; give a path")
+    name, *rest = source.removeprefix(_PREFIX).split(":")
+    if not name or len(rest) > 2:
+        raise TaskError(f"expected {_FORM}, got {source!r}; give the data set's name, as in hub:nyu-mll/blimp")
+    config, split = (*rest, "", "")[:2]
+    return os.path.expanduser(name), config or None, split or None
 
 
 def hub_items(source: str, parse: Callable[[dict[str, Any]], ItemT]) -> Iterator[ItemT]:
@@ -67,7 +66,7 @@ def hub_items(source: str, parse: Callable[[dict[str, Any]], ItemT]) -> Iterator
 
 
 def _streamed(source: str) -> Iterable[dict[str, Any]]:
-    name, config, split = _parts(source)
+    name, config, split = hub_parts(source)
     import datasets  # slow to import, and of use here alone
 
     found = datasets.load_dataset(name, config, split=split, streaming=True)
@@ -90,14 +89,6 @@ def _named(label: Any, names: Sequence[str]) -> Any:
     if isinstance(label, list):
         return [_named(each, names) for each in label]
     return None if label in (None, -1) else names[label]
-
-
-def _parts(source: str) -> tuple[str, str | None, str | None]:
-    name, *rest = source.removeprefix(_PREFIX).split(":")
-    if not name or len(rest) > 2:
-        raise TaskError(f"expected {_FORM}, got {source!r}; give the data set's name, as in hub:nyu-mll/blimp")
-    config, split = (*rest, "", "")[:2]
-    return os.path.expanduser(name), config or None, split or None
 
 
 def _next(source: str, rows: Iterator[dict[str, Any]]) -> dict[str, Any] | None:

@@ -11,7 +11,8 @@ type 2 syntax can.
 
 1. Of the brackets, one holds no pronoun: it is whom the pronouns stand for. There are one or more pronouns, of one
    gender.
-2. Two slips of the published files are mended: an article both before and in the bracket (``the [the chief]``) is read
+2. On the hub the sentences are rows (``winobias_hub.py``), and the configuration says what a file's name does.
+3. Two slips of the published files are mended: an article both before and in the bracket (``the [the chief]``) is read
    once, and space at a bracket's edges does not count.
 """
 
@@ -23,9 +24,10 @@ from typing import Literal
 
 from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.readers.hub import refuse_hub
+from interp.tasks.readers.hub import hub_items, hub_parts, is_hub
 from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
 from interp.tasks.readers.pronouns import GENDERS, Gender
+from interp.tasks.readers.winobias_hub import hub_line
 
 _GENDERS: dict[str, Gender] = {**GENDERS, "herself": "feminine", "himself": "masculine"}
 _BRACKET = re.compile(r"\[\s*([^\[\]]*?)\s*\]")
@@ -42,9 +44,9 @@ class WinobiasItem:
         referent: Whom the pronouns stand for; its article is part of it where the brackets hold it.
         pronouns: Where the pronouns stand, in order.
         gender: Of the pronouns.
-        stereotyped: Whether the gender is the stereotype's, as the file's name says (``pro_`` or ``anti_``); None
-            where it says neither.
-        type: 1 or 2, as the file's name says, else None.
+        stereotyped: Whether the gender is the stereotype's, as the name says (``pro`` or ``anti``); None where it says
+            neither.
+        type: 1 or 2, as the name says, else None.
     """
 
     number: int
@@ -65,13 +67,18 @@ def read_winobias(path: str | Path) -> Iterator[WinobiasItem]:
     """Read a file of WinoBias, item by item, in its order.
 
     Args:
-        path: A file such as ``pro_stereotyped_type1.txt.dev``.
+        path: A file such as ``pro_stereotyped_type1.txt.dev``; or ``hub:NAME[:CONFIG[:SPLIT]]``, as
+            ``hub:uclanlp/wino_bias:type1_pro:test`` is.
 
     Raises:
         TaskError: The file is missing, a folder, unreadable or empty, a line of it (named) is not UTF-8, has no
-            number, or does not have one person and pronouns of one gender in brackets; or the name is one of the hub.
+            number, or does not have one person and pronouns of one gender in brackets; likewise a data set of the hub
+            and its rows.
     """
-    refuse_hub(path, "WinoBias")
+    if is_hub(path):
+        config = hub_parts(str(path))[1] or ""
+        yield from hub_items(str(path), lambda row: _item(hub_line(row), _stereotyped(config), _type(config)))
+        return
     path, empty = as_path(path), True
     stereotyped, kind = _stereotyped(path.name), _type(path.name)
     for number, line in numbered_lines(path, "a WinoBias file", "name one file in it"):
@@ -85,7 +92,7 @@ def read_winobias(path: str | Path) -> Iterator[WinobiasItem]:
 
 
 def _stereotyped(name: str) -> bool | None:
-    found = re.search(r"(?<![a-z0-9])(pro|anti)_", name.lower())
+    found = re.search(r"(?<![a-z0-9])(pro|anti)(?=_|$)", name.lower())
     return None if found is None else found.group(1) == "pro"
 
 

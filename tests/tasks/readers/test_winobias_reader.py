@@ -156,10 +156,8 @@ def test_a_bad_file_is_one_clear_line(write, content, says):
     assert "\n" not in message
 
 
-def test_a_missing_file_a_folder_and_the_hub_are_clear_errors(tmp_path):
+def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
     with pytest.raises(TaskError, match=r"none\.txt: expected a WinoBias file, got no such file"):
         list(read_winobias(tmp_path / "none.txt"))
     with pytest.raises(TaskError, match="expected a WinoBias file, got a folder; name one file in it"):
         list(read_winobias(tmp_path))
-    with pytest.raises(TaskError, match=r"hub:wino_bias: WinoBias is not read from the hub, which .*; give a path"):
-        list(read_winobias("hub:wino_bias"))

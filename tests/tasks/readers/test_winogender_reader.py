@@ -1,16 +1,12 @@
 import re
 from collections import Counter
 
+import datasets
 import pytest
 
 from interp.errors import TaskError
 from interp.tasks.readers.winogender import read_winogender
 
-TEMPLATES = (
-    "occupation(0)\tother-participant(1)\tanswer\tsentence\n"
-    "cook\tguest\t0\tThe $PARTICIPANT thanked the $OCCUPATION because $NOM_PRONOUN was kind.\n"
-    "cook\tguest\t1\tThe $OCCUPATION met a $PARTICIPANT to hear $POSS_PRONOUN wish.\n"
-)
 SENTENCES = (
     "sentid\tsentence\n"
     "cook.guest.0.male.txt\tThe guest thanked the cook because he was kind.\n"
@@ -23,8 +19,8 @@ STATISTICS = "occupation\tbergsma_pct_female\tbls_pct_female\tbls_year\ncook\t1.
 
 @pytest.fixture
 def write(tmp_path):
-    def write(sentences=SENTENCES, templates=TEMPLATES, statistics=STATISTICS):
-        files = {"all_sentences": sentences, "templates": templates, "occupations-stats": statistics}
+    def write(sentences=SENTENCES, statistics=STATISTICS):
+        files = {"all_sentences": sentences, "occupations-stats": statistics}
         for name, content in files.items():
             if content is not None:
                 (tmp_path / f"{name}.tsv").write_text(content, encoding="utf-8")
@@ -37,25 +33,41 @@ def words(item):
     return [span.of(item.text) for span in (item.pronoun_span, item.occupation_span, item.participant_span)]
 
 
+def by_template(template, item):
+    """Where a template says that the words stand: its slots as groups of a pattern."""
+    pattern = re.escape(template).replace("was", "(?:was|were)")
+    slots = {r"\$OCCUPATION": "occupation", r"\$PARTICIPANT": "participant"}
+    slots |= {rf"\${case}_PRONOUN": "pronoun" for case in ("NOM", "POSS", "ACC")}
+    pattern = re.sub(r"(?:the|an?)\\ (?=\\\$PARTICIPANT)", "(?:the |an? )?", pattern, flags=re.IGNORECASE)
+    for slot, name in slots.items():
+        pattern = pattern.replace(slot, rf"(?P<{name}>[\w-]+)")
+    found = re.fullmatch(pattern, item.text, re.IGNORECASE)
+    return found and [found.span(name) for name in ("pronoun", "occupation", "participant")]
+
+
 def test_reads_the_published_sentences_whole(data_dir):
-    """Counts by plain splitting; spans by searching the sentence, not by templates."""
+    """Counts by plain splitting; spans by the published templates, which the reader does not know."""
     folder = data_dir / "winogender"
-    rows = [row.split("\t") for row in (folder / "all_sentences.tsv").read_text().splitlines()[1:]]
+    rows, templates = (
+        [row.split("\t") for row in (folder / f"{name}.tsv").read_text().splitlines()[1:]]
+        for name in ("all_sentences", "templates")
+    )
     items = list(read_winogender(folder))
     assert len(items) == len(rows) == 720
     assert [(item.sentence_id, item.text) for item in items] == [tuple(row) for row in rows]
     assert Counter(item.answer for item in items) == {"occupation": 360, "participant": 360}
     assert Counter(item.gender for item in items) == {"masculine": 240, "feminine": 240, "neutral": 240}
     assert sum(item.participant == "someone" for item in items) == 360
-    pronouns = {"masculine": "he|his|him", "feminine": "she|her", "neutral": "they|their|them"}
     for item in items:
-        for span, word in (
-            (item.pronoun_span, pronouns[item.gender]),
-            (item.occupation_span, item.occupation),
-            (item.participant_span, item.participant),
-        ):
-            (found,) = re.finditer(rf"\b({word})\b", item.text, re.IGNORECASE)
-            assert (span.start, span.stop) == found.span()
+        own = [
+            row[3]
+            for row in templates
+            if row[0] == item.occupation and (row[2] == "1") == (item.answer != "occupation")
+        ]
+        expected = [spans for each in own if (spans := by_template(each, item))]
+        assert [
+            (span.start, span.stop) for span in (item.pronoun_span, item.occupation_span, item.participant_span)
+        ] in expected
 
 
 def test_the_share_of_women_is_the_published_one(data_dir):
@@ -90,13 +102,6 @@ def test_the_share_of_women_may_be_unknown(write, statistics):
     assert {item.bls_pct_female for item in read_winogender(write(statistics=statistics))} == {None}
 
 
-def test_of_several_templates_the_one_that_gives_the_sentence_counts(write):
-    another = "cook\tboss\t0\tThe $OCCUPATION left the $PARTICIPANT when $NOM_PRONOUN could.\n"
-    sentence = "cook.someone.0.male.txt\tThe cook left someone when he could.\n"
-    item = list(read_winogender(write(SENTENCES + sentence, TEMPLATES + another)))[-1]
-    assert words(item) == ["he", "cook", "someone"]
-
-
 def changed(content, old, new):
     assert old in content
     return content.replace(old, new, 1)
@@ -120,39 +125,22 @@ def changed(content, old, new):
             "line 2: expected an id such as technician.customer.1.male.txt, got 'cook.guest.2.male.txt'",
         ),
         (
-            {"sentences": changed(SENTENCES, "were kind", "was kind")},
-            "line 3: expected 'The guest thanked the cook because they were kind.', as the template has it, got 'The ",
-        ),
-        (
-            {"sentences": changed(SENTENCES, "Someone thanked", "The someone thanked")},
-            "line 4: expected 'Someone thanked the cook because she was kind.', as the template has it, got 'The some",
-        ),
-        (
             {"sentences": changed(SENTENCES, "cook.guest", "cook.boss")},
-            "line 2: expected a template of cook, boss and answer 0, got none of these",
+            "line 2: expected boss once in the sentence, got 0 in 'The guest thanked",
         ),
         (
-            {"templates": changed(TEMPLATES, "cook", "baker")},
-            "line 2: expected a template of cook, guest and answer 0, got none of these",
+            {"sentences": changed(SENTENCES, "he was", "she was")},
+            "line 2: expected he or his or him once in the sentence, got 0 in 'The guest",
         ),
         (
-            {"templates": changed(TEMPLATES, "answer", "0or1")},
-            "templates.tsv, line 1: expected the header 'occupation(0)",
-        ),
-        (
-            {"templates": changed(TEMPLATES, "$NOM_PRONOUN", "she")},
-            "templates.tsv, line 2: expected $OCCUPATION, $PARTICIPANT and one pronoun once each, got 'The $PART",
-        ),
-        (
-            {"templates": changed(TEMPLATES, "wish", "$ACC_PRONOUN")},
-            "templates.tsv, line 3: expected $OCCUPATION, $PARTICIPANT and one pronoun once each, got 'The $OCC",
+            {"sentences": changed(SENTENCES, "The guest", "The cook's guest")},
+            "line 2: expected cook once in the sentence, got 2 in",
         ),
         (
             {"statistics": changed(STATISTICS, "38.5", "most")},
             "occupations-stats.tsv, line 2: expected a share in percent in the column 'bls_pct_female', got 'most'",
         ),
         ({"statistics": changed(STATISTICS, "38.5", "385")}, "line 2: expected a share in percent"),
-        ({"templates": None}, "templates.tsv: expected the templates of Winogender's sentences, got no such file"),
         ({"sentences": None}, "all_sentences.tsv: expected Winogender's sentences, got no such file"),
     ],
 )
@@ -166,8 +154,11 @@ def test_a_bad_file_is_one_clear_line(write, files, says):
     assert "\n" not in message
 
 
-def test_the_hub_has_none_of_it():
-    with pytest.raises(
-        TaskError, match=r"hub:oskarvanderwal/winogender: Winogender is not read from the hub.*give a path"
-    ):
-        list(read_winogender("hub:oskarvanderwal/winogender"))
+def test_the_hub_has_the_same_sentences(write, tmp_path):
+    rows = [dict(zip(("sentid", "sentence"), line.split("\t"), strict=True)) for line in SENTENCES.splitlines()[1:]]
+    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "test.parquet")
+    folder = write(statistics=None)
+    assert list(read_winogender(f"hub:{tmp_path}::test")) == list(read_winogender(folder))
+    datasets.Dataset.from_list([{"sentid": "cook"}]).to_parquet(tmp_path / "test.parquet")
+    with pytest.raises(TaskError, match=r"::test, row 1: expected an id such as technician.*, got 'cook'"):
+        list(read_winogender(f"hub:{tmp_path}::test"))
