@@ -19,7 +19,7 @@ from table import Cells, show, write_section
 import interp
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
-from interp.tasks.corpus import Corpus, contents
+from interp.tasks.corpus import Corpus
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 ENCODER = {"n_layers": 6, "n_heads": 12, "d_model": 384, "d_head": 32, "d_mlp": 1536, "n_ctx": 512, "causal": False}
@@ -56,7 +56,7 @@ def _measure(shape: dict | None, path: Path, threads: int) -> list[str]:
     torch.set_num_threads(threads)
     tokenizer = interp.load_model("books").tokenizer
     started = time.perf_counter()
-    n_words, n_hypotheses = sum(contents(Corpus.of(path)).documents.values()), 0
+    n_words, n_hypotheses = sum(Corpus.of(path).contents.documents.values()), 0
     if shape is not None:
         model = HookedTransformer(TransformerConfig(**shape, d_vocab=len(tokenizer)), tokenizer).eval()
         started = time.perf_counter()

@@ -15,10 +15,11 @@ from scipy.stats import binomtest, kstest
 
 import interp
 from interp.methods.attention import attend, default_relations
+from interp.methods.relations.clusters import clusters_of
 from interp.methods.relations.counts import RelationCounts, count
 from interp.methods.relations.judging import tabulate
 from interp.model.config import TransformerConfig
-from interp.tasks.corpus import Corpus, contents
+from interp.tasks.corpus import Corpus
 from interp.tasks.relations import directions
 from interp.tasks.treebank import Document, Link, Sentence
 from interp.tasks.windows import Windows
@@ -59,17 +60,17 @@ def frames(
     corpus = Corpus.of(
         [replace(each, sentences=tuple(replanted(one, generator) for one in each.sentences)) for each in documents]
     )
-    there = contents(corpus)
+    there = corpus.contents
     asked = directions([f"tree {number}" for number in range(AT_ONCE)], there.relations)
     cutter = Windows(model.tokenizer, model.cfg.n_ctx, both_sides=not causal)
     windows = (window for each in corpus for window in cutter.sentences(each))
-    counts = RelationCounts(asked, (model.cfg.n_layers, model.cfg.n_heads))
+    counts = RelationCounts(asked, (model.cfg.n_layers, model.cfg.n_heads), clusters_of(there.documents))
     count(model, windows, asked, causal=causal, exclude=("special", "self"), into=counts, progress=lambda _: None)
     how = {"attention_dir": "causal" if causal else "bidirectional", "minimum": 0.1, "alpha": 0.05}
     for number in range(AT_ONCE):
         own = [at for at, each in enumerate(asked) if each.relation == f"tree {number}"]
         sums = {(name, own.index(at)): each for (name, at), each in counts.sums.items() if at in own}
-        part = RelationCounts([asked[at] for at in own], counts.shape, sums)
+        part = RelationCounts([asked[at] for at in own], counts.shape, counts.clusters, sums)
         seed = int(generator.integers(2**31))
         yield tabulate(part, None, there.documents, {**how, "correction": "max-T", "seed": seed}).frame
 
@@ -99,7 +100,7 @@ def at_random_places(documents: Sequence[Document], runs: int, *, causal: bool) 
 
 def untrained_models(documents: Sequence[Document], seeds: int) -> pd.DataFrame:
     """Heads of untrained models against the relations of the treebank itself."""
-    names = [*default_relations(contents(Corpus.of(documents))), *FURTHER]
+    names = [*default_relations(Corpus.of(documents).contents), *FURTHER]
     rows = []
     for causal in (True, False):
         for seed in range(seeds):

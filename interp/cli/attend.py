@@ -21,6 +21,7 @@ from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.methods.relations.result import RelationResult
+    from interp.tasks.corpus import Corpus
 
 Correction = Literal["max-T", "fdr"]
 
@@ -87,7 +88,7 @@ def attend(
     if out is not None:
         check_output(out)
     names = names_in(relation)
-    facts = _read(data, choose_on or [], names)
+    corpus, chooser = _read(data, choose_on or [], names)
     from interp.cli import relations
     from interp.cli.loading import load_for_tasks
     from interp.methods import attention
@@ -95,25 +96,26 @@ def attend(
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     exclude = [name for name, kept in (("special", include_special), ("self", include_self)) if not kept]
     options: dict[str, Any] = {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
-    options |= {"choose_on": choose_on or None, "exclude": exclude, "longest_window": window}
+    options |= {"choose_on": chooser, "exclude": exclude, "longest_window": window}
     with warnings_as_lines(), progress_bar("attend") as progress:
-        result = attention.attend(loaded, data, names, **options, progress=progress)
-    result = _with_facts(result, facts)
-    folder = None if out is None else relations.save(loaded, data, result, out)
+        result = attention.attend(loaded, corpus, names, **options, progress=progress)
+    result = _with_files(result, data, choose_on)
+    folder = None if out is None else relations.save(loaded, corpus, result, out)
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
 
 
-def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> dict[str, Any]:
-    """Read the treebanks once before a model is loaded, so that what is wrong with them is told at once."""
+def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tuple[Corpus, Corpus | None]":
+    """Count what is in the treebanks before a model is loaded, so that what is wrong with them is told at once."""
     _require_different([*data, *choose_on])
-    from interp.tasks.corpus import Corpus, contents
+    from interp.tasks.corpus import Corpus
     from interp.tasks.relations import directions
 
-    there = [contents(Corpus.of(each)) for each in (data, choose_on) if each]
-    for each in there if names is not None else ():
-        directions(names or [], each.relations)
-    paths = {"data": data, "choose_on": choose_on}
-    return {name: given for name, given in paths.items() if given}
+    corpora = [Corpus.of(each) for each in (data, choose_on) if each]
+    for each in corpora:
+        there = each.contents.relations
+        if names is not None:
+            directions(names, there)
+    return corpora[0], corpora[1] if choose_on else None
 
 
 def _require_different(sources: list[str]) -> None:
@@ -130,8 +132,9 @@ def _require_different(sources: list[str]) -> None:
         seen.add(place)
 
 
-def _with_facts(result: "RelationResult", facts: dict[str, Any]) -> "RelationResult":
+def _with_files(result: "RelationResult", data: list[str], choose_on: list[str] | None) -> "RelationResult":
     """The result with the names of its files in the provenance."""
     from dataclasses import replace
 
-    return replace(result, provenance={**result.provenance, **facts})
+    files = {"data": data, **({"choose_on": choose_on} if choose_on else {})}
+    return replace(result, provenance={**result.provenance, **files})

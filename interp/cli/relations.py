@@ -19,11 +19,12 @@ from interp.report.relations.leading import leading
 from interp.report.relations.page import asked
 from interp.report.relations.sentences import looks_back_only, summarise
 from interp.report.relations.words import direction_name, head_name, points
+from interp.tasks.corpus import Corpus
 
 
-def save(model: Any, data: list[str], result: RelationResult, out: Path) -> Path:
-    """Draw the best heads on examples of `data`, and write the folder."""
-    maps = relation_maps(model, data, result)
+def save(model: Any, corpus: Corpus, result: RelationResult, out: Path) -> Path:
+    """Draw the best heads on examples of `corpus`, and write the folder."""
+    maps = relation_maps(model, corpus, result)
     return save_relations(result, maps, out, command=shlex.join(["interp", *sys.argv[1:]]))
 
 

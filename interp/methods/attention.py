@@ -5,7 +5,7 @@
 2. **Baseline**: of the rules that need no attention (``relations/rules.py``) the one that is right most often, chosen
    on other documents than it is held against: those of `choose_on`, or the other half of the corpus.
 3. **Excess**: accuracy less the baseline's, pair by pair. Documents are the clusters of its interval and of its
-   permutation test.
+   permutation test; of more than 1,000, neighbours together (``relations/clusters.py``).
 4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
    With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
 5. **Verdict**: ``tracks`` needs q <= alpha and an excess of the minimum at least; ``none`` an interval below the
@@ -31,7 +31,7 @@ from interp.methods.relations.batch import Excluded
 from interp.methods.relations.judging import tabulate
 from interp.methods.relations.reader import RelationReader, Telling
 from interp.methods.relations.result import RelationResult
-from interp.tasks.corpus import Contents, Corpus, Documents, contents
+from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions
 
 MINIMUM = 0.1
@@ -83,7 +83,7 @@ def attend(
     _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
     reader = RelationReader(model, exclude, longest_window)
     scored, choosing = Corpus.of(corpus), None if choose_on is None else Corpus.of(choose_on)
-    there = contents(scored)
+    there = scored.contents
     choosing, chosen_there, not_chosen_on = (None, None, []) if choosing is None else _apart(choosing, there)
     asked = _asked(relations, there, chosen_there)
     n_words = [reader.words(asked, each) for each in (there, chosen_there) if each is not None]
@@ -120,7 +120,7 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[st
     Raises:
         InputError: Nothing is left.
     """
-    found = contents(choosing)
+    found = choosing.contents
     both = {each: name for each, name in found.hashes.items() if each in there.hashes}
     if found.hash == there.hash or len(both) == len(found.documents):
         raise InputError(
@@ -137,7 +137,7 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[st
         stacklevel=3,
     )
     apart = replace(choosing, without=frozenset(both))
-    return apart, contents(apart), names
+    return apart, apart.contents, names
 
 
 def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:

@@ -27,7 +27,7 @@ from interp.methods.relations.word_attention import ReadingRow, WordAttention, b
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import ClusterTable
-from interp.tasks.corpus import Corpus, Documents, contents
+from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT
 from interp.tasks.windows import Window, Windows
 from interp.tasks.word_tokens import NONE
@@ -86,7 +86,7 @@ def attention_parse(
     """
     speaking, tokenizer = _speaking(heads, model), with_offsets(model, "attention parse")
     given = Corpus.of(corpus)
-    n_all = sum(contents(given).documents.values())
+    n_all = sum(given.contents.documents.values())
     cutter = Windows(tokenizer, model.cfg.n_ctx, both_sides=not looks_back_only(model))
     windows = (window for document in given for window in cutter.sentences(document) if len(window.words) > 1)
     rows: dict[int, dict[str, Any]] = {}

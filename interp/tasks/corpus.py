@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 
@@ -23,7 +24,7 @@ class Corpus:
 
     Attributes:
         sources: Files in CoNLL-U, data sets of the hub and documents, in order.
-        without: Documents that are passed over, by the hash that ``contents`` gives them.
+        without: Documents that are passed over, by the hash that ``contents`` has of them.
     """
 
     sources: tuple[str | Path | Document, ...]
@@ -68,6 +69,28 @@ class Corpus:
                 seen.add(name)
                 yield Document(name, document.sentences, document.mentions)
 
+    @cached_property
+    def contents(self) -> "Contents":
+        """What is in it, counted at the first reading.
+
+        Raises:
+            TaskError: As ``read_conllu``.
+        """
+        documents: dict[str, int] = {}
+        relations: Counter[Direction] = Counter()
+        n_sentences = n_mentions = 0
+        digest, hashes = hashlib.sha256(), {}
+        for document in self:
+            documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
+            n_sentences += len(document.sentences)
+            n_mentions += len(document.mentions)
+            relations.update(occurring(document))
+            own = _hash(document)
+            digest.update(f"{document.id} {own}\n".encode())
+            if len(document.sentences) > 1:
+                hashes[own] = document.id
+        return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes)
+
 
 def _free(name: str, number: int, seen: Container[str]) -> str:
     """A name that no other document has."""
@@ -94,28 +117,6 @@ class Contents:
     relations: Counter[Direction]
     hash: str
     hashes: Mapping[str, str]
-
-
-def contents(corpus: Corpus) -> Contents:
-    """Read a corpus once and count.
-
-    Raises:
-        TaskError: As ``read_conllu``.
-    """
-    documents: dict[str, int] = {}
-    relations: Counter[Direction] = Counter()
-    n_sentences = n_mentions = 0
-    digest, hashes = hashlib.sha256(), {}
-    for document in corpus:
-        documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
-        n_sentences += len(document.sentences)
-        n_mentions += len(document.mentions)
-        relations.update(occurring(document))
-        own = _hash(document)
-        digest.update(f"{document.id} {own}\n".encode())
-        if len(document.sentences) > 1:
-            hashes[own] = document.id
-    return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes)
 
 
 def _hash(document: Document) -> str:

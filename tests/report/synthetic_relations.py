@@ -81,6 +81,7 @@ def _provenance(shape, causal):
         "attention_dir": "causal" if causal else "bidirectional",
         "data_hash": "fedcba9876543210",
         "n_documents": 30,
+        "n_clusters": 30,
         "n_sentences": 1464,
         "n_words": 28397,
         "data": ["/home/me/bank.conllu"],

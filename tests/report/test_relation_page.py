@@ -9,7 +9,7 @@ from synthetic_relations import HOSTILE, TO_DEPENDENT, TO_HEAD, maps_of, scoring
 
 from interp.errors import InputError
 from interp.methods.relations.result import RelationResult
-from interp.report.relations.page import render_relations
+from interp.report.relations.page import asked, render_relations
 
 ALL = {
     ("nsubj", TO_DEPENDENT): "tracks",
@@ -57,6 +57,13 @@ def test_what_was_asked_comes_first_then_what_was_found(source):
     assert "/home" not in source[: source.index('id="method"')]
     assert "/home/me/bank.conllu" in source
     assert "interp attend --out r" in source
+
+
+def test_joined_documents_are_said_to_be():
+    result = scoring(ALL)
+    result.provenance.update(n_documents=5653, n_clusters=1000)
+    text = "5,653 documents in 1,000 groups of neighbours, each of which counts as one document below, 1,464 sentences"
+    assert text in dict(asked(result))["Corpus"]
 
 
 def test_verdicts_are_grouped_and_not_testable_comes_last(source):

@@ -8,7 +8,7 @@ from banks import document, sentence
 from conllu_text import PLAIN, rows
 
 from interp.errors import TaskError
-from interp.tasks.corpus import Corpus, contents
+from interp.tasks.corpus import Corpus
 from interp.tasks.relations import Direction
 
 
@@ -41,7 +41,7 @@ def test_a_data_set_of_the_hub(tmp_path):
     datasets.Dataset.from_list([row, row | {"idx": "t"}, row]).to_parquet(tmp_path / "train.parquet")
     corpus = Corpus.of([f"hub:{tmp_path}", OWN])
     assert [each.id for each in corpus] == ["s", "t", "s (1)", "own"]
-    assert contents(corpus).documents == {"s": 2, "t": 2, "s (1)": 2, "own": 2}
+    assert corpus.contents.documents == {"s": 2, "t": 2, "s (1)": 2, "own": 2}
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_a_name_that_a_file_has_thrice_or_as_if_it_were_numbered(tmp_path):
     path.write_text("".join(f"# newdoc id = {each}\n{rows(0)}" for each in ("a", "a (1)", "a", "a")))
     found = names(path)
     assert found == ["a", "a (1)", "a (2)", "a (3)"]
-    assert len(contents(Corpus.of(path)).documents) == 4
+    assert len(Corpus.of(path).contents.documents) == 4
 
 
 def test_contents(path):
-    there = contents(Corpus.of([path, document(sentence("a b c", [1, -1, 1], ["nsubj", "root", "punct"]))]))
+    there = Corpus.of([path, document(sentence("a b c", [1, -1, 1], ["nsubj", "root", "punct"]))]).contents
     assert there.documents == {"one": 9, "two": 1, "d": 3}
     assert (there.n_sentences, there.n_mentions) == (4, 3)
     # nsubj: Mary and She in the file, a in the document
@@ -98,8 +98,8 @@ def test_contents(path):
 
 def test_the_hash_is_of_what_is_read(path, tmp_path):
     corpus = Corpus.of(path)
-    own = contents(corpus).hash
-    assert own == contents(corpus).hash == contents(Corpus.of(list(corpus))).hash
+    own = corpus.contents.hash
+    assert own == corpus.contents.hash == Corpus.of(list(corpus)).contents.hash
     other = tmp_path / "other.conllu"
     changes = {
         "head": ("6\tdet", "4\tdet"),
@@ -113,12 +113,12 @@ def test_the_hash_is_of_what_is_read(path, tmp_path):
     for what, (before, after) in changes.items():
         assert PLAIN.count(before) == 1
         other.write_text(PLAIN.replace(before, after))
-        assert contents(Corpus.of(other)).hash not in found, what
-        found.add(contents(Corpus.of(other)).hash)
+        assert Corpus.of(other).contents.hash not in found, what
+        found.add(Corpus.of(other).contents.hash)
 
 
 def test_links_count():
     linked = replace(OWN, sentences=(sentence("a b", [1, -1], links=[("agrees", 1, 0)]),))
-    there, without = contents(Corpus.of(linked)), contents(Corpus.of(OWN))
+    there, without = Corpus.of(linked).contents, Corpus.of(OWN).contents
     assert there.relations[Direction("agrees", "query to related")] == 1
     assert there.hash != without.hash

@@ -2,12 +2,12 @@
 
 1. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
    alike, each is chosen in part.
-2. Kept are sums by document and direction: hits and attention of every head, hits of every rule. Nothing else grows
-   with the corpus.
+2. Kept are sums by cluster of documents (``clusters.py``) and direction: hits and attention of every head, hits of
+   every rule. Nothing else grows with the corpus.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +28,14 @@ class RelationCounts:
     Attributes:
         directions: What was asked.
         shape: Layers and heads a layer.
-        sums: By document and number of the direction.
+        clusters: Of each document, the one that it counts in.
+        sums: By cluster and number of the direction.
         left_out: How many pairs were not scored, by number of the direction and reason.
     """
 
     directions: Sequence[Direction]
     shape: tuple[int, int]
+    clusters: Mapping[str, str]
     sums: dict[tuple[str, int], Sums] = field(default_factory=dict)
     left_out: Counter[tuple[int, str]] = field(default_factory=Counter)
 
@@ -75,7 +77,7 @@ def count(
         scored = RelationBatch(batch, into.shape, causal, exclude)
         read_words(model, batch, scored.take, special="special" not in exclude)
         for document, at, sums in scored.sums():
-            key = (document, numbers[at])
+            key = (into.clusters[document], numbers[at])
             if key in into.sums:
                 into.sums[key].add(sums)
             else:

@@ -1,5 +1,6 @@
 """Which heads track which relations? Intervals, tests over all of them together, and verdicts; see ``attention.py``."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,9 +34,12 @@ def tabulate(
         documents: Words of each document that is scored.
         how: The provenance, with ``attention_dir``, ``minimum``, ``alpha``, ``correction`` and ``seed``.
     """
-    causal, second = how["attention_dir"] == "causal", halves_of(documents)
+    words: Counter[str] = Counter()
+    for name, n_words in documents.items():
+        words[counts.clusters[name]] += n_words
+    causal, second = how["attention_dir"] == "causal", halves_of(words)
     parts = [
-        DirectionScores.of(counts, choosing, number, list(documents), second, causal=causal)
+        DirectionScores.of(counts, choosing, number, list(words), second, causal=causal)
         for number in range(len(counts.directions))
     ]
     frame = pd.concat([part.frame(counts.shape) for part in parts], ignore_index=True)
@@ -51,7 +55,7 @@ def tabulate(
     frame["verdict"] = [_verdict(row, how) if row.chosen else None for row in frame.itertuples()]
     columns = [*CELL, *_FRAME]
     relations = pd.DataFrame([part.row(counts.reasons(number)) for number, part in enumerate(parts)])
-    return RelationResult(frame[columns], relations, {**how, "shape": counts.shape})
+    return RelationResult(frame[columns], relations, {**how, "shape": counts.shape, "n_clusters": len(words)})
 
 
 def _tested(table: ClusterTable, how: Mapping[str, Any]) -> Float[np.ndarray, "cell column"]:

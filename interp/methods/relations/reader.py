@@ -7,6 +7,7 @@ from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.sweep import Progress
 from interp.methods.relations.batch import Excluded
+from interp.methods.relations.clusters import clusters_of
 from interp.methods.relations.counts import RelationCounts, count
 from interp.methods.relations.word_attention import with_offsets
 from interp.tasks.corpus import Contents, Corpus
@@ -52,9 +53,10 @@ class RelationReader:
         return len({each.context for each in asked}) * sum(there.documents.values())
 
     def read(self, corpus: Corpus, asked: Sequence[Direction], tell: Callable[[int], None]) -> RelationCounts:
-        """Count hits by document; ``too_long`` is then of this corpus."""
+        """Count hits by cluster; ``too_long`` is then of this corpus."""
         self.too_long = {}
-        counts = RelationCounts(asked, (self._model.cfg.n_layers, self._model.cfg.n_heads))
+        shape = (self._model.cfg.n_layers, self._model.cfg.n_heads)
+        counts = RelationCounts(asked, shape, clusters_of(corpus.contents.documents))
         done = 0
         for context in ("sentence", "document"):
             own = [each for each in asked if each.context == context]

@@ -22,8 +22,8 @@ class RelationResult:
             (mean on the related words), ``baseline`` (its name), ``accuracy_baseline``, ``excess`` with its interval
             ``low``, ``high`` (95 %, documents resampled), ``p`` (one-sided, signs of documents flipped), ``q``
             (corrected), ``accuracy_random_head`` (mean of the layer's other heads), ``n`` (pairs scored),
-            ``n_documents``, ``chosen`` and ``verdict``. Where heads were chosen on another corpus, the others have no
-            p, q and verdict. What could not be measured is NaN.
+            ``n_documents`` (of more than 1,000 in the corpus, groups of neighbours), ``chosen`` and ``verdict``. Where
+            heads were chosen on another corpus, the others have no p, q and verdict. What could not be measured is NaN.
         relations: One row per relation and direction: ``n_pairs``, ``n`` (scored), how many were not by reason
             (``ahead``: a causal model cannot look there; ``unaligned``; ``outside`` of the window; ``no choice``;
             ``no baseline``: in documents whose baseline nothing else could choose), ``n_documents``, the baselines

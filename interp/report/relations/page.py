@@ -96,9 +96,15 @@ def asked(frames: RelationFrames) -> list[tuple[str, str]]:
 
 
 def _corpus(how: Any) -> str:
-    parts = [counted(how["n_documents"], "document")] if "n_documents" in how else []
+    parts = [_documents(how)] if "n_documents" in how else []
     parts += [counted(how["n_sentences"], "sentence"), counted(how["n_words"], "word")]
     return f"{_files(how.get('data', ()), ': ')}{', '.join(parts)} (hash {str(how['data_hash'])[:12]})"
+
+
+def _documents(how: Any) -> str:
+    joined = how["n_clusters"] < how["n_documents"]
+    groups = f" in {how['n_clusters']:,} groups of neighbours, each of which counts as one document below"
+    return f"{counted(how['n_documents'], 'document')}{groups if joined else ''}"
 
 
 def _chosen_on(how: Any) -> str:

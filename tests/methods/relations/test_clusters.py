@@ -1,0 +1,39 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from planted_trees import knowing, trees
+
+from interp.methods.attention import attend
+from interp.methods.relations import clusters
+from interp.methods.relations.clusters import MOST_CLUSTERS, clusters_of
+
+
+def test_documents_are_clusters_of_their_own():
+    names = [f"d{number}" for number in range(MOST_CLUSTERS)]
+    assert clusters_of(dict.fromkeys(names, 5)) == {name: name for name in names}
+    assert clusters_of({}) == {}
+
+
+@pytest.mark.parametrize("n", [MOST_CLUSTERS + 1, 2 * MOST_CLUSTERS, 12_345])
+def test_of_many_documents_neighbours_are_joined(n):
+    found = list(clusters_of({f"d{number}": 5 for number in range(n)}).values())
+    sizes = Counter(found)
+    assert len(sizes) == MOST_CLUSTERS
+    assert max(sizes.values()) - min(sizes.values()) <= 1
+    assert found == [name for name, size in sizes.items() for _ in range(size)], "neighbours, in their order"
+    assert set(sizes) <= {f"d{number}" for number in range(n)}
+
+
+def test_joined_documents_are_scored_as_one_document(monkeypatch):
+    """Two by two: the estimates stay, and only the spread is between pairs of documents."""
+    documents = list(trees(48))
+    model = knowing(documents, share=0.5)
+    apart = attend(model, documents, ["dep"])
+    monkeypatch.setattr(clusters, "MOST_CLUSTERS", 24)
+    joined = attend(knowing(documents, share=0.5), documents, ["dep"])
+    assert (joined.provenance["n_documents"], joined.provenance["n_clusters"]) == (48, 24)
+    assert (apart.provenance["n_documents"], apart.provenance["n_clusters"]) == (48, 48)
+    assert np.allclose(joined.frame[["accuracy", "attention"]], apart.frame[["accuracy", "attention"]], atol=1e-12)
+    assert set(joined.frame["n_documents"]) == {24}
+    assert not np.allclose(joined.frame["low"], apart.frame["low"])
