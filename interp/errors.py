@@ -42,8 +42,9 @@ def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
     Returns ``"did you mean 'a', 'b'?"``, or a list of the first known names when none is near.
     """
     names = list(known)
-    near = get_close_matches(name, names, n=n, cutoff=0.5)
+    by_case = {each.casefold(): each for each in reversed(names)}
+    near = get_close_matches(name.casefold(), by_case, n=n, cutoff=0.5)
     if near:
-        return "did you mean " + ", ".join(repr(each) for each in near) + "?"
+        return "did you mean " + ", ".join(repr(by_case[each]) for each in near) + "?"
     listed = ", ".join(repr(each) for each in names[:8])
     return f"known are {listed}{', ...' if len(names) > 8 else ''}"

@@ -42,8 +42,8 @@ class GapResult:
             ``f1_masculine``, ``f1_feminine``, ``bias``, ``accuracy`` (share of the passages with an antecedent whose
             answer is right), ``f1_choosing`` (on the file that chose), ``chosen``.
         best: Of the chosen head: ``f1`` with its interval ``low``, ``high`` (95 %, pages resampled), ``baseline`` and
-            ``f1_baseline``, ``excess`` (accuracy less the baseline's) with ``excess_low``, ``excess_high`` and ``p``
-            (one-sided, signs of pages flipped), ``f1_random_head``, ``n`` and ``n_pages``.
+            ``f1_baseline``, ``accuracy``, ``accuracy_baseline`` and their difference ``excess`` with ``excess_low``,
+            ``excess_high`` and ``p`` (one-sided, signs of pages flipped), ``f1_random_head``, ``n`` and ``n_pages``.
         left_out: Passages that were not scored, by reason.
         provenance: How the numbers were made.
     """
@@ -156,6 +156,8 @@ def _best(
         "bias": float(frame.loc[head, "bias"]),
         "baseline": RULES[rule],
         "f1_baseline": float(frame.loc[rule, "f1"]),
+        "accuracy": float(frame.loc[head, "accuracy"]),
+        "accuracy_baseline": float(frame.loc[rule, "accuracy"]),
         "excess": float(excess.estimate[0]),
         "excess_low": float(excess.low[0]),
         "excess_high": float(excess.high[0]),

@@ -22,7 +22,7 @@ Clark et al. (2019), "What does BERT look at?", sections 4.2 and 4.3.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -113,14 +113,24 @@ def directions(names: Sequence[str], there: Counter[Direction], where: str = "th
     """
     known = {each.relation for each in there}
     if len(set(names)) != len(names) or not names:
-        raise TaskError(f"relations: expected names of relations, each once, got {list(names)}")
+        raise TaskError(
+            f"relations: expected names of relations, each once, got {list(names)}; name some, or give none at all for "
+            "every dependency label"
+        )
     for name in names:
         if name not in known:
             raise TaskError(
-                f"relation {name!r} does not occur in {where}; {suggest(name, sorted(known))} There are: "
-                f"{', '.join(sorted(known))}"
+                f"relation {name!r} does not occur in {where}{_why(name, known)}; {suggest(name, sorted(known))} There "
+                f"are: {', '.join(sorted(known))}"
             )
     return [each for name in names for each in there if each.relation == name]
+
+
+def _why(name: str, known: Collection[str]) -> str:
+    """What a corpus lacks that has no coreference at all."""
+    kind = name.split(":")[0]
+    there = any(each.split(":")[0] == kind for each in known)
+    return "" if there or kind not in ("coref", "entity") else ", which has no mentions (Entity= in CoNLL-U)"
 
 
 def found(direction: Direction, window: Window) -> Iterator[Found]:

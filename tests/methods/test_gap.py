@@ -100,6 +100,7 @@ def test_the_excess_is_that_of_the_accuracies(file, tmp_path):
     other = write(tmp_path / "dev.tsv", *(passage(number, WOMEN, "she", "Ann", "Bea", "B") for number in range(2)))
     best = gap(looking(1), file, choose_on=other).best
     assert (best["name"], best["baseline"]) == ("0.0", "nearer name")
+    assert (best["accuracy"], best["accuracy_baseline"]) == (3 / 4, 1 / 4)
     assert best["excess"] == pytest.approx(3 / 4 - 1 / 4)
 
 

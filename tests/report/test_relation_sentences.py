@@ -47,7 +47,7 @@ def test_no_head_tracks():
     summary = only(scoring({("obj", TO_HEAD): "none"}))
     assert summary.verdict == "none"
     assert summary.finding == (
-        "No head tracks obj (dependent to head): the best head, 0.1, attends most to the object's head "
+        "No head tracks obj (dependent to head): the best head, 0.1, attends most to what the object depends on "
         + NUMBERS.format("40.0 %", "-10.0 points [-15.0, -5.0], q = 1.000")
         + "; the minimum that counts is 10 points."
     )
@@ -131,7 +131,7 @@ def test_few_documents_come_after_many():
     ("relation", "looks", "words"),
     [
         ("nsubj:pass", TO_DEPENDENT, "the subject"),
-        ("flat", TO_HEAD, "the dependent's head"),
+        ("flat", TO_HEAD, "what the dependent depends on"),
         ("coref", "anaphor to antecedent", "an antecedent"),
         ("coref:nearest", "anaphor to antecedent", "the nearest antecedent"),
         ("pos:NOUN", "any word to it", "such a word"),

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 from banks import document, sentence, word_level
 
@@ -141,8 +143,19 @@ def test_relations_are_asked_for_by_name():
         TaskError, match=r"relation 'nsubjj' does not occur in the corpus; did you mean 'nsubj'.*\? There"
     ):
         directions(["nsubjj"], there)
+    with pytest.raises(TaskError, match="did you mean 'pos:NOUN'"):
+        directions(["pos:noun"], there)
     with pytest.raises(TaskError, match="There are: cc, conj, coref"):
         directions(["iobj"], there)
     for bad in ([], ["obj", "obj"]):
         with pytest.raises(TaskError, match="expected names of relations, each once"):
             directions(bad, there)
+
+
+def test_a_treebank_without_mentions_is_said_to_have_none():
+    there = Counter([Direction("cop", "dependent to head"), Direction("cop", "head to dependent")])
+    for name in ("coref", "coref:pronoun", "entity:person"):
+        with pytest.raises(TaskError, match=rf"'{name}' does not occur in the corpus, which has no mentions \(Entity="):
+            directions([name], there)
+    with pytest.raises(TaskError, match="'coref:pronoun' does not occur in the corpus; did you mean"):
+        directions(["coref:pronoun"], Counter([Direction("coref", "anaphor to antecedent")]))

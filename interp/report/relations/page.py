@@ -33,7 +33,10 @@ _TITLES = {
     NONE: "Relations that no tested head tracks",
     UNTESTABLE: "Not testable",
 }
-_CAPTION = "Excess accuracy over the best rule without attention, in points of 100 pairs; blue above it, sand below"
+_CAPTION = (
+    "Excess accuracy over the best rule without attention, in points of 100 pairs; blue above it; below it sand, which "
+    "fades with the distance"
+)
 
 
 @dataclass(frozen=True)

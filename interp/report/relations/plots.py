@@ -69,7 +69,7 @@ def baselines_figure(frames: RelationFrames) -> Figure:
     at = np.arange(len(rows))
     for column, (label, marker, colour) in _BASELINES.items():
         ax.plot(100 * rows[column], at, marker, color=colour, markersize=5, label=label, zorder=2)
-    low, high = (100 * (rows["accuracy_baseline"] + rows[end]) for end in ("low", "high"))
+    low, high = (100 * (rows["accuracy_baseline"] + rows[end]).clip(0, 1) for end in ("low", "high"))
     leads = ax.hlines(at, low, high, zorder=3, label="95 % interval of its lead\nover the best rule")
     leads.set(color=_BLUE, linewidth=4, alpha=0.35)
     tracks = rows["verdict"] == TRACKS

@@ -19,7 +19,11 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
     halves = bool(frames.frame["chosen"].astype(bool).all())
     tested = "all heads and relations" if halves else "the heads that were chosen"
     return (
-        ("Pair", "a word that looks, and the words that it should find; any of them counts as found."),
+        (
+            "Pair",
+            "a word that looks, and the words that it should find; any of them counts as found. A word that several "
+            "others depend on is one pair, so the two directions of a relation can differ in number.",
+        ),
         (
             "Accuracy",
             "the share of the pairs in which the word that the head attends to most, of those it may choose among, is "
@@ -46,8 +50,9 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
         (
             "Verdict",
             f"“tracks” needs q ≤ {how['alpha']:g} and an excess of at least {minimum} points; “none” needs the whole "
-            f"interval below {minimum} points; what is neither is undecided. Tracking is where a head looks: whether "
-            "the model needs it, ablation tells.",
+            f"interval below {minimum} points; what is neither is undecided, and so is every head where the baseline "
+            f"leaves less than {minimum} points to be better by. Tracking is where a head looks: whether the model "
+            "needs it, ablation tells.",
         ),
         ("Left out", _left_out(frames)),
     )

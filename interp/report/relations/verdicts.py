@@ -9,7 +9,13 @@ VERDICTS = {
         Verdict(
             TRACKS, "●", "o", True, "finds the related word more often than the best rule without attention, clearly"
         ),
-        Verdict(UNDECIDED, "?", r"$\mathbf{?}$", True, "the data do not decide"),
+        Verdict(
+            UNDECIDED,
+            "?",
+            r"$\mathbf{?}$",
+            True,
+            "the data do not decide, or the rule leaves too little to be better by",
+        ),
         Verdict(NONE, "·", ".", False, "what it finds beyond the best rule is shown to be less than the minimum"),
         Verdict(UNTESTABLE, "—", "", False, "no pair can be scored"),
     )

@@ -51,7 +51,7 @@ def target(relation: str, looks: str) -> str:
     if looks == "head to dependent":
         return f"the {dependent}"
     if looks == "dependent to head":
-        return f"the {dependent}'s head"
+        return f"what the {dependent} depends on"
     if relation == "coref:nearest" and looks == "anaphor to antecedent":
         return "the nearest antecedent"
     return _TARGETS.get(looks, "the related word")
