@@ -148,9 +148,9 @@ def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
         typer.echo(f"{summary.task}\n  {summary.headline}")
         if summary.untested:
             typer.echo(f"  {summary.untested}")
-        for label in ("coverage", "dropped"):
-            if task[label]:
-                typer.echo(f"  {label}: {task[label]}")
+        for column, label in (("coverage", "of the file's items"), ("dropped", "dropped")):
+            if task[column]:
+                typer.echo(f"  {label}: {task[column]}")
         for finding in summary.findings:
             typer.echo(f"  - {finding}")
         for question in summary.open_questions:

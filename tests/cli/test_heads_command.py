@@ -17,7 +17,7 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
     assert "50 units, 12 of them balanced, in 25 clusters, 62 examples" in result.stdout
     assert "in 12 of 62 examples the query is the related word itself" in result.stdout
     assert "accuracy is 0.97 (0.968 on the file's own items)" in result.stdout
-    assert "coverage: known words: 84 %" in result.stdout
+    assert "of the file's items: known words: 84 %" in result.stdout
     assert "dropped: unequal lengths: 3" in result.stdout
     assert (tmp_path / "r" / "report.html").is_file()
 

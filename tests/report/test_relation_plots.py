@@ -56,6 +56,7 @@ def test_the_best_head_stands_beside_what_explains_it():
     assert drawn["best head that tracks"] == pytest.approx([70.0])
     assert drawn["best head"] == pytest.approx([40.0])
     assert drawn["best offset"] == [50.0, 50.0]
+    assert drawn["best rule of all"] == [50.0, 50.0]
     assert drawn["best nearest part of speech"] == [40.0, 40.0]
     assert drawn["random other head of the layer"] == [21.0, 21.0]
     assert drawn["chance"] == [10.0, 10.0]

@@ -22,11 +22,13 @@ from interp.report.relations.words import counted, head_name
 MOST_DIRECTIONS = 30
 _BLUE = "#1b6ca8"
 _BASELINES = {
-    "accuracy_offset": ("best offset", "D", "#9c5f00"),
-    "accuracy_nearest": ("best nearest part of speech", "s", "#7a4da0"),
-    "accuracy_random_head": ("random other head of the layer", "x", "#5f6670"),
-    "chance": ("chance", "|", "#5f6670"),
+    "accuracy_baseline": ("best rule of all", "|", "black", 14),
+    "accuracy_offset": ("best offset", "D", "#9c5f00", 5),
+    "accuracy_nearest": ("best nearest part of speech", "s", "#7a4da0", 5),
+    "accuracy_random_head": ("random other head of the layer", "x", "#5f6670", 5),
+    "chance": ("chance", "|", "#5f6670", 5),
 }
+"""The mark of each, its colour and size in points."""
 
 
 def relations_figure(frames: RelationFrames) -> Figure:
@@ -67,8 +69,8 @@ def baselines_figure(frames: RelationFrames) -> Figure:
     figure = Figure(figsize=(8.2, 0.3 * len(rows) + 2.0), dpi=150, layout="constrained")
     ax = figure.subplots()
     at = np.arange(len(rows))
-    for column, (label, marker, colour) in _BASELINES.items():
-        ax.plot(100 * rows[column], at, marker, color=colour, markersize=5, label=label, zorder=2)
+    for column, (label, marker, colour, size) in _BASELINES.items():
+        ax.plot(100 * rows[column], at, marker, color=colour, markersize=size, label=label, zorder=2)
     low, high = (100 * (rows["accuracy_baseline"] + rows[end]).clip(0, 1) for end in ("low", "high"))
     leads = ax.hlines(at, low, high, zorder=3, label="95 % interval of its lead\nover the best rule")
     leads.set(color=_BLUE, linewidth=4, alpha=0.35)
