@@ -21,6 +21,8 @@ from interp.report.relations.sentences import looks_back_only, summarise
 from interp.report.relations.words import direction_name, head_name, points
 from interp.tasks.corpus import Corpus
 
+_COUNTED = ("data", "n_documents", "n_clusters", "n_sentences", "n_words")
+
 
 def save(model: Any, corpus: Corpus, result: RelationResult, out: Path) -> Path:
     """Draw the best heads on examples of `corpus`, and write the folder."""
@@ -33,7 +35,7 @@ def print_json_object(result: RelationResult, folder: Path | None, started: floa
     how = result.provenance
     print_json(
         {
-            **{name: how[name] for name in ("data", "n_documents", "n_sentences", "n_words", "attention_dir")},
+            **{name: how[name] for name in (*_COUNTED, "attention_dir")},
             "verdicts": {str(name): int(n) for name, n in result.frame["verdict"].value_counts().items()},
             "relations": records(result.relations),
             "best": records(leading(result.frame)),

@@ -136,7 +136,7 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[st
         RuntimeWarning,
         stacklevel=3,
     )
-    apart = replace(choosing, without=frozenset(both))
+    apart = replace(choosing, without=choosing.without | frozenset(both))
     return apart, apart.contents, names
 
 

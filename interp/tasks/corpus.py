@@ -58,16 +58,22 @@ class Corpus:
         """Every document; one that bears the name of an earlier one gets its source's number, or the next that is free.
 
         Raises:
-            TaskError: As ``read_conllu``, when the document is asked for.
+            TaskError: As ``read_conllu``, when the document is asked for; or a file has changed since the documents
+                were counted.
         """
         seen: set[str] = set()
+        counted: Contents | None = vars(self).get("contents")
         for number, source in enumerate(self.sources, start=1):
             for document in [source] if isinstance(source, Document) else read_conllu(source):
                 if self.without and _hash(document) in self.without:
                     continue
                 name = _free(document.id, number, seen)
                 seen.add(name)
+                if counted is not None and counted.documents.get(name) != _n_words(document):
+                    raise _changed(name)
                 yield Document(name, document.sentences, document.mentions)
+        if counted is not None and len(seen) < len(counted.documents):
+            raise _changed(next(name for name in counted.documents if name not in seen))
 
     @cached_property
     def contents(self) -> "Contents":
@@ -81,7 +87,7 @@ class Corpus:
         n_sentences = n_mentions = 0
         digest, hashes = hashlib.sha256(), {}
         for document in self:
-            documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
+            documents[document.id] = _n_words(document)
             n_sentences += len(document.sentences)
             n_mentions += len(document.mentions)
             relations.update(occurring(document))
@@ -117,6 +123,14 @@ class Contents:
     relations: Counter[Direction]
     hash: str
     hashes: Mapping[str, str]
+
+
+def _n_words(document: Document) -> int:
+    return sum(len(sentence.words) for sentence in document.sentences)
+
+
+def _changed(name: str) -> TaskError:
+    return TaskError(f"{name}: the corpus has changed since its documents were counted; read its files anew")
 
 
 def _hash(document: Document) -> str:

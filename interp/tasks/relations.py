@@ -128,9 +128,8 @@ def directions(names: Sequence[str], there: Counter[Direction], where: str = "th
 
 def _why(name: str, known: Collection[str]) -> str:
     """What a corpus lacks that has no coreference at all."""
-    kind = name.split(":")[0]
-    there = any(each.split(":")[0] == kind for each in known)
-    return "" if there or kind not in ("coref", "entity") else ", which has no mentions (Entity= in CoNLL-U)"
+    of_mentions = [each for each in (name, *known) if each.split(":")[0] in ("coref", "entity")]
+    return ", which has no mentions (Entity= in CoNLL-U)" if of_mentions == [name] else ""
 
 
 def found(direction: Direction, window: Window) -> Iterator[Found]:

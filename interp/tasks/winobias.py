@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, MinimalPair, Span
-from interp.tasks.readers.hub import is_hub
+from interp.tasks.readers.hub import hub_parts, is_hub
 from interp.tasks.readers.lines import as_path
-from interp.tasks.readers.winobias import WinobiasItem, read_winobias
+from interp.tasks.readers.winobias import WinobiasItem, read_winobias, twin_name
 from interp.tasks.request import FileRequest, TaskInfo, require_metric
 from interp.tasks.stereotypes import sentences, stereotype_example
 from interp.tasks.tagging import all_known
@@ -83,10 +83,10 @@ def load(request: FileRequest) -> Task:
 
 
 def read_both(path: str | Path) -> Iterator[tuple[WinobiasItem, WinobiasItem]]:
-    """The lines of a ``pro`` file, each with the line of its number in the ``anti`` file beside it.
+    """The lines of a ``pro`` file or configuration, each with the line of its number in the ``anti`` one beside it.
 
     Raises:
-        TaskError: A file cannot be read or is not called ``pro``, or a line has no counterpart.
+        TaskError: One cannot be read or is not called ``pro``, or a line has no counterpart.
     """
     given = str(path) if is_hub(path) else as_path(path)
     twin = _twin(given)
@@ -102,17 +102,16 @@ def read_both(path: str | Path) -> Iterator[tuple[WinobiasItem, WinobiasItem]]:
 
 def _twin(given: str | Path) -> str | Path:
     """Where the same sentences are with the other pronouns."""
-    if isinstance(given, Path):
-        name, found = re.subn(r"(?<![A-Za-z0-9])pro_", "anti_", given.name, count=1)
-        twin: str | Path = given.with_name(name)
-    else:
-        twin, found = re.subn(r"(?<=_)pro(?=:|$)", "anti", given, count=1)
-    if not found:
+    name = twin_name(given.name if isinstance(given, Path) else hub_parts(given)[1] or "")
+    if name is None:
         raise TaskError(
             f"{given}: expected a file called pro_..., with anti_... beside it, or a configuration of the hub such as "
             "type1_pro, got another name; give that"
         )
-    return twin
+    if isinstance(given, Path):
+        return given.with_name(name)
+    hub, data_set, _, *split = given.split(":")
+    return ":".join((hub, data_set, name, *split))
 
 
 def _in_order(source: str | Path) -> Iterable[WinobiasItem]:

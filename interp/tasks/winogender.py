@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from interp.errors import TaskError
 from interp.tasks.example import MinimalPair
+from interp.tasks.readers.hub import is_hub
 from interp.tasks.readers.pronouns import Gender
 from interp.tasks.readers.winogender import WinogenderItem, read_winogender
 from interp.tasks.request import FileRequest, TaskInfo, require_metric
@@ -38,6 +39,11 @@ def load(request: FileRequest) -> Task:
             known words, or the tokenizer can carry none.
     """
     require_metric(request.name, request.metric, INFO)
+    if is_hub(request.source):
+        raise TaskError(
+            f"{request.name}: expected a folder with all_sentences.tsv and occupations-stats.tsv, got a data set of "
+            "the hub, which does not say how many women have an occupation; give a path"
+        )
     both = _both_genders(read_winogender(request.source))
     pairs = [pair for each in both if (pair := _pair(*each)) is not None]
     if not pairs:

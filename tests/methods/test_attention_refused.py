@@ -11,6 +11,7 @@ from planted_trees import knowing, tree, trees
 
 from interp.errors import InputError, TaskError
 from interp.methods.attention import attend
+from interp.tasks.corpus import Corpus
 
 
 def test_bad_input(tmp_path):
@@ -46,6 +47,11 @@ def test_what_chooses_is_not_what_is_scored():
     with pytest.warns(RuntimeWarning, match=r"1 documents of choose_on are scored, and choose nothing: d0 \(5\)"):
         found = attend(model, scored, ["dep"], choose_on=[*choosing, replace(scored[0], id="d0")])
     assert found.provenance["not_chosen_on"] == ["d0 (5)"]
+    passed_over = set(Corpus.of(choosing[:1]).contents.hashes)
+    without = Corpus((*choosing, replace(scored[0], id="d0")), frozenset(passed_over))
+    with pytest.warns(RuntimeWarning, match="choose nothing"):
+        fewer = attend(model, scored, ["dep"], choose_on=without)
+    assert fewer.provenance["chosen_on"] == Corpus.of(choosing[1:]).contents.hash
     assert found.frame.equals(apart.frame)
     with pytest.raises(InputError, match="choose_on holds nothing but what is scored"):
         attend(model, scored, ["dep"], choose_on=scored[:2])

@@ -51,18 +51,27 @@ def test_very_many_heads_and_directions_are_cut_and_the_title_says_so():
 
 
 def test_the_best_head_stands_beside_what_explains_it():
-    ax = baselines_figure(scoring(TWO)).axes[0]
+    result = scoring(TWO)
+    result.relations["accuracy_offset"] = 0.45
+    ax = baselines_figure(result).axes[0]
     drawn = {line.get_label(): list(line.get_xdata()) for line in ax.lines}
     assert drawn["best head that tracks"] == pytest.approx([70.0])
     assert drawn["best head"] == pytest.approx([40.0])
-    assert drawn["best offset"] == [50.0, 50.0]
-    assert drawn["best rule of all"] == [50.0, 50.0]
+    assert drawn["best offset"] == [45.0, 45.0]
+    assert drawn["rule that it is held against"] == [50.0, 50.0]
     assert drawn["best nearest part of speech"] == [40.0, 40.0]
     assert drawn["random other head of the layer"] == [21.0, 21.0]
     assert drawn["chance"] == [10.0, 10.0]
     ends = [segment[:, 0].tolist() for segment in ax.collections[0].get_segments()]
     assert ends == [pytest.approx([65, 75]), pytest.approx([35, 45])]
     assert labels(ax.yaxis)[0] == "nsubj, head to dependent: 0.1 (n = 1,500)"
+
+
+def test_no_interval_reaches_beyond_all_pairs():
+    result = scoring(TWO)
+    result.frame[["low", "high"]] = (-0.6, 0.7)
+    ax = baselines_figure(result).axes[0]
+    assert [segment[:, 0].tolist() for segment in ax.collections[0].get_segments()] == [[0.0, 100.0]] * 2
 
 
 def test_where_nothing_was_scored_the_figures_say_so():

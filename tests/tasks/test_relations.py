@@ -157,5 +157,6 @@ def test_a_treebank_without_mentions_is_said_to_have_none():
     for name in ("coref", "coref:pronoun", "entity:person"):
         with pytest.raises(TaskError, match=rf"'{name}' does not occur in the corpus, which has no mentions \(Entity="):
             directions([name], there)
-    with pytest.raises(TaskError, match="'coref:pronoun' does not occur in the corpus; did you mean"):
-        directions(["coref:pronoun"], Counter([Direction("coref", "anaphor to antecedent")]))
+    for there in (Direction("coref", "anaphor to antecedent"), Direction("entity:person", "any word to it")):
+        with pytest.raises(TaskError, match="'coref:pronoun' does not occur in the corpus; "):
+            directions(["coref:pronoun"], Counter([there]))

@@ -84,6 +84,18 @@ def test_a_name_that_a_file_has_thrice_or_as_if_it_were_numbered(tmp_path):
     assert len(Corpus.of(path).contents.documents) == 4
 
 
+def test_a_file_that_changes_after_it_was_counted_is_refused(path):
+    corpus = Corpus.of([path, OWN])
+    assert list(corpus.contents.documents) == [each.id for each in corpus]
+    shorter, longer = PLAIN[: PLAIN.index("# newdoc id = two")], f"{PLAIN}\n# newdoc id = three\n{rows(0)}"
+    for text, name in ((shorter, "two"), (longer, "three"), (PLAIN.replace("one", "1"), "1")):
+        path.write_text(text)
+        with pytest.raises(TaskError, match=f"^{name}: the corpus has changed since its documents were counted"):
+            list(corpus)
+    path.write_text(PLAIN)
+    assert len(list(corpus)) == 3
+
+
 def test_contents(path):
     there = Corpus.of([path, document(sentence("a b c", [1, -1, 1], ["nsubj", "root", "punct"]))]).contents
     assert there.documents == {"one": 9, "two": 1, "d": 3}

@@ -297,7 +297,9 @@ def test_a_name_is_looked_up_in_the_data(data_dir, tokenizer, monkeypatch):
 
 
 def test_a_configuration_of_the_hub_has_its_twin_beside_it(tmp_path, tokenizer, write):
-    """Rows come in another order there; items are those of the files."""
+    """Rows come in another order there; items are those of the files. Only the configuration's name says ``pro``."""
+    tmp_path = tmp_path / "wino_pro"
+    tmp_path.mkdir()
     for config, lines in (("type1_pro", PRO), ("type1_anti", ANTI)):
         (tmp_path / config).mkdir()
         rows = sorted((hub_row(line) for line in lines), key=lambda row: row["document_id"], reverse=True)

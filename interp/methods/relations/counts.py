@@ -3,7 +3,7 @@
 1. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
    alike, each is chosen in part.
 2. Kept are sums by cluster of documents (``clusters.py``) and direction: hits and attention of every head, hits of
-   every rule. Nothing else grows with the corpus.
+   every rule. Nothing else that grows with the corpus is kept, but its documents' names.
 """
 
 from collections import Counter

@@ -22,7 +22,7 @@ from interp.report.relations.words import counted, head_name
 MOST_DIRECTIONS = 30
 _BLUE = "#1b6ca8"
 _BASELINES = {
-    "accuracy_baseline": ("best rule of all", "|", "black", 14),
+    "accuracy_baseline": ("rule that it is held against", "|", "black", 14),
     "accuracy_offset": ("best offset", "D", "#9c5f00", 5),
     "accuracy_nearest": ("best nearest part of speech", "s", "#7a4da0", 5),
     "accuracy_random_head": ("random other head of the layer", "x", "#5f6670", 5),

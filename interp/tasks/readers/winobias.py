@@ -31,6 +31,7 @@ from interp.tasks.readers.winobias_hub import hub_line
 
 _GENDERS: dict[str, Gender] = {**GENDERS, "herself": "feminine", "himself": "masculine"}
 _BRACKET = re.compile(r"\[\s*([^\[\]]*?)\s*\]")
+_SIDE = re.compile(r"(?<![a-z0-9])(pro|anti)(?=_|$)", re.IGNORECASE)
 _DOUBLED_ARTICLE = re.compile(r"\b(the|an?) \[\s*\1 ", re.IGNORECASE)
 
 
@@ -92,8 +93,13 @@ def read_winobias(path: str | Path) -> Iterator[WinobiasItem]:
 
 
 def _stereotyped(name: str) -> bool | None:
-    found = re.search(r"(?<![a-z0-9])(pro|anti)(?=_|$)", name.lower())
-    return None if found is None else found.group(1) == "pro"
+    found = _SIDE.search(name)
+    return None if found is None else found.group().lower() == "pro"
+
+
+def twin_name(name: str) -> str | None:
+    """What the ``anti`` twin of a ``pro`` file or configuration is called; None where it is no such."""
+    return _SIDE.sub("anti", name, count=1) if _stereotyped(name) else None
 
 
 def _type(name: str) -> Literal[1, 2] | None:

@@ -22,10 +22,10 @@ from interp.tasks.readers.tables import table_rows
 
 Gender = Literal["feminine", "masculine", "neutral"]
 
-_GENDERS: dict[str, tuple[Gender, str]] = {
-    "male": ("masculine", "he|his|him"),
-    "female": ("feminine", "she|her"),
-    "neutral": ("neutral", "they|their|them"),
+_GENDERS: dict[str, tuple[Gender, tuple[str, ...]]] = {
+    "male": ("masculine", ("he", "his", "him")),
+    "female": ("feminine", ("she", "her")),
+    "neutral": ("neutral", ("they", "their", "them")),
 }
 """By the word in the sentence's id: its name here, and its pronouns."""
 
@@ -101,7 +101,9 @@ def _percent(text: str) -> float:
 
 
 def _item(row: Mapping[str, Any], shares: Mapping[str, float]) -> WinogenderItem:
-    sentence_id, text = (str(row.get(column)) for column in ("sentid", "sentence"))
+    sentence_id, text = row.get("sentid"), row.get("sentence")
+    if not isinstance(sentence_id, str) or not isinstance(text, str):
+        raise ValueError(f"expected text in the columns 'sentid' and 'sentence', got {sentence_id!r} and {text!r}")
     parts = re.fullmatch(r"([^.]+)\.([^.]+)\.([01])\.(male|female|neutral)\.txt", sentence_id)
     if parts is None:
         raise ValueError(f"expected an id such as technician.customer.1.male.txt, got {sentence_id!r}")
@@ -114,16 +116,17 @@ def _item(row: Mapping[str, Any], shares: Mapping[str, float]) -> WinogenderItem
         participant=participant,
         answer="participant" if answer == "1" else "occupation",
         gender=gender,
-        pronoun_span=_only(pronouns, text),
-        occupation_span=_only(re.escape(occupation), text),
-        participant_span=_only(re.escape(participant), text),
+        pronoun_span=_only(text, *pronouns),
+        occupation_span=_only(text, occupation),
+        participant_span=_only(text, participant),
         bls_pct_female=shares.get(occupation),
     )
 
 
-def _only(words: str, text: str) -> Span:
+def _only(text: str, *words: str) -> Span:
     """Where the one of `words` that stands in the text does."""
-    found = [match.span() for match in re.finditer(rf"\b({words})\b", text, re.IGNORECASE)]
+    any_word = "|".join(map(re.escape, words))
+    found = [match.span() for match in re.finditer(rf"\b({any_word})\b", text, re.IGNORECASE)]
     if len(found) != 1:
-        raise ValueError(f"expected {words.replace('|', ' or ')} once in the sentence, got {len(found)} in {text!r}")
+        raise ValueError(f"expected {' or '.join(words)} once in the sentence, got {len(found)} in {text!r}")
     return Span(*found[0])

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,14 +27,26 @@ def test_of_many_documents_neighbours_are_joined(n):
 
 
 def test_joined_documents_are_scored_as_one_document(monkeypatch):
-    """Two by two: the estimates stay, and only the spread is between pairs of documents."""
-    documents = list(trees(48))
-    model = knowing(documents, share=0.5)
-    apart = attend(model, documents, ["dep"])
+    """Two by two: the estimates stay, and the spread is that between pairs of documents."""
+    documents, choosing = list(trees(48)), list(trees(4, seed=1))
+
+    def scored():
+        return attend(knowing([*choosing, *documents], share=0.5), documents, ["dep"], choose_on=choosing)
+
+    apart = scored()
     monkeypatch.setattr(clusters, "MOST_CLUSTERS", 24)
-    joined = attend(knowing(documents, share=0.5), documents, ["dep"])
+    joined = scored()
     assert (joined.provenance["n_documents"], joined.provenance["n_clusters"]) == (48, 24)
     assert (apart.provenance["n_documents"], apart.provenance["n_clusters"]) == (48, 48)
-    assert np.allclose(joined.frame[["accuracy", "attention"]], apart.frame[["accuracy", "attention"]], atol=1e-12)
+    estimates = ["accuracy", "attention", "excess"]
+    assert np.allclose(joined.frame[estimates], apart.frame[estimates], atol=1e-12)
     assert set(joined.frame["n_documents"]) == {24}
-    assert not np.allclose(joined.frame["low"], apart.frame["low"])
+    by_hand = [merged(pair) for pair in zip(documents[::2], documents[1::2], strict=True)]
+    monkeypatch.undo()
+    expected = attend(knowing([*choosing, *documents], share=0.5), by_hand, ["dep"], choose_on=choosing)
+    assert joined.frame.equals(expected.frame)
+
+
+def merged(pair):
+    """Two documents as one, by the first one's name."""
+    return replace(pair[0], sentences=tuple(sentence for each in pair for sentence in each.sentences))
