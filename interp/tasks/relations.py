@@ -120,16 +120,17 @@ def directions(names: Sequence[str], there: Counter[Direction], where: str = "th
     for name in names:
         if name not in known:
             raise TaskError(
-                f"relation {name!r} does not occur in {where}{_why(name, known)}; {suggest(name, sorted(known))} There "
-                f"are: {', '.join(sorted(known))}"
+                f"relation {name!r} does not occur in {where}{_why(name, known)} There are: {', '.join(sorted(known))}"
             )
     return [each for name in names for each in there if each.relation == name]
 
 
 def _why(name: str, known: Collection[str]) -> str:
-    """What a corpus lacks that has no coreference at all."""
+    """What the corpus lacks, or which names are like this one."""
     of_mentions = [each for each in (name, *known) if each.split(":")[0] in ("coref", "entity")]
-    return ", which has no mentions (Entity= in CoNLL-U)" if of_mentions == [name] else ""
+    if of_mentions == [name]:
+        return ", which has no mentions (Entity= in CoNLL-U)."
+    return f"; {suggest(name, sorted(known))}"
 
 
 def found(direction: Direction, window: Window) -> Iterator[Found]:
