@@ -82,9 +82,10 @@ def attend(
     """
     _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
     reader = RelationReader(model, exclude, longest_window)
-    scored, choosing = Corpus.of(corpus), None if choose_on is None else Corpus.of(choose_on)
+    scored = Corpus.of(corpus)
     there = scored.contents
-    choosing, chosen_there, not_chosen_on = (None, None, []) if choosing is None else _apart(choosing, there)
+    choosing, not_chosen_on = (None, []) if choose_on is None else _apart(Corpus.of(choose_on), there)
+    chosen_there = None if choosing is None else choosing.contents
     asked = _asked(relations, there, chosen_there)
     n_words = [reader.words(asked, each) for each in (there, chosen_there) if each is not None]
     tell = Telling(progress, sum(n_words))
@@ -114,8 +115,8 @@ def attend(
     return tabulate(counts, chosen, there.documents, how)
 
 
-def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[str]]:
-    """The corpus that chooses without what is scored, what is in it, and the names of what was passed over.
+def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, list[str]]:
+    """The corpus that chooses without what is scored, and the names of what was passed over.
 
     Raises:
         InputError: Nothing is left.
@@ -128,7 +129,7 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[st
             "other documents, or None: the halves of the corpus then choose for each other"
         )
     if not both:
-        return choosing, found, []
+        return choosing, []
     names = sorted(both.values())
     warnings.warn(
         f"{len(names)} documents of choose_on are scored, and choose nothing: {', '.join(names[:4])}"
@@ -137,7 +138,7 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, Contents, list[st
         stacklevel=3,
     )
     apart = replace(choosing, without=choosing.without | frozenset(both))
-    return apart, apart.contents, names
+    return apart, names
 
 
 def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:

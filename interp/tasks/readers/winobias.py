@@ -76,12 +76,12 @@ def read_winobias(path: str | Path) -> Iterator[WinobiasItem]:
             number, or does not have one person and pronouns of one gender in brackets; likewise a data set of the hub
             and its rows.
     """
+    name = (hub_parts(str(path))[1] or "") if is_hub(path) else as_path(path).name
+    stereotyped, kind = _stereotyped(name), _type(name)
     if is_hub(path):
-        config = hub_parts(str(path))[1] or ""
-        yield from hub_items(str(path), lambda row: _item(hub_line(row), _stereotyped(config), _type(config)))
+        yield from hub_items(str(path), lambda row: _item(hub_line(row), stereotyped, kind))
         return
     path, empty = as_path(path), True
-    stereotyped, kind = _stereotyped(path.name), _type(path.name)
     for number, line in numbered_lines(path, "a WinoBias file", "name one file in it"):
         if line.strip():
             empty = False

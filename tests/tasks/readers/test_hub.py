@@ -38,18 +38,6 @@ GAP_ON_THE_HUB = {
 
 
 @pytest.fixture
-def save(tmp_path):
-    """Write a data set with one split a list of rows; give its name."""
-
-    def save(**splits):
-        for split, rows in splits.items():
-            datasets.Dataset.from_list(rows).to_parquet(tmp_path / f"{split}.parquet")
-        return f"hub:{tmp_path}"
-
-    return save
-
-
-@pytest.fixture
 def no_network(monkeypatch):
     """`datasets` as it fails where the hub cannot be reached."""
 

@@ -1,4 +1,3 @@
-import datasets
 import pytest
 from winobias_rows import hub_row
 
@@ -20,13 +19,12 @@ def test_a_row_becomes_the_line_of_the_file():
 @pytest.mark.parametrize(
     "name", [f"{side}_stereotyped_type{kind}.txt.dev" for side in ("pro", "anti") for kind in "12"]
 )
-def test_lines_that_become_rows_are_read_as_they_were(data_dir, tmp_path, name):
+def test_lines_that_become_rows_are_read_as_they_were(data_dir, save, name):
     path = data_dir / "winobias" / name
     lines = [line for line in path.read_text().splitlines() if "the [the" not in line]
     assert len(lines) > 390
-    datasets.Dataset.from_list([hub_row(line) for line in lines]).to_parquet(tmp_path / "test.parquet")
     published = {item.number: item for item in read_winobias(path)}
-    items = list(read_winobias(f"hub:{tmp_path}"))
+    items = list(read_winobias(save(test=[hub_row(line) for line in lines])))
     assert len(items) == len(lines)
     for item in items:
         own = published[item.number]
@@ -46,8 +44,8 @@ def test_lines_that_become_rows_are_read_as_they_were(data_dir, tmp_path, name):
         ({"coreference_clusters": ["8", "9", "9", "13"]}, "expected brackets that open, hold words and close"),
     ],
 )
-def test_a_bad_row_is_named(tmp_path, change, says):
-    datasets.Dataset.from_list([ROW | change]).to_parquet(tmp_path / "test.parquet")
+def test_a_bad_row_is_named(save, change, says):
+    name = save(test=[ROW | change])
     with pytest.raises(TaskError) as raised:
-        list(read_winobias(f"hub:{tmp_path}"))
-    assert str(raised.value).startswith(f"hub:{tmp_path}, row 1: {says}")
+        list(read_winobias(name))
+    assert str(raised.value).startswith(f"{name}, row 1: {says}")

@@ -1,7 +1,6 @@
 import re
 from collections import Counter
 
-import datasets
 import pytest
 
 from interp.errors import TaskError
@@ -154,13 +153,11 @@ def test_a_bad_file_is_one_clear_line(write, files, says):
     assert "\n" not in message
 
 
-def test_the_hub_has_the_same_sentences(write, tmp_path):
+def test_the_hub_has_the_same_sentences(write, save):
     rows = [dict(zip(("sentid", "sentence"), line.split("\t"), strict=True)) for line in SENTENCES.splitlines()[1:]]
-    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "test.parquet")
-    folder = write(statistics=None)
-    assert list(read_winogender(f"hub:{tmp_path}::test")) == list(read_winogender(folder))
-    datasets.Dataset.from_list([{"sentid": "cook"}]).to_parquet(tmp_path / "test.parquet")
+    assert list(read_winogender(f"{save(test=rows)}::test")) == list(read_winogender(write(statistics=None)))
+    name = save(test=[{"sentid": "cook"}])
     with pytest.raises(
         TaskError, match=r"::test, row 1: expected text in the columns 'sentid' and 'sentence', got 'cook' and None"
     ):
-        list(read_winogender(f"hub:{tmp_path}::test"))
+        list(read_winogender(f"{name}::test"))
