@@ -12,7 +12,7 @@ from pathlib import Path
 from interp.errors import TaskError
 from interp.tasks.readers.conllu import read_conllu
 from interp.tasks.relations import Direction, occurring
-from interp.tasks.treebank import Document
+from interp.tasks.treebank import Document, Word
 
 Documents = str | Path | Iterable[str | Path | Document]
 """What a corpus can be given as: a file or a data set of the hub (``hub:...``), several of them, or documents."""
@@ -134,12 +134,14 @@ def _changed(name: str) -> TaskError:
 
 
 def _hash(document: Document) -> str:
-    sentences = [
-        (each.text, [(word.form, word.upos, word.head, word.deprel) for word in each.words], _links(each.links))
-        for each in document.sentences
-    ]
+    sentences = [(each.text, [_said(word) for word in each.words], _links(each.links)) for each in document.sentences]
     mentions = [(each.entity, each.type, each.sentence, each.words) for each in document.mentions]
     return hashlib.sha256(json.dumps([sentences, mentions]).encode()).hexdigest()
+
+
+def _said(word: Word) -> list[object]:
+    feats = sorted((word.feats or {}).items())
+    return [word.form, word.lemma, word.upos, feats, word.head, word.deprel, word.sense]
 
 
 def _links(links: Iterable[object]) -> list[object]:

@@ -26,6 +26,7 @@ class Word:
         feats: Morphological features, such as ``{"Number": "Plur"}``.
         head: Number of its head in the sentence, from 0; ``ROOT`` for the root.
         deprel: The relation to its head, with its subtype, such as ``nsubj:pass``.
+        sense: Which of its lemma's senses it has.
     """
 
     form: str
@@ -36,6 +37,7 @@ class Word:
     feats: Mapping[str, str] | None = None
     head: int = ROOT
     deprel: str = ""
+    sense: str = ""
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ def _flip(document: Document, sentence: Sentence, verb: int, forms: Forms) -> Fl
         sentence.text,
         word.span,
         wrong,
+        "number",
         number,
         "subject",
         sentence.words[subject].span,

@@ -54,6 +54,7 @@ def _flip(document: Document, mention: Mention) -> Flip | str:
         sentence.text,
         sentence.words[mention.head].span,
         wrong,
+        "number",
         "singular" if form in _SINGULAR else "plural",
         "antecedent",
         sentence.words[antecedent.head].span,

@@ -70,7 +70,9 @@ def _flip(document: Document, mention: Mention) -> Flip | str:
     template, wrong = _FLIPPED[word.form.lower(), word.xpos]
     other = _other_person(document, mention, antecedent.sentence)
     distractors = {} if other is None else {"other person": span(other)}
-    return Flip(document.id, text, span(mention), wrong, template, "antecedent", span(antecedent), distractors)
+    return Flip(
+        document.id, text, span(mention), wrong, "gender", template, "antecedent", span(antecedent), distractors
+    )
 
 
 def _other_person(document: Document, mention: Mention, first: int) -> Mention | None:

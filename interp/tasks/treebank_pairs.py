@@ -29,7 +29,8 @@ class Flip:
         text: Up to the word at least.
         word: Its characters in the text.
         wrong: Its other form.
-        template: The value of the feature that is flipped.
+        feature: The name of what is flipped.
+        template: Its value.
         relation: The name of its relation to the word that decides.
         related: That word.
         distractors: Words that could be mistaken for it, by their role.
@@ -39,6 +40,7 @@ class Flip:
     text: str
     word: Span
     wrong: str
+    feature: str
     template: str
     relation: str
     related: Span
@@ -62,7 +64,7 @@ class Flip:
             relation=Relation(self.relation, query, self.related, self.distractors),
             template=self.template,
             layout="",  # the sentences' words have no common meaning by position
-            features={self.relation: self.template},
+            features={self.feature: self.template},
         )
         return MinimalPair(example, None, cluster=self.document)
 

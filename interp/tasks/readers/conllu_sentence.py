@@ -107,6 +107,7 @@ def _word(node: Any, span: Span) -> Word:
         feats=node["feats"] or {},
         head=ROOT if not head else head - 1,
         deprel=_said(node["deprel"]),
+        sense=_said((node["misc"] or {}).get("Sense")),
     )
 
 

@@ -1,0 +1,88 @@
+"""What could a probe find that the head has not put there? The controls that every score stands beside.
+
+- **Control task**: every type of the word that carries the feature gets a random label, always the same, from the
+  labels' own distribution. What a probe learns of it, it has memorised. *Selectivity* is what the probe reaches on the
+  feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control tasks").
+- **Majority**: the most frequent class of the training examples, or their mean.
+- **Embedding**: a probe on the embedding of the token that is read, which has seen no other word.
+- **Position**: a probe on the position that is read.
+- **Untrained**: the probe at the same place in a model of the same shape with random weights (Zhang & Bowman 2018).
+- **Permuted**: a probe on the labels in random order.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.interventions.own_copy import shape_of
+from interp.methods.probes.folds import Folds
+from interp.methods.probes.targets import Target
+from interp.model.devices import place_of
+from interp.model.transformer import HookedTransformer
+
+MOST_POSITIONS = 64
+"""That are told apart; of more, neighbours are one."""
+
+
+def control_labels(carriers: Sequence[str], values: Sequence[str], seed: int = 0) -> list[str]:
+    """A random but fixed label for every type, from the labels' distribution.
+
+    Args:
+        carriers: The type of each example.
+        values: Its label.
+        seed: Of the draw.
+    """
+    generator = np.random.default_rng(seed)
+    counts = Counter(values)
+    classes = sorted(counts)
+    shares = np.array([counts[each] for each in classes]) / len(values)
+    types = sorted(set(carriers))
+    drawn = dict(zip(types, generator.choice(len(classes), size=len(types), p=shares).tolist(), strict=True))
+    return [classes[drawn[each]] for each in carriers]
+
+
+def permuted(values: Sequence[str], seed: int = 0) -> list[str]:
+    """The labels in random order."""
+    order = np.random.default_rng(seed).permutation(len(values))
+    return [values[each] for each in order]
+
+
+def majority(target: Target, folds: Folds) -> Float[Tensor, "1 example"]:
+    """What who knows the training labels alone says: whether it is right; of numbers the squared error."""
+    found = torch.full((1, len(target.y)), torch.nan, dtype=torch.float64)
+    atom = torch.from_numpy(folds.atom)
+    for each in folds.rounds:
+        trained = target.y[torch.from_numpy(folds.trains_on[each.mask])[atom]]
+        tested = torch.isin(atom, torch.tensor(each.tests))
+        if target.n_classes:
+            guess = torch.bincount(trained, minlength=target.n_classes).argmax()
+            found[0, tested] = (target.y[tested] == guess).double()
+        else:
+            found[0, tested] = (target.y[tested] - trained.mean()).square().double()
+    return found
+
+
+def position_features(tokens: Int[np.ndarray, " example"]) -> Float[Tensor, "1 example feature"]:
+    """One axis for every position, or for every run of neighbours where there are many."""
+    places, number = np.unique(tokens, return_inverse=True)
+    if len(places) > MOST_POSITIONS:
+        number = np.searchsorted(np.quantile(tokens, np.linspace(0, 1, MOST_POSITIONS + 1)[1:-1]), tokens, side="right")
+    return torch.nn.functional.one_hot(torch.from_numpy(number.reshape(-1).astype(np.int64))).double()[None]
+
+
+def untrained(model: Any, seed: int = 0) -> HookedTransformer | None:
+    """A model of the same shape with random weights; None where the shape is not known here.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        seed: Of the weights.
+    """
+    config = shape_of(model)
+    if config is None:
+        return None
+    return HookedTransformer(config, getattr(model, "tokenizer", None), seed=seed).to(*place_of(model))

@@ -1,0 +1,137 @@
+"""How well do probes do on what they were not trained on? Every cell's probes of all rounds and penalties in one go.
+
+1. All different training sets are fitted with all strengths of the penalty together.
+2. The strength of a round is the one that does best in its inner rounds, the strongest of equals.
+3. Each example is scored once, by the probe of its round.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from interp.methods.probes.fitting import Kind, fit, losses, problems_of
+from interp.methods.probes.folds import Folds
+from interp.methods.probes.problems import Examples
+from interp.methods.probes.targets import Target
+
+BYTES_AT_ONCE = 256 << 20
+"""That the scores of the probes that are fitted together take."""
+STRENGTHS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Out-of-sample scores of every cell.
+
+    Attributes:
+        hits: Whether an example's class was found; of numbers NaN.
+        loss: The probe's loss on it: ``-log p`` in nats, or the squared error.
+        strength: Chosen in each round.
+        n_probes: How many were fitted.
+        n_converged: How many of them came to their optimum.
+    """
+
+    hits: Float[np.ndarray, "cell example"]
+    loss: Float[np.ndarray, "cell example"]
+    strength: Float[np.ndarray, "cell round"]
+    n_probes: int
+    n_converged: int
+
+
+def cross_fit(
+    x: Examples, target: Target, folds: Folds, kind: Kind = "logistic", strengths: Sequence[float] = STRENGTHS
+) -> CrossFit:
+    """Fit and score the probes of every cell.
+
+    Args:
+        x: Activations.
+        target: What is to be predicted.
+        folds: What is trained and tested on.
+        kind: Of probe.
+        strengths: Of the penalty, as in ``fitting.py``.
+    """
+    found = _fitted(x, target, folds, kind, sorted(strengths, reverse=True))
+    chosen = torch.stack([found.choice(number) for number in range(len(folds.rounds))], dim=1)
+    atom = torch.from_numpy(folds.atom).to(x.device)
+    round_of_atom = torch.zeros(folds.trains_on.shape[1], dtype=torch.long, device=x.device)
+    for number, each in enumerate(folds.rounds):
+        round_of_atom[list(each.tests)] = number
+    of_example = chosen[:, round_of_atom[atom]]
+    own = (torch.arange(len(x), device=x.device)[:, None], of_example, torch.arange(x.shape[1], device=x.device)[None])
+    sizes = torch.tensor(sorted(strengths, reverse=True), dtype=torch.float64, device=x.device)
+    return CrossFit(
+        found.hits[own].cpu().numpy(),
+        found.loss[own].cpu().numpy(),
+        sizes[chosen].cpu().numpy(),
+        found.sums[..., 0].numel(),
+        found.n_converged,
+    )
+
+
+@dataclass
+class _Found:
+    """What the probes of all training sets and strengths do.
+
+    Attributes:
+        folds: What is trained and tested on.
+        sums: Of the losses, by cell, training set, strength and atom.
+        hits: By cell, strength and example, of the probe of the example's round.
+        loss: The same.
+        n_converged: How many probes came to their optimum.
+    """
+
+    folds: Folds
+    sums: Float[Tensor, "cell mask strength atom"]
+    hits: Float[Tensor, "cell strength example"]
+    loss: Float[Tensor, "cell strength example"]
+    n_converged: int
+
+    def choice(self, number: int) -> Int[Tensor, " cell"]:
+        """The strength of a round, by its number."""
+        inner = self.folds.rounds[number].inner
+        if not inner:
+            return torch.zeros(len(self.sums), dtype=torch.long, device=self.sums.device)
+        total = sum((self.sums[:, each.mask][..., list(each.tests)].sum(dim=-1) for each in inner), 0.0)
+        return torch.as_tensor(total).argmin(dim=1)
+
+
+def _fitted(x: Examples, target: Target, folds: Folds, kind: Kind, strengths: Sequence[float]) -> _Found:
+    atom, masks = torch.from_numpy(folds.atom).to(x.device), torch.from_numpy(folds.trains_on).to(x.device)
+    n_masks, n_atoms, n = len(masks), masks.shape[1], len(strengths)
+    sums = x.new_zeros(len(x), n_masks, n, n_atoms)
+    hits, loss = (x.new_full((len(x), n, x.shape[1]), torch.nan) for _ in range(2))
+    tested = _tested(folds).to(x.device)
+    members = torch.nn.functional.one_hot(atom, n_atoms).to(x)
+    n_converged = 0
+    for part in _parts(n_masks, x, target, n):
+        problems = problems_of(atom, masks[part], strengths)
+        probes = fit(kind, x, target, problems)
+        scores = probes.scores(x)
+        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
+        sums[:, part] = found.permute(0, 2, 3, 1) @ members
+        right = target.hits(scores).to(x).unflatten(2, (-1, n)) if target.n_classes else found * torch.nan
+        for at, mask in enumerate(range(n_masks)[part]):
+            mine = tested[mask][atom]
+            loss[:, :, mine] = found[:, mine, at].transpose(1, 2)
+            hits[:, :, mine] = right[:, mine, at].transpose(1, 2)
+        n_converged += int(probes.converged.sum())
+    return _Found(folds, sums, hits, loss, n_converged)
+
+
+def _tested(folds: Folds) -> Bool[Tensor, "mask atom"]:
+    """The atoms that are tested by the probes of each training set."""
+    tested = torch.zeros(folds.trains_on.shape, dtype=torch.bool)
+    for each in folds.rounds:
+        tested[each.mask, list(each.tests)] = True
+    return tested
+
+
+def _parts(n_masks: int, x: Examples, target: Target, n_strengths: int) -> Iterator[slice]:
+    """Training sets that are fitted together."""
+    each = x.shape[0] * x.shape[1] * target.n_columns * n_strengths * x.element_size()
+    size = max(1, BYTES_AT_ONCE // (6 * each))
+    yield from (slice(start, min(start + size, n_masks)) for start in range(0, n_masks, size))

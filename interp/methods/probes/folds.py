@@ -1,0 +1,150 @@
+"""On what is a probe trained, and on what tested? Rounds of folds that share neither a document nor a lemma.
+
+1. Groups (documents, or templates) are dealt into folds of equal size, and so are the lemmas of the words that carry
+   the feature. A block is what one fold of groups and one of lemmas have in common.
+2. Each round tests one block, and trains on what shares neither its groups nor its lemmas: number is a function of the
+   word, and a probe that has learnt words must not pass for one that reads number.
+3. The penalty of a round is chosen by rounds within its training examples, made in the same way.
+
+Where no lemma is to be held out, or lemmas are as groups, folds are of groups alone.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from interp.errors import InputError
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A split that chooses a penalty: what is trained on, by its number, and the atoms that decide."""
+
+    mask: int
+    tests: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """A split that is scored.
+
+    Attributes:
+        mask: What is trained on, by its number.
+        tests: The atoms that are tested.
+        inner: The splits that choose its penalty.
+    """
+
+    mask: int
+    tests: tuple[int, ...]
+    inner: tuple[Inner, ...]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How examples are trained and tested on.
+
+    Attributes:
+        atom: Of each example, from 0.
+        trains_on: The atoms of every different training set.
+        rounds: Each atom is tested in one of them.
+        apart: Of ``groups`` and ``lemmas``, what training and test do not share.
+    """
+
+    atom: Int[np.ndarray, " example"]
+    trains_on: Bool[np.ndarray, "mask atom"]
+    rounds: tuple[Round, ...]
+    apart: tuple[str, ...]
+
+
+def make_folds(
+    groups: Sequence[str], lemmas: Sequence[str] | None, n_folds: int, *, nested: bool = True, seed: int = 0
+) -> Folds:
+    """Deal examples into folds.
+
+    Args:
+        groups: Of each example, its document or template.
+        lemmas: Of each example, the lemma that carries the feature; None where none is to be held out.
+        n_folds: Of groups, and of lemmas; fewer where there are fewer of them.
+        nested: Whether penalties are to be chosen.
+        seed: Of who is dealt first among groups of equal size.
+
+    Raises:
+        InputError: There is a single group and a single lemma, so that nothing can be held out, or what is held out
+            leaves nothing to train on.
+    """
+    sides = {"groups": _deal(groups, n_folds, seed)}
+    if lemmas is not None and not _alike(groups, lemmas):
+        sides["lemmas"] = _deal(lemmas, n_folds, seed + 1)
+    sides = {name: side for name, side in sides.items() if side.max() > 0}
+    if not sides:
+        raise InputError(
+            f"folds: expected several documents, templates or lemmas to hold out, got {groups[0]!r} alone; give more "
+            "text, or a task with more words"
+        )
+    blocks, atom = np.unique(np.stack(list(sides.values()), axis=1), axis=0, return_inverse=True)
+    return _Plan(blocks, atom.reshape(-1), nested).folds(tuple(sides))
+
+
+class _Plan:
+    """Numbers training sets as they are asked for."""
+
+    def __init__(self, blocks: Int[np.ndarray, "atom side"], atom: Int[np.ndarray, " example"], nested: bool):
+        self._blocks, self._atom, self._nested = blocks, atom, nested
+        self._numbers: dict[bytes, int] = {}
+        self._masks: list[np.ndarray] = []
+
+    def folds(self, apart: tuple[str, ...]) -> Folds:
+        rounds = []
+        for number, block in enumerate(self._blocks):
+            mask = self._apart(block[None])
+            if not mask.any():
+                raise InputError(
+                    f"folds: {np.bincount(self._atom)[number]} examples share a document or a lemma with all others, "
+                    "so that there is nothing to train on; give more text, or fewer folds"
+                )
+            inner = self._inner(block) if self._nested else ()
+            rounds.append(Round(self._number(mask), (number,), inner))
+        return Folds(self._atom, np.stack(self._masks), tuple(rounds), apart)
+
+    def _inner(self, block: np.ndarray) -> tuple[Inner, ...]:
+        """One for each step along the folds of both sides at once, as far as there is anything on both sides of it."""
+        sizes = self._blocks.max(axis=0) + 1
+        found = []
+        for step in range(1, sizes.max()):
+            other = (block + step) % sizes
+            tests = (self._blocks == other).all(axis=1)
+            mask = self._apart(np.stack([block, other]))
+            if (other != block).all() and tests.any() and mask.any():
+                found.append(Inner(self._number(mask), tuple(np.flatnonzero(tests).tolist())))
+        return tuple(found)
+
+    def _apart(self, blocks: np.ndarray) -> Bool[np.ndarray, " atom"]:
+        """The atoms that share no fold of either side with any of these blocks."""
+        apart: np.ndarray = (self._blocks[:, None] != blocks[None]).all(axis=(1, 2))
+        return apart
+
+    def _number(self, mask: np.ndarray) -> int:
+        number = self._numbers.setdefault(mask.tobytes(), len(self._masks))
+        if number == len(self._masks):
+            self._masks.append(mask)
+        return number
+
+
+def _deal(names: Sequence[str], n_folds: int, seed: int) -> Int[np.ndarray, " example"]:
+    """Each example's fold: names are dealt from the most frequent on, each to the smallest fold."""
+    counts = Counter(names)
+    shuffled = [sorted(counts)[each] for each in np.random.default_rng(seed).permutation(len(counts))]
+    sizes, fold = np.zeros(min(n_folds, len(counts))), {}
+    for name in sorted(shuffled, key=lambda each: -counts[each]):
+        fold[name] = int(sizes.argmin())
+        sizes[fold[name]] += counts[name]
+    return np.array([fold[name] for name in names])
+
+
+def _alike(groups: Sequence[str], lemmas: Sequence[str]) -> bool:
+    """Whether both part the examples in the same way."""
+    pairs = set(zip(groups, lemmas, strict=True))
+    return len(pairs) == len(set(groups)) == len(set(lemmas))

@@ -1,0 +1,61 @@
+"""What does one get of probing? A table of cells with their controls, and how it was made; see ``probing.py``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+CELL = ("site", "layer", "head")
+
+
+@dataclass(frozen=True, repr=False)
+class ProbeResult:
+    """How well a feature can be read at every cell, beside its controls.
+
+    Attributes:
+        frame: One row a cell: ``site``, ``layer``, ``head`` (where the site has heads); ``score`` (accuracy; R^2 of a
+            number) on documents and lemmas that the probe was not trained on, with its 95 % interval ``low``, ``high``
+            (documents resampled); ``baseline`` (the control that reaches most), ``score_baseline``; ``excess`` over it
+            with ``excess_low``, ``excess_high``, ``p`` (one-sided, signs of documents flipped) and ``q`` (corrected
+            over all cells); ``score_seen`` and ``control`` (the feature and the control task, on folds in which words
+            may be known from training), ``selectivity`` (their difference) with its interval; the controls
+            ``majority``, ``embedding``, ``position``, ``untrained``, ``permuted``; ``bits`` (description length of all
+            labels), ``compression`` (of the uniform code's length over it), ``compression_prior`` (of a code's that
+            learns the classes' frequencies), ``compression_control`` (of the control task); ``n`` words,
+            ``n_documents`` (of a task lexical draws), ``verdict``. What was not measured is NaN.
+        examples: One row a word: where it stands, its ``value``, ``carrier`` and ``lemma``.
+        provenance: How the numbers were made.
+    """
+
+    frame: pd.DataFrame
+    examples: pd.DataFrame
+    provenance: Mapping[str, Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        best = self.best().iloc[0]
+        name = " ".join(f"{name} {best[name]}" for name in CELL if name in best and not pd.isna(best[name]))
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
+        return (
+            f"ProbeResult({self.provenance['feature']}: {verdicts}; best {name}: {self.provenance['measure']} "
+            f"{best['score']:.3f}, {best['baseline']} {best['score_baseline']:.3f}, selectivity "
+            f"{best['selectivity']:.3f})"
+        )
+
+    def best(self, n: int = 1) -> pd.DataFrame:
+        """The `n` cells with the largest excess."""
+        return self.frame.nlargest(n, "excess")
+
+    def save(self, out: str | Path) -> Path:
+        """Write tables, figures and one self-contained page into the folder `out`; see ``save_probes``.
+
+        Args:
+            out: The folder; made, or replaced where it holds an older report.
+
+        Raises:
+            OutputError: If `out` cannot be used.
+        """
+        from interp.report.probes.folder import save_probes
+
+        return save_probes(self, out)

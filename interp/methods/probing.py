@@ -1,0 +1,261 @@
+"""Can a feature be read out of what a head writes, beyond what its controls reach?
+
+1. **Words** with a label, of a task, a corpus or a store of activations (``tasks/features.py``).
+2. **Probes** at every cell (a head's ``z``, a layer's stream), thousands fitted together (``probes/``). They are tested
+   on documents (or templates) and on lemmas that they were not trained on; the penalty is chosen within the training
+   examples (``probes/folds.py``).
+3. **Controls** beside every score: the control task and selectivity, majority, embedding, position, the same model
+   untrained, permuted labels (``controls.py``); description lengths by the online code (``probes/online_code.py``).
+4. **Verdicts** from the excess over the toughest control, documents resampled, one correction over all cells
+   (``probes/judging.py``).
+
+Alain & Bengio (2017), "Understanding intermediate layers using linear classifier probes"; Hewitt & Liang (2019);
+Voita & Titov (2020); Belinkov (2022), "Probing classifiers: promises, shortcomings, and advances".
+"""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import InputError, suggest
+from interp.interventions.intervention import heads_at
+from interp.interventions.provenance import model_provenance
+from interp.interventions.sweep import Progress
+from interp.methods.components import Head
+from interp.methods.controls import untrained
+from interp.methods.given_task import as_task
+from interp.methods.probes.cells import SiteCells, choose_cells, frame_of
+from interp.methods.probes.cross_fitting import STRENGTHS
+from interp.methods.probes.fitting import Kind
+from interp.methods.probes.judging import tabulate
+from interp.methods.probes.labels import PLACES, Labelled, labelled, with_labels
+from interp.methods.probes.measuring import Measured, Measuring
+from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.sources import Activations, device_of, held, passages_of
+from interp.model.sites import Site
+from interp.residual.pooling import Pooling
+from interp.runs.store import ActivationStore
+from interp.tasks.corpus import Corpus, Documents
+from interp.tasks.passages import At, Context
+from interp.tasks.task import Task
+
+MINIMUM = 0.1
+"""Smallest excess that counts: a tenth of the words, or of a number's variance."""
+MLP_STRENGTHS = (1e-4,)
+"""An MLP is stopped early, and takes a thousand times as long."""
+
+Correction = Literal["max-T", "fdr"]
+EMBEDDING = Site("embed")
+
+
+def probe(
+    model: Any,
+    data: Task | ActivationStore | Corpus | Documents,
+    feature: str,
+    *,
+    site: str = "z",
+    layers: Sequence[int] | None = None,
+    heads: Sequence[Head] | None = None,
+    labels: Sequence[str] | None = None,
+    least: int = 1,
+    kind: Kind = "logistic",
+    strengths: Sequence[float] | None = None,
+    folds: int = 5,
+    at: At = "query",
+    context: Context = "document",
+    pooling: Pooling = "last",
+    n: int | None = None,
+    minimum: float = MINIMUM,
+    alpha: float = 0.05,
+    correction: Correction = "max-T",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ProbeResult:
+    """Probe every head, or every layer, for a feature.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        data: A task or the name of one; files in CoNLL-U or documents; or a store of this model's activations.
+        feature: One of the data's: of a task a key of its examples' ``features``, of a corpus as in
+            ``tasks/features.py``.
+        site: What is read: ``z``, what a head reads off and writes; or a point of the stream, such as ``resid_post``.
+        layers: Which; None for all.
+        heads: ``(layer, head)`` pairs; None for all.
+        labels: Labels of one's own in place of the data's, one for each word that is read (for each row of a store's
+            index, for each example of a task).
+        least: Classes with fewer examples are left out.
+        kind: Of probe; a feature that is a number takes ``ridge``, whatever is given.
+        strengths: Of the penalty, one of which is chosen for every fold; None for the kind's own.
+        folds: Of documents (or templates), and of lemmas.
+        at: Of a task: the position that predicts the answer, or the related word.
+        context: Of a corpus: whether windows of documents are read, or sentences by themselves.
+        pooling: Over the tokens of a word.
+        n: Units to draw where `data` is the name of a task.
+        minimum: Smallest excess over the toughest control that counts.
+        alpha: Error rate of the verdicts.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        seed: Of folds, control labels, resampling and signs.
+        progress: Called with (cells done, cells in all).
+
+    Raises:
+        InputError: A feature that the data lack (with those that they have), one class, a class with one example,
+            labels of another length, activations that are no numbers (which site, which word), a store of another
+            model, or an option that is unknown.
+        TaskError: The data cannot be read.
+        LoadError: The store is damaged.
+    """
+    _check(kind, correction, {"minimum": minimum, "alpha": alpha}, folds)
+    cells = choose_cells(site, (model.cfg.n_layers, heads_at(site, model)), layers, heads)
+    reading = _Reading(model, _given(model, data, n, seed), feature, labels, at, context, pooling)
+    source, twin = reading.activations([each.site for each in cells])
+    index = source.index if labels is None else with_labels(source.index, feature, labels)
+    words = labelled(index, feature, least)
+    used: Kind = kind if words.classes else "ridge"
+    chosen = tuple(strengths or (MLP_STRENGTHS if used == "mlp" else STRENGTHS))
+    measuring = Measuring(words, used, chosen, folds, device_of(model), seed)
+    found = _measured(measuring, cells, source, twin, words, progress)
+    how = {
+        **model_provenance(model),
+        **reading.provenance(),
+        "feature": feature,
+        "site": site,
+        "kind": used,
+        "strengths": list(chosen),
+        "folds": folds,
+        "held_out": measuring.held_out,
+        "measure": "accuracy" if words.classes else "R2",
+        "classes": list(words.classes),
+        "least": least,
+        "untrained": twin is not None,
+        "n_probes": measuring.counts[1],
+        "n_unconverged": measuring.counts[0],
+        "description_uniform": found.uniform,
+        "description_prior": found.prior,
+        "minimum": minimum,
+        "alpha": alpha,
+        "correction": correction,
+        "seed": seed,
+    }
+    frame = tabulate(frame_of(cells), found, words, how)
+    _warn(frame, feature)
+    return ProbeResult(frame, _examples(index, words), how)
+
+
+class _Reading:
+    """Runs the model over the data, or opens what was collected."""
+
+    def __init__(
+        self,
+        model: Any,
+        data: Task | ActivationStore | Corpus,
+        feature: str,
+        labels: Sequence[str] | None,
+        at: At,
+        context: Context,
+        pooling: Pooling,
+    ):
+        self._model, self._data, self._pooling = model, data, pooling
+        self._at: At = at
+        self._context: Context = context
+        self._features, self._only = ([feature], True) if labels is None else ([], False)
+
+    def activations(self, sites: Sequence[Site]) -> tuple[Activations, Activations | None]:
+        """Those of the model, and of its untrained twin."""
+        if isinstance(self._data, ActivationStore):
+            self._data.require_model(self._model)
+            return self._data, None
+        passages = passages_of(
+            self._model, self._data, self._features, at=self._at, context=self._context, only=self._only
+        )
+        known = getattr(self._model, "hook_dict", {EMBEDDING.hook_name: None})
+        also = [EMBEDDING] if EMBEDDING.hook_name in known and EMBEDDING not in sites else []
+        twin = untrained(self._model)
+        return (
+            held(self._model, passages, [*sites, *also], self._pooling),
+            None if twin is None else held(twin, passages, sites, self._pooling),
+        )
+
+    def provenance(self) -> dict[str, Any]:
+        """Of the data."""
+        if isinstance(self._data, ActivationStore):
+            request = self._data.manifest.request
+            return {"data_hash": request.data_hash, "pooling": request.pooling, "store": True}
+        if isinstance(self._data, Task):
+            return {"task": self._data.name, "data_hash": self._data.hash, "at": self._at, "pooling": self._pooling}
+        said = {"data_hash": self._data.contents.hash, "n_documents": len(self._data.contents.documents)}
+        return {**said, "context": self._context, "pooling": self._pooling}
+
+
+def _given(
+    model: Any, data: Task | ActivationStore | Corpus | Documents, n: int | None, seed: int
+) -> Task | ActivationStore | Corpus:
+    """What is probed; a text that names no file is the name of a task."""
+    if isinstance(data, Task | ActivationStore):
+        return data
+    if isinstance(data, str) and not data.startswith("hub:") and not Path(data).exists():
+        return as_task(data, model, n=n, seed=seed)
+    return Corpus.of(data)
+
+
+def _measured(
+    measuring: Measuring,
+    cells: Sequence[SiteCells],
+    source: Activations,
+    twin: Activations | None,
+    words: Labelled,
+    progress: Progress | None,
+) -> Measured:
+    """Fit the probes of every cell, a site at a time."""
+    embedding = source.read(EMBEDDING, words.rows) if EMBEDDING in source.sites else None
+    parts: list[dict[str, np.ndarray]] = []
+    n_cells, done = len(frame_of(cells)), 0
+    for each in cells:
+        x = _by_cell(source.read(each.site, words.rows, each.heads))
+        also = None if twin is None else _by_cell(twin.read(each.site, words.rows, each.heads))
+        for part in measuring.cells(x, also):
+            parts.append(part)
+            done += len(part["probe"])
+            if progress is not None:
+                progress(done, n_cells)
+    together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    bits, control_bits = (together.pop(name)[:, 0] for name in ("bits", "control_bits"))
+    return Measured({**measuring.shared(embedding), **together}, bits, control_bits, *measuring.code_lengths)
+
+
+def _by_cell(found: Float[Tensor, "word ..."]) -> Float[Tensor, "cell word feature"]:
+    return found.transpose(0, 1) if found.ndim == 3 else found[None]
+
+
+def _examples(index: pd.DataFrame, words: Labelled) -> pd.DataFrame:
+    columns = {words.feature: "value", f"{words.feature}:carrier": "carrier", f"{words.feature}:lemma": "lemma"}
+    return index.loc[words.rows, [*PLACES, *columns]].rename(columns=columns).reset_index(drop=True)
+
+
+def _warn(frame: pd.DataFrame, feature: str) -> None:
+    """Say where the word itself gives the feature away."""
+    best = frame.loc[frame["score"].idxmax()]
+    if best["embedding"] >= best["low"]:
+        warnings.warn(
+            f"{feature}: a probe on the embedding of the word that is read alone reaches {best['embedding']:.3f}, the "
+            f"best cell {best['score']:.3f} [{best['low']:.3f}, {best['high']:.3f}]: the word gives the feature away; "
+            "read another word, or balance the data",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _check(kind: str, correction: str, shares: dict[str, float], folds: int) -> None:
+    for what, given, known in (("kind", kind, get_args(Kind)), ("correction", correction, get_args(Correction))):
+        if given not in known:
+            raise InputError(f"{what}: {given!r} is unknown; {suggest(str(given), known)}")
+    for what, share in shares.items():
+        if not 0 < share < 1:
+            raise InputError(f"{what}: expected a share between 0 and 1, got {share}")
+    if folds < 2:
+        raise InputError(f"folds: expected 2 at least, got {folds}")

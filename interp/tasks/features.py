@@ -1,0 +1,193 @@
+"""What could a head's output say about a word? The features of a treebank, as labels of the words they are read at.
+
+==============  ======================================================  ======================
+name            what it is                                              read at
+==============  ======================================================  ======================
+``upos``        universal part of speech                                the word
+``deprel``      dependency label without its subtype                    the word
+``distance``    how many words on its head stands (before it: below 0)  the word
+``entity``      type of the entity that is mentioned                    the mention's head
+``sense:bank``  sense of a word with this lemma (``Sense=`` in MISC)    the word
+``feats:Case``  any morphological feature                               the word
+``number``      number of a verb's subject, which stands before it      the word before a verb
+``gender``      gender of the antecedent of *he*, *she*, their forms    the word before these
+``antecedent``  lemma of the antecedent of a pronoun                    the pronoun
+==============  ======================================================  ======================
+
+``number`` and ``gender`` are read where they are needed to predict the next word, as tasks read them. The antecedent is
+the nearest earlier mention of the entity in the window whose head is no pronoun. The *carrier* is the word that the
+feature could be known by without abstraction: the word itself, the subject or the antecedent. A probe is tested on
+lemmas of carriers that it was not trained on. What is a word's identity (``antecedent``, ``sense``) has no such lemma.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from interp.errors import TaskError, suggest
+from interp.tasks.readers.pronouns import GENDERS
+from interp.tasks.treebank import ROOT, Document, Mention, Word
+from interp.tasks.windows import Window
+
+NUMERIC = ("distance",)
+"""Features that are numbers; the others are classes."""
+_NUMBERS = {"Sing": "singular", "Plur": "plural"}
+_HELPING = ("aux", "aux:pass", "cop")
+
+
+@dataclass(frozen=True)
+class Label:
+    """What is known of a word.
+
+    Attributes:
+        value: The class, or the number as text.
+        carrier: Form of the word that it is known by, in lower case: the type of a control task.
+        lemma: What must not be in training and test alike; empty where the feature is a word's identity.
+    """
+
+    value: str
+    carrier: str
+    lemma: str
+
+
+Found = Iterator[tuple[int, Label]]
+
+
+def labels_of(window: Window, features: Sequence[str]) -> dict[int, dict[str, Label]]:
+    """The labels of a window's words, by the word's number and the feature's name.
+
+    Raises:
+        TaskError: A feature is unknown.
+    """
+    labels: dict[int, dict[str, Label]] = defaultdict(dict)
+    for name in features:
+        for number, label in _finder(name)(window):
+            labels[number][name] = label
+    return dict(labels)
+
+
+def features_in(documents: Iterable[Document]) -> list[str]:
+    """The features that documents have anything of, in the order of the module's table."""
+    words, features, senses, has_subject, mentions = set[str](), set[str](), set[str](), False, list[Mention]()
+    for document in documents:
+        mentions += document.mentions[:1]
+        for word in (word for sentence in document.sentences for word in sentence.words):
+            words |= {name for name in ("upos", "deprel") if getattr(word, name)}
+            features |= set(word.feats or {})
+            senses |= {word.lemma} if word.sense else set()
+            has_subject |= word.deprel.startswith("nsubj")
+    of_trees = ["distance"] * ("deprel" in words)
+    of_mentions = ["entity", "gender", "antecedent"] if mentions else []
+    named = [name for name in ("upos", "deprel") if name in words]
+    number = ["number"] * (has_subject and "Number" in features)
+    return [
+        *named,
+        *of_trees,
+        *of_mentions[:1],
+        *(f"sense:{lemma}" for lemma in sorted(senses)),
+        *(f"feats:{name}" for name in sorted(features)),
+        *number,
+        *of_mentions[1:],
+    ]
+
+
+def _finder(name: str) -> Callable[[Window], Found]:
+    if name in _FINDERS:
+        return _FINDERS[name]
+    kind, colon, rest = name.partition(":")
+    if colon and rest and kind == "feats":
+        return lambda window: _own(window, lambda word: (word.feats or {}).get(rest, ""))
+    if colon and rest and kind == "sense":
+        return lambda window: _senses(window, rest)
+    known = [*_FINDERS, "sense:LEMMA", "feats:NAME"]
+    raise TaskError(f"feature {name!r} is none of a treebank's; {suggest(name, known)}")
+
+
+def _own(window: Window, value: Callable[[Word], str]) -> Found:
+    """What a word says of itself."""
+    for number, word in enumerate(window.words):
+        if value(word):
+            yield number, Label(value(word), word.form.lower(), _lemma(word))
+
+
+def _senses(window: Window, lemma: str) -> Found:
+    for number, word in enumerate(window.words):
+        if word.sense and word.lemma == lemma:
+            yield number, Label(word.sense, word.form.lower(), "")
+
+
+def _distances(window: Window) -> Found:
+    for number, word in enumerate(window.words):
+        if word.head != ROOT:
+            away = window.start_of(number) + word.head - number
+            yield number, Label(str(away), word.form.lower(), _lemma(word))
+
+
+def _entities(window: Window) -> Found:
+    for mention in window.mentions:
+        if mention.type:
+            head = window.words[window.head_of(mention)]
+            yield window.head_of(mention), Label(mention.type, head.form.lower(), _lemma(head))
+
+
+def _numbers(window: Window) -> Found:
+    """A subject without conjuncts, before the first word of its verb that follows it."""
+    children: Mapping[int, list[int]] = _children(window)
+    for number, subject in enumerate(window.words):
+        value = _NUMBERS.get((subject.feats or {}).get("Number", ""))
+        if value is None or subject.head == ROOT or not subject.deprel.startswith("nsubj"):
+            continue
+        clause = window.start_of(number) + subject.head
+        verbs = [clause, *(each for each in children[clause] if window.words[each].deprel in _HELPING)]
+        verb = min((each for each in verbs if each > number), default=None)
+        joined = any(window.words[each].deprel == "conj" for each in children[number])
+        if verb is not None and not joined:
+            yield verb - 1, Label(value, subject.form.lower(), _lemma(subject))
+
+
+def _children(window: Window) -> Mapping[int, list[int]]:
+    children = defaultdict(list)
+    for number, word in enumerate(window.words):
+        if word.head != ROOT:
+            children[window.start_of(number) + word.head].append(number)
+    return children
+
+
+def _genders(window: Window) -> Found:
+    for pronoun, antecedent in _antecedents(window):
+        gender = GENDERS.get(window.words[pronoun].form.lower())
+        if gender is not None:
+            word = window.words[antecedent]
+            yield pronoun - 1, Label(gender, word.form.lower(), _lemma(word))
+
+
+def _identities(window: Window) -> Found:
+    for pronoun, antecedent in _antecedents(window):
+        word = window.words[antecedent]
+        yield pronoun, Label(_lemma(word), word.form.lower(), "")
+
+
+def _antecedents(window: Window) -> Iterator[tuple[int, int]]:
+    """Every pronoun that stands for an entity, with the nearest earlier mention of it that is no pronoun."""
+    last: dict[str, int] = {}
+    heads = sorted((window.head_of(each), each.entity) for each in window.mentions)
+    for head, entity in heads:
+        if window.words[head].upos != "PRON":
+            last[entity] = head
+        elif entity in last:
+            yield head, last[entity]
+
+
+def _lemma(word: Word) -> str:
+    return (word.lemma or word.form).lower()
+
+
+_FINDERS: dict[str, Callable[[Window], Found]] = {
+    "upos": lambda window: _own(window, lambda word: word.upos),
+    "deprel": lambda window: _own(window, lambda word: word.deprel.split(":")[0]),
+    "distance": _distances,
+    "entity": _entities,
+    "number": _numbers,
+    "gender": _genders,
+    "antecedent": _identities,
+}
