@@ -3,7 +3,7 @@
 - **Control task**: every type of the word that carries the feature gets a random label, always the same, from the
   labels' own distribution. What a probe learns of it, it has memorised. *Selectivity* is what the probe reaches on the
   feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control tasks").
-- **Majority**: the most frequent class of the training examples, or their mean.
+- **Majority**: the most frequent class, or the mean.
 - **Embedding**: a probe on the embedding of the token that is read, which has seen no other word.
 - **Position**: a probe on the position that is read.
 - **Untrained**: the probe at the same place in a model of the same shape with random weights (Zhang & Bowman 2018).
@@ -20,7 +20,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.interventions.own_copy import shape_of
-from interp.methods.probes.folds import Folds
 from interp.methods.probes.targets import Target
 from interp.model.devices import place_of
 from interp.model.transformer import HookedTransformer
@@ -52,19 +51,14 @@ def permuted(values: Sequence[str], seed: int = 0) -> list[str]:
     return [values[each] for each in order]
 
 
-def majority(target: Target, folds: Folds) -> Float[Tensor, "1 example"]:
-    """What who knows the training labels alone says: whether it is right; of numbers the squared error."""
-    found = torch.full((1, len(target.y)), torch.nan, dtype=torch.float64)
-    atom = torch.from_numpy(folds.atom)
-    for each in folds.rounds:
-        trained = target.y[torch.from_numpy(folds.trains_on[each.mask])[atom]]
-        tested = torch.isin(atom, torch.tensor(each.tests))
-        if target.n_classes:
-            guess = torch.bincount(trained, minlength=target.n_classes).argmax()
-            found[0, tested] = (target.y[tested] == guess).double()
-        else:
-            found[0, tested] = (target.y[tested] - trained.mean()).square().double()
-    return found
+def majority(target: Target) -> Float[Tensor, "1 example"]:
+    """Whether who says the most frequent class of all examples is right; of numbers, the squared error of their mean.
+
+    Of the training examples it would be less: where classes are even, what is frequent there is rare among the others.
+    """
+    if target.n_classes:
+        return (target.y == torch.bincount(target.y).argmax()).double()[None]
+    return (target.y - target.y.mean()).square().double()[None]
 
 
 def position_features(tokens: Int[np.ndarray, " example"]) -> Float[Tensor, "1 example feature"]:

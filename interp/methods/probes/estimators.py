@@ -1,7 +1,8 @@
 """The probes as scikit-learn estimators, one at a time: for pipelines, and to compare.
 
 They fit what the batched solvers fit, with scikit-learn's own names for the penalties. What an analysis has to refuse
-(a class with one example) ``interp.probe`` refuses; these do what scikit-learn asks of an estimator.
+(a class with one example) ``interp.probe`` refuses; these do what scikit-learn asks of an estimator: constructors store
+whatever they are given, ``fit`` looks at it.
 """
 
 import warnings
@@ -49,8 +50,10 @@ class _ClassProbe(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"expected two classes at least, got one class: {self.classes_[0]!r}; give more labels")
-        return torch.from_numpy(np.ascontiguousarray(x))[None], Target(torch.from_numpy(numbers), len(self.classes_))
+            raise ValueError(
+                f"expected two classes at least, got one class: {self.classes_.tolist()[0]!r}; give more labels"
+            )
+        return _rows(x), Target(torch.from_numpy(numbers), len(self.classes_))
 
     def _scores(self, x: Float[np.ndarray, "example feature"]) -> Float[np.ndarray, "example column"]:
         """By column; scikit-learn's ``coef_`` and ``intercept_`` where the probe is linear."""
@@ -86,7 +89,7 @@ class LogisticProbe(_LikelyProbe):
         n_iter_: Steps taken.
     """
 
-    def __init__(self, C: float = 1.0, max_iter: int = MOST_STEPS):
+    def __init__(self, C: Any = 1.0, max_iter: Any = MOST_STEPS):
         self.C = C
         self.max_iter = max_iter
 
@@ -96,7 +99,7 @@ class LogisticProbe(_LikelyProbe):
         Raises:
             ValueError: The data are no numbers or no classes, or `C` is not above 0.
         """
-        _require_above(self.C, 0, "C")
+        _require(self.C > 0, "C", "a number above 0", self.C)
         x, target = self._start(X, y)
         probes = fit_logistic(x, target, _one(x, 1 / self.C), most_steps=self.max_iter)
         if not probes.converged.all():
@@ -120,7 +123,7 @@ class RidgeClassifierProbe(_ClassProbe):
         classes_: In order.
     """
 
-    def __init__(self, alpha: float = 1.0):
+    def __init__(self, alpha: Any = 1.0):
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> "RidgeClassifierProbe":
@@ -129,7 +132,7 @@ class RidgeClassifierProbe(_ClassProbe):
         Raises:
             ValueError: The data are no numbers or no classes, or `alpha` is below 0.
         """
-        _require_above(self.alpha, -np.finfo(float).tiny, "alpha")
+        _require(self.alpha >= 0, "alpha", "a number of at least 0", self.alpha)
         x, target = self._start(X, y)
         _keep(self, fit_ridge(x, target, _one(x, self.alpha)))
         return self
@@ -147,7 +150,7 @@ class LDAProbe(_LikelyProbe):
         classes_: In order.
     """
 
-    def __init__(self, shrinkage: float = 0.0):
+    def __init__(self, shrinkage: Any = 0.0):
         self.shrinkage = shrinkage
 
     def fit(self, X: Any, y: Any) -> "LDAProbe":
@@ -156,8 +159,7 @@ class LDAProbe(_LikelyProbe):
         Raises:
             ValueError: The data are no numbers or no classes, or `shrinkage` is no share.
         """
-        _require_above(self.shrinkage, -np.finfo(float).tiny, "shrinkage")
-        _require_above(1 - self.shrinkage, -np.finfo(float).tiny, "1 - shrinkage")
+        _require(0 <= self.shrinkage <= 1, "shrinkage", "a share from 0 to 1", self.shrinkage)
         x, target = self._start(X, y)
         _keep(self, fit_lda(x, target, _one(x, self.shrinkage)))
         return self
@@ -177,9 +179,7 @@ class MLPProbe(_LikelyProbe):
         n_iter_: Epochs taken.
     """
 
-    def __init__(
-        self, hidden: int = HIDDEN, alpha: float = 1e-4, max_iter: int = MOST_EPOCHS, random_state: int | None = 0
-    ):
+    def __init__(self, hidden: Any = HIDDEN, alpha: Any = 1e-4, max_iter: Any = MOST_EPOCHS, random_state: Any = 0):
         self.hidden = hidden
         self.alpha = alpha
         self.max_iter = max_iter
@@ -198,7 +198,7 @@ class MLPProbe(_LikelyProbe):
         return self
 
     def _scores(self, x: Float[np.ndarray, "example feature"]) -> Float[np.ndarray, "example column"]:
-        return self._probes.scores(torch.from_numpy(np.ascontiguousarray(x))[None])[0, :, :, 0].numpy()
+        return self._probes.scores(_rows(x))[0, :, :, 0].numpy()
 
 
 class RidgeProbe(RegressorMixin, BaseEstimator):
@@ -212,7 +212,7 @@ class RidgeProbe(RegressorMixin, BaseEstimator):
         intercept_: A number.
     """
 
-    def __init__(self, alpha: float = 1.0):
+    def __init__(self, alpha: Any = 1.0):
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> "RidgeProbe":
@@ -221,11 +221,11 @@ class RidgeProbe(RegressorMixin, BaseEstimator):
         Raises:
             ValueError: The data are no numbers, or `alpha` is below 0.
         """
-        _require_above(self.alpha, -np.finfo(float).tiny, "alpha")
+        _require(self.alpha >= 0, "alpha", "a number of at least 0", self.alpha)
         x, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         type_of_target(y)
-        rows = torch.from_numpy(np.ascontiguousarray(x))[None]
-        target = Target(torch.from_numpy(np.asarray(y, dtype=np.float64)), 0)
+        rows = _rows(x)
+        target = Target(torch.tensor(y, dtype=torch.float64), 0)
         probes = fit_ridge(rows, target, _one(rows, self.alpha))
         self.coef_ = probes.weight[0, 0, :, 0].numpy()
         self.intercept_ = float(probes.bias[0, 0, 0])
@@ -237,11 +237,16 @@ class RidgeProbe(RegressorMixin, BaseEstimator):
         return validate_data(self, X, reset=False, dtype=np.float64) @ self.coef_ + self.intercept_
 
 
-def _one(x: Examples, penalty: float) -> Problems:
+def _rows(x: Float[np.ndarray, "example feature"]) -> Examples:
+    """One cell's rows; a copy, because those of others may be read-only."""
+    return torch.tensor(x)[None]
+
+
+def _one(x: Examples, penalty: Any) -> Problems:
     """A single probe that is trained on everything."""
     everything = torch.ones(1, 1, dtype=torch.bool)
     atom = torch.zeros(x.shape[1], dtype=torch.long)
-    return Problems(atom, everything, torch.tensor([[penalty]], dtype=torch.float64))
+    return Problems(atom, everything, torch.tensor([[float(penalty)]], dtype=torch.float64))
 
 
 def _keep(estimator: Any, probes: LinearProbes) -> None:
@@ -249,6 +254,6 @@ def _keep(estimator: Any, probes: LinearProbes) -> None:
     estimator.intercept_ = probes.bias[0, 0].numpy()
 
 
-def _require_above(value: float, bound: float, name: str) -> None:
-    if not value > bound:
-        raise ValueError(f"{name}: expected a number {'above' if bound == 0 else 'of at least'} 0, got {value!r}")
+def _require(fulfilled: bool, name: str, expected: str, got: Any) -> None:
+    if not fulfilled:
+        raise ValueError(f"{name}: expected {expected}, got {got!r}")

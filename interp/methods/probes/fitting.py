@@ -13,10 +13,10 @@ A strength has no unit, so that the same ones serve heads that write much and he
 """
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.methods.probes.closed_form import fit_lda, fit_ridge
@@ -30,6 +30,7 @@ ROUNDING = 1e-12
 """Of a variance, relative to the mean square: activations have 32 bits."""
 
 
+@runtime_checkable
 class Probes(Protocol):
     """Fitted probes."""
 
@@ -63,7 +64,7 @@ def losses(
 
 
 def problems_of(
-    atom: Float[Tensor, " example"] | Tensor, trains_on: Bool[Tensor, "mask atom"], strengths: Sequence[float]
+    atom: Int[Tensor, " example"], trains_on: Bool[Tensor, "mask atom"], strengths: Sequence[float]
 ) -> Problems:
     """Every training set with every strength; those of a set stand together."""
     n = len(strengths)

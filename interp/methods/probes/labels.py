@@ -49,6 +49,12 @@ class Labelled:
     tokens: Int[np.ndarray, " example"]
 
     @property
+    def resampled(self) -> list[tuple[str, ...]]:
+        """What of the examples is not independent: those of a document, and those of a lemma that is held out."""
+        lemmas = [] if self.lemmas is None or self.lemmas == self.clusters else [self.lemmas]
+        return [self.clusters, *lemmas]
+
+    @property
     def target(self) -> Target:
         """What is to be predicted."""
         return self.target_of(self.values)

@@ -6,7 +6,7 @@
 3. ``embedding``, ``position``, ``majority``, ``untrained`` and ``permuted``: as ``probe``.
 
 A score is 1 or 0 for a class that was found or not; of a number it is ``1 - e^2 / mean e0^2``, with e the error and e0
-that of the training mean, so that its mean is R^2.
+that of the mean, so that its mean is R^2.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ from interp.methods.probes.labels import Labelled
 from interp.methods.probes.online_code import description_length
 from interp.methods.probes.problems import Examples
 
-Scores = Float[np.ndarray, "cell example"]
+Scores = Float[np.ndarray, "#cell example"]
 ON_GPU = 16
 """Cells that are fitted at once on a GPU; on a CPU one, whose activations stay in its cache."""
 
@@ -81,11 +81,11 @@ class Measuring:
         self._target = given.target
         self._control = given.target_of(control_labels(given.carriers, given.values, self.seed))
         self._permuted = given.target_of(permuted(given.values, self.seed))
-        self._e0 = 1.0 if self._target.n_classes else float(majority(self._target, self._folds).mean())
+        self._e0 = 1.0 if self._target.n_classes else float(majority(self._target).mean())
 
     def shared(self, embedding: Float[Tensor, "example d_model"] | None) -> dict[str, Scores]:
         """The controls that are the same for all cells."""
-        base = majority(self._target, self._folds).numpy()
+        base = majority(self._target).numpy()
         found = {"majority": base if self._target.n_classes else 1 - base / self._e0}
         found["position"] = self._cross(position_features(self.labelled.tokens), "probe")
         if embedding is not None:

@@ -5,7 +5,7 @@ Run now, they are held in memory, those of the labelled words alone; of more tha
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 import torch
@@ -28,6 +28,7 @@ LONGEST_WINDOW = 512
 """Tokens of a document that are read at once, if the model's context is longer."""
 
 
+@runtime_checkable
 class Activations(Protocol):
     """Activations of words at sites; a store is one, too."""
 
