@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from interp.methods.dossier import heads
     from interp.methods.patching import patch
     from interp.methods.path_patching import path_patch
+    from interp.methods.probing import probe
     from interp.model.folding import center_writing_weights, fold_layer_norm
     from interp.model.loading import load_model, save_model
     from interp.model.transformer import HookedTransformer
@@ -38,6 +39,7 @@ _HOMES = {
     "load_task": "interp.tasks.catalogue",
     "patch": "interp.methods.patching",
     "path_patch": "interp.methods.path_patching",
+    "probe": "interp.methods.probing",
     "residual_stream": "interp.residual.stream",
     "save_model": "interp.model.loading",
 }
@@ -60,6 +62,7 @@ __all__ = [
     "load_task",
     "patch",
     "path_patch",
+    "probe",
     "residual_stream",
     "save_model",
 ]

@@ -17,7 +17,7 @@ Böhning (1992), "Multinomial logistic regression algorithm"; Nocedal & Wright (
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.methods.probes.problems import Examples, LinearProbes, Moments, Problems
@@ -52,37 +52,34 @@ def fit_logistic(x: Examples, target: Target, problems: Problems, *, most_steps:
 
 @dataclass
 class _Memory:
-    """The last steps of every probe and how the gradient changed on them."""
+    """The last steps of every probe, how the gradient changed on them, and one over the product of the two."""
 
-    steps: list[Coordinates] = field(default_factory=list)
-    changes: list[Coordinates] = field(default_factory=list)
+    pairs: list[tuple[Coordinates, Coordinates, PerProbe]] = field(default_factory=list)
 
     def add(self, step: Coordinates, change: Coordinates) -> None:
-        self.steps = [*self.steps, step][-HISTORY:]
-        self.changes = [*self.changes, change][-HISTORY:]
+        """Remember a step; one that was none has no say."""
+        product = (step * change).sum(dim=(2, 3))
+        rho = torch.where(product > 0, 1 / product.clamp_min(torch.finfo(product.dtype).tiny), 0.0)
+        self.pairs = [*self.pairs, (step, change, rho)][-HISTORY:]
 
     def take(self, kept: Int[Tensor, " problem"]) -> None:
-        self.steps = [each[:, kept] for each in self.steps]
-        self.changes = [each[:, kept] for each in self.changes]
+        """Forget the other probes."""
+        self.pairs = [(step[:, kept], change[:, kept], rho[:, kept]) for step, change, rho in self.pairs]
 
     def direction(self, gradient: Coordinates) -> Coordinates:
         """Minus the gradient times the inverse Hessian that the steps have seen: L-BFGS' two loops."""
         direction, weights = -gradient, []
-        pairs = [(step, change, _reciprocal(_dot(step, change))) for step, change in self._pairs()]
-        for step, change, rho in reversed(pairs):
-            weight = rho * _dot(step, direction)
+        for step, change, rho in reversed(self.pairs):
+            weight = (rho * (step * direction).sum(dim=(2, 3)))[..., None, None]
             weights.append(weight)
-            direction = direction - _wide(weight) * change
-        if pairs:
-            step, change, _ = pairs[-1]
-            size = _dot(change, change)
-            direction = direction * _wide(torch.where(size > 0, _dot(step, change) * _reciprocal(size), 1.0))
-        for (step, change, rho), weight in zip(pairs, reversed(weights), strict=True):
-            direction = direction + _wide(weight - rho * _dot(change, direction)) * step
+            direction = direction - weight * change
+        if self.pairs:
+            _, change, rho = self.pairs[-1]
+            scale = rho * change.square().sum(dim=(2, 3))
+            direction = direction / torch.where(scale > 0, scale, 1.0)[..., None, None]
+        for (step, change, rho), weight in zip(self.pairs, reversed(weights), strict=True):
+            direction = direction + (weight - (rho * (change * direction).sum(dim=(2, 3)))[..., None, None]) * step
         return direction
-
-    def _pairs(self) -> list[tuple[Coordinates, Coordinates]]:
-        return list(zip(self.steps, self.changes, strict=True))
 
 
 class _Descent:
@@ -116,14 +113,14 @@ class _Descent:
         """Take a step with every probe that needs one; whether any did."""
         direction = self._memory.direction(self._gradient)
         self._stop(direction)
-        direction = torch.where(_wide(self._stopped), 0.0, direction)[:, self._keep_active()]
+        direction = torch.where(self._stopped[..., None, None], 0.0, direction)[:, self._keep_active()]
         if not len(self._active):
             return False
         moved = self._basis @ direction
         along = self._scores_of(moved)
         length, scores, residual = self._search(direction, moved, along)
-        step = _wide(length) * direction
-        self._u, self._weight = self._u + step, self._weight + _wide(length) * moved
+        step = length[..., None, None] * direction
+        self._u, self._weight = self._u + step, self._weight + length[..., None, None] * moved
         self._scores, self._residual = scores, residual
         gradient = self._gradients(residual)
         self._memory.add(step, gradient - self._gradient)
@@ -133,7 +130,9 @@ class _Descent:
 
     def result(self) -> LinearProbes:
         """The weights of every probe, those of unfinished ones as they are."""
-        self._found[:, self._active] = torch.where(_wide(self._stopped), self._found[:, self._active], self._weight)
+        self._found[:, self._active] = torch.where(
+            self._stopped[..., None, None], self._found[:, self._active], self._weight
+        )
         bias = self._found[:, :, -1] + self._absent.T
         return LinearProbes(self._found[:, :, :-1], bias, self._converged, self._n_steps)
 
@@ -143,7 +142,7 @@ class _Descent:
         reached = self._u.flatten(2).norm(dim=2) / self._unit
         now = ~self._stopped & (size <= TOLERANCE * (1 + reached))
         kept = self._found[:, self._active]
-        self._found[:, self._active] = torch.where(_wide(now), self._weight, kept)
+        self._found[:, self._active] = torch.where(now[..., None, None], self._weight, kept)
         self._converged[:, self._active] |= now
         self._stopped = self._stopped | now
 
@@ -162,9 +161,9 @@ class _Descent:
 
     def _search(self, direction: Coordinates, moved: Coordinates, along: Scores) -> tuple[PerProbe, Scores, Scores]:
         """How far every probe goes, and its scores and errors there."""
-        start = _dot(self._gradient, direction)
-        inside = self._penalty * _dot(_penalised(moved), _penalised(self._weight))
-        bend = self._penalty * _dot(_penalised(moved), _penalised(moved))
+        start = (self._gradient * direction).sum(dim=(2, 3))
+        inside = self._penalty * (moved * self._weight)[:, :, :-1].sum(dim=(2, 3))
+        bend = self._penalty * moved[:, :, :-1].square().sum(dim=(2, 3))
         length = torch.ones_like(start)
         for _ in range(_SHORTENINGS):
             scores = self._scores + length[:, None, None] * along
@@ -187,7 +186,7 @@ class _Descent:
 
     def _gradients(self, residual: Scores) -> Coordinates:
         sums = (self._x.mT @ residual.flatten(2)).unflatten(2, residual.shape[2:]).permute(0, 3, 1, 2)
-        return self._basis.mT @ (sums + _wide(self._penalty) * _penalised(self._weight))
+        return self._basis.mT @ (sums + self._penalty[..., None, None] * _penalised(self._weight))
 
 
 def _absent(target: Target, problems: Problems) -> Float[Tensor, "column problem"]:
@@ -214,16 +213,3 @@ def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "
 def _penalised(weight: Coordinates) -> Coordinates:
     """The weights without the bias."""
     return torch.cat([weight[:, :, :-1], torch.zeros_like(weight[:, :, -1:])], dim=2)
-
-
-def _dot(one: Coordinates, other: Coordinates) -> PerProbe:
-    return (one * other).sum(dim=(2, 3))
-
-
-def _wide(each: Float[Tensor, "cell problem"] | Bool[Tensor, "cell problem"]) -> Tensor:
-    return each[:, :, None, None]
-
-
-def _reciprocal(each: PerProbe) -> PerProbe:
-    """1 / x, and 0 where there is none: a step that was no step has no say."""
-    return torch.where(each > 0, 1 / each.clamp_min(torch.finfo(each.dtype).tiny), 0.0)

@@ -20,6 +20,7 @@ from interp.model.sites import Site
 from interp.residual.collecting import word_activations
 from interp.residual.pooling import Pooling
 from interp.tasks.corpus import Corpus
+from interp.tasks.features import features_in
 from interp.tasks.passages import At, Context, CorpusPassages, Passage, passage_index, task_passages
 from interp.tasks.task import Task
 from interp.tasks.windows import Windows
@@ -76,7 +77,7 @@ def passages_of(
     """The words of a task or a corpus that have labels.
 
     Raises:
-        InputError: The model has no tokenizer.
+        InputError: The model has no tokenizer, or the corpus has nothing of the features.
         TaskError: The task has no such words, or the corpus cannot be read.
     """
     if isinstance(data, Task):
@@ -84,7 +85,11 @@ def passages_of(
     tokenizer = with_offsets(model, "probe")
     longest = min(model.cfg.n_ctx, LONGEST_WINDOW) if context == "document" else model.cfg.n_ctx
     windows = Windows(tokenizer, longest, both_sides=not looks_back_only(model))
-    return list(CorpusPassages(data, windows, features, context, only))
+    found = list(CorpusPassages(data, windows, features, context, only))
+    if not found and features:
+        known = ", ".join(features_in(data)) or "none"
+        raise InputError(f"feature {features[0]!r}: no word of the corpus has it; there are: {known}")
+    return found
 
 
 def held(model: Any, passages: Iterable[Passage], sites: Sequence[Site], pooling: Pooling = "last") -> Held:
