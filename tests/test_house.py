@@ -21,10 +21,11 @@ MAY_IMPORT = {
     "tasks": BASE,
     "stats": BASE,
     "interventions": BASE | {"model", "residual", "tasks", "stats"},
+    "runs": BASE | {"model", "residual", "tasks", "stats", "interventions"},
     "report": BASE,
-    "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "report"},
+    "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},
-    "cli": BASE | {"model", "residual", "tasks", "stats", "interventions", "report", "methods", "recipes"},
+    "cli": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report", "methods", "recipes"},
     "__main__": {"cli"},
 }
 MODULES = sorted((ROOT / "interp").rglob("*.py"))

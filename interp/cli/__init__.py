@@ -1,7 +1,7 @@
 """The command ``interp``: subcommands and nothing else; each imports what it needs when it runs.
 
 Exit codes: 0 done, 1 an audit that failed, 2 bad input (one line on standard error that starts with ``error:``),
-130 interrupted (a sweep's complete examples are kept).
+130 interrupted (a sweep's complete examples are kept, and the complete shards of a store of activations).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interp.cli import ablate, attend, convert, heads, patch, plan, show, train
+from interp.cli import ablate, activations, attend, convert, heads, patch, plan, probe, show, train
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
 from interp.errors import AuditError, InputError, InterpError
 
@@ -83,6 +83,8 @@ app = typer.Typer(
 )
 model_app = typer.Typer(help="Look at a model, or convert it.", no_args_is_help=True)
 app.add_typer(model_app, name="model")
+activations_app = typer.Typer(help="Store a model's activations, or check a store.", no_args_is_help=True)
+app.add_typer(activations_app, name="activations")
 
 app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
 app.command("tasks", epilog="Example: interp tasks --json")(show.tasks)
@@ -93,9 +95,16 @@ app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre -
 app.command(
     "attend", epilog="Example: interp attend --data en_gum-ud-test.conllu --relation nsubj,obj,coref --out relations"
 )(attend.attend)
+app.command(
+    "probe", epilog="Example: interp probe --feature number --task agreement --site z --model default --out probes"
+)(probe.probe)
 model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
 model_app.command("plan", epilog="Example: interp model plan gpt2-xl --hardware a100 --dtype bfloat16")(plan.model_plan)
 model_app.command("convert", epilog="Example: interp model convert ./nanogpt/ckpt.pt my-model")(convert.convert)
+activations_app.command(
+    "collect", epilog="Example: interp activations collect --data en_gum-ud-test.conllu --site z --out store"
+)(activations.collect)
+activations_app.command("verify", epilog="Example: interp activations verify store")(activations.verify)
 app.command("train", epilog="Example: interp train books --text prose.txt --out my-model")(train.train)
 
 

@@ -1,7 +1,6 @@
 """``interp attend``: which heads look from word to related word in treebanks, more than position explains."""
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -17,7 +16,6 @@ from interp.cli.options import (
     names_in,
     share,
 )
-from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.methods.relations.result import RelationResult
@@ -106,30 +104,17 @@ def attend(
 
 def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tuple[Corpus, Corpus | None]":
     """Count what is in the treebanks before a model is loaded, so that what is wrong with them is told at once."""
-    _require_different([*data, *choose_on])
+    from interp.cli.treebanks import require_different
     from interp.tasks.corpus import Corpus
     from interp.tasks.relations import directions
 
+    require_different([*data, *choose_on], "--data and --choose-on")
     corpora = [Corpus.of(each) for each in (data, choose_on) if each]
     for each in corpora:
         there = each.contents.relations
         if names is not None:
             directions(names, there)
     return corpora[0], corpora[1] if choose_on else None
-
-
-def _require_different(sources: list[str]) -> None:
-    """Refuse a file that is named twice: documents would count twice, or choose what is tested on themselves."""
-    from interp.tasks.readers.hub import is_hub
-
-    seen = set()
-    for source in sources:
-        place = source if is_hub(source) else Path(source).expanduser().resolve()
-        if place in seen:
-            raise InputError(
-                f"{source}: expected different files for --data and --choose-on, got it twice; leave one out"
-            )
-        seen.add(place)
 
 
 def _with_files(result: "RelationResult", data: list[str], choose_on: list[str] | None) -> "RelationResult":

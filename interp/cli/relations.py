@@ -14,11 +14,12 @@ from rich.text import Text
 from interp.cli.terminal import print_json, records
 from interp.methods.relations.maps import relation_maps
 from interp.methods.relations.result import RelationResult
+from interp.report.amounts import points
 from interp.report.relations.folder import save_relations
 from interp.report.relations.leading import leading
 from interp.report.relations.page import asked
 from interp.report.relations.sentences import looks_back_only, summarise
-from interp.report.relations.words import direction_name, head_name, points
+from interp.report.relations.words import direction_name, head_name
 from interp.tasks.corpus import Corpus
 
 _COUNTED = ("data", "n_documents", "n_clusters", "n_sentences", "n_words")

@@ -14,9 +14,9 @@ from interp.errors import AuditError
 from interp.interventions.intervention import Intervention
 from interp.interventions.measured import Measured
 from interp.interventions.metrics import MetricName
-from interp.interventions.place import place_of
 from interp.interventions.reference import PlainRun, RowScores
 from interp.interventions.rows import Batch
+from interp.model.devices import place_of
 from interp.model.loading.agreement import TOLERANCE
 
 ROWS = 8

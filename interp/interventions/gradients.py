@@ -18,11 +18,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.errors import InputError
-from interp.interventions.activations import require_points, require_run
 from interp.interventions.engine.budget import budget_of
 from interp.interventions.metrics import AnswerLogits, Answers, MetricName, score
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
+from interp.residual.activations import require_points, require_run
 from interp.shapes import Residual, Tokens
 
 EMBEDDED = "blocks.0.hook_resid_pre"

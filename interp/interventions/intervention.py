@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.interventions.erase import Erase
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import Site
@@ -72,6 +73,8 @@ class Intervention:
             if chosen is not None and axis not in self.site.axes:
                 raise InputError(f"{name}: site {self.site.name!r} has none; leave them out")
             _require_numbers(name, chosen)
+        if self.units is not None and isinstance(self.replacement, Erase):
+            raise InputError("units: an eraser reads all neurons of a layer together; leave them out")
         fixed = self.positions if isinstance(self.positions, tuple | None) else None
         _require_numbers("positions", fixed)
 
@@ -150,8 +153,7 @@ class Intervention:
 
     def apply(self, old: Float[Tensor, "..."], batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """A new activation with the replacement in place; the given one stays as it is."""
-        values = self.values(batch, draw).to(old)
-        new = old + values if self.replacement.adds else values
+        new = self.replacement.new(old, self.values(batch, draw).to(old))
         return torch.where(self._mask(old, batch), new, old)
 
     def _mask(self, old: Float[Tensor, "..."], batch: Batch) -> Bool[Tensor, "..."]:

@@ -17,9 +17,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from interp.errors import LoadError
-from interp.interventions.activations import read
 from interp.interventions.engine.budget import out_of_memory
 from interp.interventions.rows import Row, batches
+from interp.model.config import TransformerConfig
 from interp.model.loading.agreement import TOLERANCE, differences, written_difference
 from interp.model.loading.bridge import has_hooks, is_bridge, module_behind
 from interp.model.loading.build import build
@@ -27,6 +27,7 @@ from interp.model.loading.sources import module_checkpoint
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import weights_hash
+from interp.residual.activations import read
 from interp.shapes import Tokens
 
 COMPARED_ROWS = 2
@@ -64,6 +65,22 @@ def engine_model(
     if any(point.listened for point in model.hook_dict.values()):
         return None, {"why_plain": "somebody's hooks are on the model, and the engine would not run them"}
     return model, {}
+
+
+def shape_of(model: Any) -> TransformerConfig | None:
+    """What a model of ours with the weights of `model` is made of; None where its architecture is not known here.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+    """
+    if isinstance(model, HookedTransformer):
+        return model.config
+    if not is_bridge(model):
+        return None
+    try:
+        return _copy_of(model).config
+    except _NoEngineError:
+        return None
 
 
 def _for_bridge(

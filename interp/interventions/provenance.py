@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from interp.interventions.place import place_of
+from interp.model.devices import place_of
 from interp.model.loading.bridge import BRIDGE, is_bridge
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
 from interp.tasks.task import Task

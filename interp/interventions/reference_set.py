@@ -15,10 +15,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.interventions.activations import read
 from interp.interventions.engine.budget import rows_in_one_run
 from interp.interventions.rows import Batch, Row, batches, task_rows
 from interp.model.sites import Site
+from interp.residual.activations import read
 from interp.tasks.task import Task
 
 

@@ -9,6 +9,7 @@
   averaging activations would be a positional mean.
 - **patch**: the activation of the unit's other example, which ``Row.source`` names.
 - **add**: something is added to it.
+- **erase**: what can be read of a feature is taken out of it (``erase.py``).
 
 The reference set is ``task.references[unit.fold]``: prompts *and* counterfactuals, so that a mean
 does not leak the answer, of a split that the unit is not in. It is run once for all layers.
@@ -20,7 +21,7 @@ patching" (how these differ).
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -42,8 +43,8 @@ class Replacement(Protocol):
         kind: Its name.
         draws: How many different replacements there are to average the effects of.
         from_source: Whether the values are those of ``Row.source``, and so the row's own up to where the tokens differ.
-        adds: Whether the values are added to what was there.
         keeps: Activations of a batch that it keeps while cells are run.
+        breadth: How many numbers its values have for each number that they change.
     """
 
     @property
@@ -56,13 +57,17 @@ class Replacement(Protocol):
     def from_source(self) -> bool: ...  # noqa: D102
 
     @property
-    def adds(self) -> bool: ...  # noqa: D102
-
-    @property
     def keeps(self) -> tuple[Site, ...]: ...  # noqa: D102
 
+    @property
+    def breadth(self) -> int: ...  # noqa: D102
+
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
-        """New activations at `site`, in a shape that broadcasts to it."""
+        """What new activations at `site` are made of, in a shape that broadcasts to it, perhaps with axes within."""
+        ...
+
+    def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """What `old` becomes with `values`, in a shape that broadcasts to it; `old` stays as it is."""
         ...
 
     def group(self, row: Row, draw: int) -> Hashable:
@@ -70,14 +75,23 @@ class Replacement(Protocol):
         ...
 
 
+class InPlace:
+    """Values take the place of what was there."""
+
+    breadth: ClassVar[int] = 1
+
+    def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The values, whatever there was."""
+        return values
+
+
 @dataclass(frozen=True)
-class Zero:
+class Zero(InPlace):
     """Every value becomes 0."""
 
     kind: str = "zero"
     draws: int = 1
     from_source: bool = False
-    adds: bool = False
     keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
@@ -90,7 +104,7 @@ class Zero:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(InPlace):
     """The mean over a reference set.
 
     Attributes:
@@ -101,7 +115,6 @@ class Mean:
     kind: str = "mean"
     draws: int = 1
     from_source: bool = False
-    adds: bool = False
     keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
@@ -114,7 +127,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class PositionalMean:
+class PositionalMean(InPlace):
     """The mean over the reference examples of the same layout and length, position by position.
 
     Attributes:
@@ -125,7 +138,6 @@ class PositionalMean:
     kind: str = "positional_mean"
     draws: int = 1
     from_source: bool = False
-    adds: bool = False
     keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
@@ -138,7 +150,7 @@ class PositionalMean:
 
 
 @dataclass(frozen=True)
-class Resample:
+class Resample(InPlace):
     """What the activation is on other reference examples of the same template and length.
 
     Attributes:
@@ -152,7 +164,6 @@ class Resample:
     draws: int
     kind: str = "resample"
     from_source: bool = False
-    adds: bool = False
     keeps: tuple[Site, ...] = ()
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
@@ -169,7 +180,7 @@ class Resample:
 
 
 @dataclass(frozen=True)
-class Patch:
+class Patch(InPlace):
     """The same activation in another run: that of ``Row.source``.
 
     The last batch's activations are kept, so that one forward pass serves all cells.
@@ -184,7 +195,6 @@ class Patch:
     kind: str = "patch"
     draws: int = 1
     from_source: bool = True
-    adds: bool = False
 
     @property
     def keeps(self) -> tuple[Site, ...]:
@@ -220,12 +230,16 @@ class Add:
     kind: str = "add"
     draws: int = 1
     from_source: bool = False
-    adds: bool = True
     keeps: tuple[Site, ...] = field(default=(), repr=False)
+    breadth: ClassVar[int] = 1
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """What is added."""
         return self.added(site, batch)
+
+    def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The sum."""
+        return old + values
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Nothing is known."""

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from interp.errors import InputError
-from interp.interventions.place import place_of
+from interp.model.devices import place_of
 from interp.shapes import Tokens
 from interp.tasks.correspondence import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit

@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.interventions.activations import read
 from interp.interventions.engine.budget import rows_in_one_run
 from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import Answers
@@ -24,6 +23,7 @@ from interp.interventions.rows import Batch, batches, task_rows
 from interp.methods.components import Component, sites_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.residual.activations import read
 from interp.tasks.task import Task
 
 

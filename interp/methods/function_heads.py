@@ -27,8 +27,9 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
-from interp.interventions.place import place_of
-from interp.methods.relations.word_attention import TOKENS_AT_ONCE, run_patterns
+from interp.methods.relations.word_attention import run_patterns
+from interp.model.devices import place_of
+from interp.residual.batching import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import ClusterTable

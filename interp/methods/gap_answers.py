@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float
 
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
-from interp.methods.relations.word_attention import ReadingRow, WordAttention, batched, read_words
+from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words
+from interp.residual.batching import batched
 from interp.tasks.alignment import require_fast, special_around, without_special
 from interp.tasks.readers.gap import GapItem, read_gap
 from interp.tasks.windows import Window

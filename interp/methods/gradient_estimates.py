@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read, read_source
+from interp.interventions.activations import read_source
 from interp.interventions.gradients import EMBEDDED, DifferentiableRun, differentiable_runs
 from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import MetricName, check_metric
@@ -31,6 +31,7 @@ from interp.interventions.rows import Batch, Direction, Row, example_labels, tas
 from interp.interventions.sweep import Cell
 from interp.methods.grid import SITE_AXIS, Grid
 from interp.model.sites import SITES
+from interp.residual.activations import read
 from interp.shapes import Residual
 from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task

@@ -23,8 +23,9 @@ from jaxtyping import Float
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.sweep import Progress
-from interp.methods.relations.word_attention import ReadingRow, WordAttention, batched, read_words, with_offsets
+from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
+from interp.residual.batching import batched
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import ClusterTable
 from interp.tasks.corpus import Corpus, Documents

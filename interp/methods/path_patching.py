@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read, read_source
+from interp.interventions.activations import read_source
 from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
@@ -34,6 +34,7 @@ from interp.methods.path_nodes import Node, Path, parse_path
 from interp.model.places import places_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.residual.activations import read
 from interp.residual.stream import require_additive
 from interp.shapes import Residual
 from interp.tasks.task import Task

@@ -143,7 +143,7 @@ def probe(
         "seed": seed,
     }
     frame = tabulate(frame_of(cells), found, words, how)
-    _warn(frame, feature)
+    _warn(frame, feature, minimum)
     return ProbeResult(frame, _examples(index, words), how)
 
 
@@ -185,7 +185,7 @@ class _Reading:
         """Of the data."""
         if isinstance(self._data, ActivationStore):
             request = self._data.manifest.request
-            return {"data_hash": request.data_hash, "pooling": request.pooling, "store": True}
+            return {"data_hash": request.data_hash, "pooling": request.pooling, "store": str(self._data.folder)}
         if isinstance(self._data, Task):
             return {"task": self._data.name, "data_hash": self._data.hash, "at": self._at, "pooling": self._pooling}
         said = {"data_hash": self._data.contents.hash, "n_documents": len(self._data.contents.documents)}
@@ -237,10 +237,10 @@ def _examples(index: pd.DataFrame, words: Labelled) -> pd.DataFrame:
     return index.loc[words.rows, [*PLACES, *columns]].rename(columns=columns).reset_index(drop=True)
 
 
-def _warn(frame: pd.DataFrame, feature: str) -> None:
+def _warn(frame: pd.DataFrame, feature: str, minimum: float) -> None:
     """Say where the word itself gives the feature away."""
     best = frame.loc[frame["score"].idxmax()]
-    if best["embedding"] >= best["low"]:
+    if best["embedding"] >= max(best["low"], best["majority"] + minimum):
         warnings.warn(
             f"{feature}: a probe on the embedding of the word that is read alone reaches {best['embedding']:.3f}, the "
             f"best cell {best['score']:.3f} [{best['low']:.3f}, {best['high']:.3f}]: the word gives the feature away; "

@@ -1,5 +1,7 @@
 """Where and in which precision does a model live? The devices and dtypes that can be asked for, by name."""
 
+from typing import Any
+
 import torch
 
 from interp.errors import ConfigError
@@ -48,3 +50,17 @@ def resolve_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
     if isinstance(dtype, torch.dtype) and dtype in DTYPES.values():
         return dtype
     raise ConfigError(f"dtype: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+
+
+def place_of(model: Any) -> tuple[torch.device, torch.dtype]:
+    """Device and dtype of a model: its first parameter's, or its config's where it shows no parameters.
+
+    Args:
+        model: Follows TransformerLens' protocol, which promises a ``cfg`` and no parameters.
+    """
+    parameters = getattr(model, "parameters", None)
+    first = None if parameters is None else next(iter(parameters()), None)
+    if first is not None:
+        return first.device, first.dtype
+    device, dtype = getattr(model.cfg, "device", None), getattr(model.cfg, "dtype", None)
+    return torch.device(device or "cpu"), dtype or torch.float32

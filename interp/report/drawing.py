@@ -1,11 +1,15 @@
-"""What do all heatmaps have in common? Coloured cells with their numbers, and hatching where there is none."""
+"""What do all heatmaps have in common? Coloured cells with their numbers, verdicts as shapes, and hatching."""
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from numpy.typing import ArrayLike
+
+from interp.report.verdicts import Verdict
 
 _MOST_ANNOTATED = 200
 UNMEASURED = "////"
@@ -67,3 +71,17 @@ def draw_table(
 def hatching(hatch: str = UNMEASURED) -> Patch:
     """A hatched swatch, for a legend."""
     return Patch(facecolor="0.92", edgecolor="0.6", hatch=hatch, linewidth=0)
+
+
+def verdict_marker(verdict: Verdict, x: ArrayLike = (), y: ArrayLike = ()) -> Line2D:
+    """A verdict's shape at every (x, y), edged black or white so that it shows on any colour."""
+    return Line2D(
+        x,
+        y,
+        linestyle="none",
+        marker=verdict.marker,
+        markersize=7,
+        markerfacecolor="black" if verdict.filled else "white",
+        markeredgecolor="white" if verdict.filled else "black",
+        markeredgewidth=0.4 if verdict.filled else 1.2,
+    )

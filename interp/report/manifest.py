@@ -11,7 +11,8 @@ from typing import Any
 HEADS = "interp heads report"
 SWEEP = "interp sweep report"
 RELATIONS = "interp relations report"
-FORMATS = (HEADS, SWEEP, RELATIONS)
+PROBES = "interp probes report"
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

@@ -11,11 +11,9 @@ import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike
 
 from interp.report.colours import SEQUENTIAL, reach
-from interp.report.drawing import draw_table, hatching
+from interp.report.drawing import draw_table, hatching, verdict_marker
 from interp.report.frames import HeadsFrames, layer_by_head
 from interp.report.names import with_shown_names
 from interp.report.sentences import METRICS, UNITS
@@ -125,29 +123,14 @@ def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float = 
     for name in set(frame["verdict"]) - {"none"}:
         rows, columns = np.nonzero(verdicts == name)
         if len(rows):
-            ax.add_line(_marker(name, columns + 0.5, rows + height))
-
-
-def _marker(name: str, x: ArrayLike = (), y: ArrayLike = ()) -> Line2D:
-    """A verdict's shape at every (x, y), edged black or white so that it shows on any colour."""
-    verdict = VERDICTS[name]
-    return Line2D(
-        x,
-        y,
-        linestyle="none",
-        marker=verdict.marker,
-        markersize=7,
-        markerfacecolor="black" if verdict.filled else "white",
-        markeredgecolor="white" if verdict.filled else "black",
-        markeredgewidth=0.4 if verdict.filled else 1.2,
-    )
+            ax.add_line(verdict_marker(VERDICTS[name], columns + 0.5, rows + height))
 
 
 def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
     """Explain the shapes that occur in `frame`, below the panels."""
     present = set(frame["verdict"]) - {"none"}
     labels = [name for name in VERDICTS if name in present]
-    handles: list[Artist] = [_marker(name) for name in labels]
+    handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in labels]
     if missing:
         handles.append(hatching())
         labels.append("not testable")

@@ -8,7 +8,7 @@ from typing import Any
 
 from interp.report.frames import HeadsFrames
 
-_CORRECTIONS = {
+CORRECTIONS = {
     "max-T": "by max-T, which bounds the chance of any false claim",
     "fdr": "by Benjamini & Hochberg, which is exploratory and bounds the expected share of false claims",
 }
@@ -67,7 +67,7 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
 
 
 def _q(provenance: Mapping[str, Any]) -> str:
-    correction = _CORRECTIONS[provenance.get("correction", "max-T")]
+    correction = CORRECTIONS[provenance.get("correction", "max-T")]
     return (
         "the p-value of a permutation test that flips the signs of whole clusters, corrected over all heads and tasks "
         f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention and effects are "

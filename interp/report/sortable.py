@@ -57,6 +57,19 @@ _CAPTIONS = {
     "n_no_choice": "no choice",
     "n_no_baseline": "no baseline",
     "n_documents": "documents",
+    "n_words": "words",
+    "n_lemmas": "lemmas",
+    "score_low": "score, low",
+    "score_high": "score, high",
+    "toughest": "toughest control",
+    "score_toughest": "its score",
+    "score_seen": "score, known words",
+    "control": "control task",
+    "selectivity_low": "selectivity, low",
+    "selectivity_high": "selectivity, high",
+    "compression_control": "compression, control task",
+    "untrained": "untrained model",
+    "permuted": "permuted labels",
 }
 
 

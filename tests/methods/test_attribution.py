@@ -11,7 +11,6 @@ from transformer_lens.hook_points import HookPoint
 from transformer_lens.model_bridge.sources import build_bridge_from_module
 
 from interp.errors import InputError
-from interp.interventions.activations import read
 from interp.interventions.gradients import DifferentiableRun
 from interp.interventions.replacement import Add
 from interp.interventions.rows import batches, task_rows
@@ -20,6 +19,7 @@ from interp.methods.attribution import attribute
 from interp.methods.grid import Grid
 from interp.methods.patching import patch, patch_cells
 from interp.model.loading import load_model
+from interp.residual.activations import read
 from interp.tasks.task import Unit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing:RuntimeWarning")

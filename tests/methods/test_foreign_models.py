@@ -10,7 +10,6 @@ from hand_model import HandModel, varied_task
 from random_tasks import random_task
 from tiny_models import random_tokens
 
-from interp.interventions.activations import read
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Sweep
@@ -22,6 +21,7 @@ from interp.methods.patching import patch, patch_cells
 from interp.methods.query_attention import query_attention
 from interp.model.loading import load_model
 from interp.model.sites import Site
+from interp.residual.activations import read
 
 KNOWN = [name for name in MODULES if name not in ("bert", "gpt_neo")]
 TASK = random_task(3, lengths=(6, 6, 5, 4))

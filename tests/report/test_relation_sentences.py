@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from synthetic_relations import TO_DEPENDENT, TO_HEAD, scoring, with_row
 
+from interp.report.amounts import listed, points, q_value
 from interp.report.relations.sentences import looks_back_only, summarise
 from interp.report.relations.verdicts import FEWEST_DOCUMENTS
-from interp.report.relations.words import listed, points, q_value, target
+from interp.report.relations.words import target
 from interp.stats.intervals import FEWEST_CLUSTERS
 
 NUMBERS = "in {} of 1,500 pairs, against 50.0 % for “offset -2” (excess {}; 30 documents)"

@@ -140,7 +140,7 @@ class BlockAttention:
             new = old.clone()
             put = slice(None) if keys is None else [each for each in keys if each < old.shape[-1]]
             values = chosen.values[..., seen] if chosen.values.shape[-1] > 1 else chosen.values
-            changed = (old + values if chosen.adds else values).expand_as(old)
+            changed = chosen.replacement.new(old, values).expand_as(old)
             new[..., put] = changed[..., put]
             self._editor.note(chosen, old, new)
             by_token[index] = new

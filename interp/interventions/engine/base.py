@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.interventions.activations import read
 from interp.interventions.engine.readout import Readout
 from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import Answers, MetricName, Scores
@@ -15,6 +14,7 @@ from interp.interventions.reference import RowScores
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.residual.activations import read
 
 ALWAYS = ("resid_pre", "q", "k", "v")
 

@@ -11,8 +11,8 @@ from interp.interventions.engine.chunk import STAGE_OF
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
-from interp.interventions.place import place_of
 from interp.interventions.rows import BATCH_SIZE, Row
+from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 
@@ -68,9 +68,7 @@ class Sizes:
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(model, interventions)
-        self._edited = {
-            each.site.name: (each.site, self._share(each)) for each in sorted(interventions, key=self._share)
-        }
+        self._edited = {(each.site.name, self._held(each)): each.site for each in interventions}
         self._source = [site for keeps in {each.replacement.keeps for each in interventions} for site in keeps]
 
     def base(self, row: Row) -> int:
@@ -91,17 +89,17 @@ class Sizes:
         inner = config.n_heads * config.d_head
         per_token = max(2 * config.d_model + 2 * config.d_mlp, 3 * config.d_model + 6 * inner)
         keys_and_values = 2 * inner * len(row.tokens)
-        # Of what is replaced: what was there, what is put there, and both once more.
         edited = max(
-            (4 * share * width(site, config, len(row.tokens)) for site, share in self._edited.values()), default=0
+            (held * width(site, config, len(row.tokens)) for (_, held), site in self._edited.items()), default=0
         )
         return self._item * (n_tokens * int(per_token + edited) + keys_and_values) + self._predictions(row)
 
-    def _share(self, each: Intervention) -> float:
-        """How much of a site's activation is replaced."""
+    def _held(self, each: Intervention) -> float:
+        """What is held of a site's activation: of the part that is replaced what was there, the values, both anew."""
+        share = 1.0 if each.units is None else len(each.units) / self._model.config.d_mlp
         if each.heads is not None:
-            return len(each.heads) / self._model.config.n_heads
-        return 1.0 if each.units is None else len(each.units) / self._model.config.d_mlp
+            share = len(each.heads) / self._model.config.n_heads
+        return (3 + each.replacement.breadth) * share
 
     def require(self, rows: Sequence[Row]) -> None:
         """Refuse a budget that does not hold one cell on one row.

@@ -11,6 +11,7 @@ from torch import Tensor
 from interp.interventions.engine.chunk import Chunk, Edits
 from interp.interventions.engine.pack import Pack
 from interp.interventions.intervention import squared_change
+from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 
@@ -24,8 +25,8 @@ class Entries:
         positions: At which token position.
         tokens: Where that token stands.
         components: The head or neuron; empty for whole activations.
-        values: What is put there, or added.
-        adds: Which of the two.
+        values: What the new activation is made of.
+        replacement: Makes it.
     """
 
     trajectories: Int[Tensor, " entry"]
@@ -33,7 +34,7 @@ class Entries:
     tokens: Int[Tensor, " entry"]
     components: Int[Tensor, " _"]
     values: Float[Tensor, "entry ..."]
-    adds: bool
+    replacement: Replacement
 
     @property
     def index(self) -> tuple[Int[Tensor, " entry"], ...]:
@@ -42,13 +43,18 @@ class Entries:
 
     def new(self, old: Float[Tensor, "entry ..."]) -> Float[Tensor, "entry ..."]:
         """What `old` becomes."""
-        return old + self.values if self.adds else self.values
+        return self.replacement.new(old, self.values)
 
     def take(self, mine: Bool[Tensor, " entry"]) -> "Entries":
         """Some of them."""
         components = self.components[mine] if len(self.components) else self.components
-        return Entries(
-            self.trajectories[mine], self.positions[mine], self.tokens[mine], components, self.values[mine], self.adds
+        return replace(
+            self,
+            trajectories=self.trajectories[mine],
+            positions=self.positions[mine],
+            tokens=self.tokens[mine],
+            components=components,
+            values=self.values[mine],
         )
 
     def of_head(self, head: int) -> "Entries | None":
@@ -126,7 +132,7 @@ class Editor:
             values = values.squeeze(1) if len(component) else values
         for trajectories in edits.trajectories:
             self.fired[trajectories] += 1
-        return Entries(to(trajectory), positions, to(place), components, values, edits.intervention.replacement.adds)
+        return Entries(to(trajectory), positions, to(place), components, values, edits.intervention.replacement)
 
     def note(self, entries: Entries, old: Float[Tensor, "entry ..."], new: Float[Tensor, "entry ..."]) -> None:
         """Write down how far an activation moved."""

@@ -7,8 +7,8 @@
    head that knows words alone is right or wrong about a new lemma as a whole, and 40 lemmas have luck that 10,000 words
    hide. So lemmas are resampled and flipped, too, and the wider interval and the larger p and q count.
 3. ``encodes``: q <= alpha, an excess of the minimum at least, and a selectivity whose interval lies above 0. ``none``:
-   the excess' interval lies below the minimum. What is neither, or has fewer than 20 documents or lemmas, is
-   ``undecided``.
+   the excess' interval lies below the minimum. What is neither, or has fewer than 20 documents or lemmas, or a control
+   that leaves less than the minimum to be better by, is ``undecided``.
 
 Cameron, Gelbach & Miller (2011), "Robust inference with multiway clustering".
 """
@@ -98,6 +98,8 @@ def _tested(tables: Sequence[UnitTable], how: Mapping[str, Any]) -> tuple[PerCel
 
 def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
     if row["n_documents"] < FEWEST_CLUSTERS or row["n_lemmas"] < FEWEST_CLUSTERS:
+        return "undecided"
+    if row["score_baseline"] > 1 - how["minimum"]:  # a control leaves no room to be better
         return "undecided"
     selective = not row["selectivity_low"] <= 0  # an interval that is not known says nothing
     if row["q"] <= how["alpha"] and row["excess"] >= how["minimum"] and selective:

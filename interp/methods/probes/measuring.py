@@ -24,6 +24,7 @@ from interp.methods.probes.folds import make_folds
 from interp.methods.probes.labels import Labelled
 from interp.methods.probes.online_code import description_length
 from interp.methods.probes.problems import Examples
+from interp.methods.probes.targets import Target
 
 Scores = Float[np.ndarray, "#cell example"]
 ON_GPU = 16
@@ -81,12 +82,10 @@ class Measuring:
         self._target = given.target
         self._control = given.target_of(control_labels(given.carriers, given.values, self.seed))
         self._permuted = given.target_of(permuted(given.values, self.seed))
-        self._e0 = 1.0 if self._target.n_classes else float(majority(self._target).mean())
 
     def shared(self, embedding: Float[Tensor, "example d_model"] | None) -> dict[str, Scores]:
         """The controls that are the same for all cells."""
-        base = majority(self._target).numpy()
-        found = {"majority": base if self._target.n_classes else 1 - base / self._e0}
+        found = {"majority": _scored(self._target, majority(self._target).numpy())}
         found["position"] = self._cross(position_features(self.labelled.tokens), "probe")
         if embedding is not None:
             found["embedding"] = self._cross(embedding[None], "probe")
@@ -136,7 +135,7 @@ class Measuring:
         on_device = target.to(self.device)
         found = cross_fit(x.to(self.device, torch.float64), on_device, folds, self.kind, self.strengths)
         self._fits.append(found)
-        return found.hits if target.n_classes else 1 - found.loss / self._e0
+        return _scored(target, found.hits if target.n_classes else found.loss)
 
     def _lengths(self, x: Tensor) -> dict[str, Scores]:
         if not self._has_code:
@@ -146,3 +145,8 @@ class Measuring:
             given, target.to(self.device), self.kind, self.strengths, seed=self.seed
         ).bits[:, None]
         return {"bits": length(self._target), "control_bits": length(self._control)}
+
+
+def _scored(target: Target, found: Scores) -> Scores:
+    """Hits as they are; squared errors beside those of the target's own mean."""
+    return found if target.n_classes else 1 - found / float(majority(target).mean())

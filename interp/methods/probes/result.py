@@ -45,8 +45,10 @@ class ProbeResult:
         )
 
     def best(self, n: int = 1) -> pd.DataFrame:
-        """The `n` cells with the largest excess."""
-        return self.frame.nlargest(n, "excess")
+        """The first `n` cells: those that encode before others, then by their excess."""
+        encodes = self.frame["verdict"] == "encodes"
+        order = self.frame.assign(encodes=encodes).sort_values(["encodes", "excess"], ascending=False, kind="stable")
+        return self.frame.loc[order.index[:n]]
 
     def save(self, out: str | Path) -> Path:
         """Write tables, figures and one self-contained page into the folder `out`; see ``save_probes``.

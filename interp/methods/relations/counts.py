@@ -15,7 +15,8 @@ import numpy as np
 
 from interp.methods.relations.batch import Excluded, ItemRow, RelationBatch, Sums
 from interp.methods.relations.items import REASONS, items_of
-from interp.methods.relations.word_attention import batched, read_words
+from interp.methods.relations.word_attention import read_words
+from interp.residual.batching import batched
 from interp.tasks.relations import Direction
 from interp.tasks.windows import Window
 from interp.tasks.word_tokens import NONE

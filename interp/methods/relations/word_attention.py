@@ -1,15 +1,15 @@
 """How much does each head attend from word to word? Patterns of tokens, summed and averaged to words, batch by batch.
 
 1. Attention *to* a word of several tokens is the sum over its tokens; attention *from* it the mean over them.
-2. Rows of a batch have as many tokens, so no padding is needed and any model that follows TransformerLens' protocol can
-   run them. Each layer's pattern is turned into words as it is computed; none is kept.
+2. Rows of a batch have as many tokens (``residual/batching.py``). Each layer's pattern is turned into words as it is
+   computed; none is kept.
 
 Clark et al. (2019), "What does BERT look at?", section 4.1.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -17,18 +17,13 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
-from interp.interventions.place import place_of
+from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Pattern, Tokens
 from interp.tasks.alignment import require_fast
 from interp.tasks.windows import Window
 from interp.tasks.word_tokens import NONE
-
-TOKENS_AT_ONCE = 2048
-"""Of a batch: patterns of longer rows are larger."""
-BUFFERED = 16_384
-"""Tokens of rows that are looked through for some of equal length."""
 
 WordAttention = Float[Tensor, "batch head query_word key_word"]
 
@@ -60,30 +55,10 @@ class ReadingRow:
     window: Window
     queries: tuple[int, ...]
 
-
-AnyRow = TypeVar("AnyRow", bound=ReadingRow)
-
-
-def batched(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
-    """Rows with equally many tokens, in batches; of the rows, only some are held at a time."""
-    held: list[AnyRow] = []
-    n_tokens = 0
-    for row in rows:
-        held.append(row)
-        n_tokens += len(row.window.tokens.ids)
-        if n_tokens >= BUFFERED:
-            yield from _of_equal_length(held)
-            held, n_tokens = [], 0
-    yield from _of_equal_length(held)
-
-
-def _of_equal_length(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
-    by_length: dict[int, list[AnyRow]] = {}
-    for row in rows:
-        by_length.setdefault(len(row.window.tokens.ids), []).append(row)
-    for length, same in sorted(by_length.items()):
-        size = max(1, TOKENS_AT_ONCE // length)
-        yield from (same[start : start + size] for start in range(0, len(same), size))
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Token ids, special tokens included."""
+        return self.window.tokens.ids
 
 
 def read_words(
@@ -102,7 +77,7 @@ def read_words(
         InputError: The attention is no number.
     """
     device, _ = place_of(model)
-    tokens = torch.tensor([row.window.tokens.ids for row in rows], device=device)
+    tokens = torch.tensor([row.ids for row in rows], device=device)
     averages, sums = _matrices(rows, special)
     averages, sums = averages.to(device), sums.to(device)
 
@@ -141,7 +116,7 @@ def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None
 
 def _matrices(rows: Sequence[ReadingRow], special: bool) -> tuple[Tensor, Tensor]:
     """What averages over each query's tokens ``[batch query_word pos]``, and sums over units ``[batch pos unit]``."""
-    length = len(rows[0].window.tokens.ids)
+    length = len(rows[0].ids)
     n_units = max(row.window.tokens.n_units for row in rows)
     without = [(row.window.tokens.unit_of_token == NONE).nonzero()[0] for row in rows]
     width = n_units + (max(map(len, without)) if special else 0)

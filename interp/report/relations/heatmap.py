@@ -2,12 +2,13 @@
 
 import pandas as pd
 
+from interp.report.amounts import interval, percent, points, q_value
 from interp.report.heatmap import Cell, Heatmap
 from interp.report.relations.colours import paint_excess
 from interp.report.relations.frames import DIRECTION, RelationFrames
 from interp.report.relations.panel import RelationPanel, headings, row_names
 from interp.report.relations.verdicts import VERDICTS
-from interp.report.relations.words import direction_name, head_name, interval, percent, points, q_value
+from interp.report.relations.words import direction_name, head_name
 
 
 def relation_heatmap(frames: RelationFrames, panel: RelationPanel) -> Heatmap:

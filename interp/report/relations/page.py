@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.report.amounts import counted
 from interp.report.document import flatten, model_with_hash, render
 from interp.report.relations.frames import RelationFrames, check_relations, is_causal
 from interp.report.relations.heatmap import relation_heatmap
@@ -22,7 +23,6 @@ from interp.report.relations.reading import how_to_read
 from interp.report.relations.sentences import DirectionSummary, looks_back_only, summarise
 from interp.report.relations.tables import heads_table, relations_table
 from interp.report.relations.verdicts import NONE, TRACKS, UNDECIDED, UNTESTABLE, VERDICTS
-from interp.report.relations.words import counted
 from interp.report.verdicts import Verdict
 
 _FEW = 6

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from interp.report.amounts import percent
 from interp.report.attended import Word, attending_heads
 from interp.report.relations.frames import DIRECTION, EXAMPLE
-from interp.report.relations.words import direction_name, head_name, percent
+from interp.report.relations.words import direction_name, head_name
 
 
 @dataclass(frozen=True)

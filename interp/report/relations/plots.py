@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
+from interp.report.amounts import counted
 from interp.report.drawing import draw_table
 from interp.report.relations.colours import FADED, excess_colours
 from interp.report.relations.frames import DIRECTION, RelationFrames, is_causal
 from interp.report.relations.leading import leading
 from interp.report.relations.panel import RelationPanel, headings, panel, row_names
 from interp.report.relations.verdicts import TRACKS
-from interp.report.relations.words import counted, head_name
+from interp.report.relations.words import head_name
 
 MOST_DIRECTIONS = 30
 _BLUE = "#1b6ca8"

@@ -3,14 +3,10 @@
 What they say of the statistics is what ``interp.methods.attention`` and ``interp.methods.relations.result`` do.
 """
 
+from interp.report.amounts import points
+from interp.report.reading import CORRECTIONS
 from interp.report.relations.frames import RelationFrames, is_causal
 from interp.report.relations.verdicts import FEWEST_DOCUMENTS
-from interp.report.relations.words import points
-
-_CORRECTIONS = {
-    "max-T": "by max-T, which bounds the chance of any false claim",
-    "fdr": "by Benjamini & Hochberg, which is exploratory and bounds the expected share of false claims",
-}
 
 
 def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
@@ -45,7 +41,7 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
         (
             "q",
             "the p-value of a permutation test that flips the signs of whole documents, corrected over "
-            f"{tested} of this report {_CORRECTIONS[how['correction']]}.",
+            f"{tested} of this report {CORRECTIONS[how['correction']]}.",
         ),
         (
             "Verdict",

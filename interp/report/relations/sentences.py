@@ -11,20 +11,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from interp.report.amounts import counted, interval, listed, percent, points, q_value
 from interp.report.relations.frames import REASONS, RelationFrames, is_causal
 from interp.report.relations.leading import leading
 from interp.report.relations.verdicts import FEWEST_DOCUMENTS, NONE, TRACKS, UNDECIDED, UNTESTABLE
-from interp.report.relations.words import (
-    counted,
-    direction_name,
-    head_name,
-    interval,
-    listed,
-    percent,
-    points,
-    q_value,
-    target,
-)
+from interp.report.relations.words import direction_name, head_name, target
 
 _WHY_LEFT_OUT = {
     "ahead": "whose related word stands ahead",

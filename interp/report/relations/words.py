@@ -1,6 +1,4 @@
-"""What are relations, what they relate, and shares of pairs called in sentences?"""
-
-import math
+"""What are relations, and what they relate, called in sentences?"""
 
 import pandas as pd
 
@@ -60,38 +58,3 @@ def target(relation: str, looks: str) -> str:
 def head_name(row: pd.Series) -> str:
     """A head as L.H."""
     return f"{row['layer']}.{row['head']}"
-
-
-def counted(n: int, noun: str) -> str:
-    """How many there are of a noun that takes an s, with separated thousands."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def percent(share: float) -> str:
-    """A share of pairs."""
-    return f"{100 * share:.1f} %"
-
-
-def points(share: float, digits: int = 1) -> str:
-    """A difference of shares, in points of 100, without a minus before 0."""
-    return f"{round(100 * share, digits) + 0.0:.{digits}f}"
-
-
-def interval(low: float, high: float) -> str:
-    """An interval in points; said where none is known."""
-    return "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{points(low)}, {points(high)}]"
-
-
-def q_value(q: float) -> str:
-    """A corrected p, with as many digits as it needs; empty where there is none."""
-    if math.isnan(q):
-        return ""
-    digits = 4 if q < 0.001 else 3
-    return f"q = {q:.{digits}f}" if round(q, digits) else "q < 0.0001"
-
-
-def listed(names: list[str], most: int = 8) -> str:
-    """Names as a sentence lists them; of very many the first."""
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -35,6 +35,7 @@ MEASURED = [  # site, replacement, metric, units, megabytes
     ("z", "zero", "kl_divergence", 8, 50),
     ("mlp_post", "mean", "logit_difference", 8, 50),
     ("resid_pre", "positional_mean", "logit_difference", 8, 50),
+    ("resid_pre", "erase", "logit_difference", 8, 50),
 ]
 SCRIPT = """
 import ctypes, gc, json, sys, warnings
@@ -42,6 +43,7 @@ import torch
 from random_tasks import change, random_task
 from interp.interventions import provenance
 from interp.interventions.engine import budget
+from interp.interventions.erase import Erase, Eraser
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Cell, Sweep
@@ -56,19 +58,25 @@ shape = {"n_layers": 4, "n_heads": 12, "d_model": 768, "d_head": 64, "d_mlp": 30
 model = HookedTransformer(TransformerConfig(**shape, init_std=0.2))
 
 
+def made(kind, task, sites, budget):
+    if kind == "patch":
+        return Patch(model, sites)
+    if kind == "erase":
+        rows = torch.randn(17, 768, dtype=torch.float64) / 768**0.5
+        return Erase.of(model, dict.fromkeys([(0, site) for site in sites], [[Eraser(rows[0], rows[1:9], rows[9:])]]))
+    return make_replacement(kind, model, task, sites=sites, memory_budget=budget)
+
+
 def sweep(name, kind, metric, units, megabytes):
     budget, sites = megabytes * 10**6, (Site(name, 2), Site(name, 0))
     task = random_task(0, lengths=(24,) * units, d_vocab=1000, n_references=128)
-    patched = kind == "patch"
-    replacement = (
-        Patch(model, sites) if patched else make_replacement(kind, model, task, sites=sites, memory_budget=budget)
-    )
+    replacement = made(kind, task, sites, budget)
     places = [(2, None), (2, (1, 2)), (2, (1,)), (2, (2,)), (0, (20,))]
     cells = [
         Cell({"cell": number}, (change(name, layer, replacement, positions=positions),))
         for number, (layer, positions) in enumerate(places)
     ]
-    direction = "denoise" if patched else None
+    direction = "denoise" if kind == "patch" else None
     return Sweep(cells).run(model, task, metric=metric, direction=direction, memory_budget=budget)
 
 

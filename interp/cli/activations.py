@@ -1,0 +1,169 @@
+"""``interp activations``: stores what a model holds at the words of a treebank or a task, and looks after the store."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from interp.cli.exits import INTERRUPTED
+from interp.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    ModelOption,
+    NOption,
+    SeedOption,
+    ThreadsOption,
+)
+from interp.cli.sources import Context, Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
+
+if TYPE_CHECKING:
+    from interp.model.sites import Site
+    from interp.runs.store import ActivationStore
+
+Pooling = Literal["first", "last", "mean"]
+
+
+def collect(
+    site: Annotated[
+        list[str],
+        typer.Option(help="Sites, separated by commas: z, resid_post, ...", show_default=False, metavar="NAMES"),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for the store: new, empty, or one to go on with.", show_default=False, metavar="DIR"),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A treebank in CoNLL-U, or hub:NAME:CONFIG:SPLIT; repeat it for several.",
+            show_default=False,
+            metavar="FILE",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="In place of --data, a task of `interp tasks`: the position that predicts.", metavar="NAME"),
+    ] = None,
+    model: ModelOption = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(help="Layers, separated by commas.", show_default="all", metavar="NUMBERS"),
+    ] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is noted of each word, separated by commas: upos, number, feats:Tense, ...",
+            show_default="all that the treebank has, without feats:",
+            metavar="NAMES",
+        ),
+    ] = None,
+    pooling: Annotated[
+        Pooling, typer.Option(help="Of a word's tokens, the first, the last, or their mean.", metavar="NAME")
+    ] = "last",
+    context: Annotated[
+        Context | None,
+        typer.Option(
+            help="What is read at once: as much of a document as fits, or a sentence.",
+            show_default="document",
+            metavar="NAME",
+        ),
+    ] = None,
+    window: Annotated[
+        int, typer.Option(help="Most tokens of a document that are read at once.", min=2, metavar="N")
+    ] = 512,
+    n: NOption = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Store activations at every word; asked again after an interrupt, go on."""
+    started = time.perf_counter()
+    from interp.report.place import FOLDER, absolute, check_place
+    from interp.runs.folder import require_usable
+
+    folder = absolute(out, FOLDER)
+    require_usable(folder)
+    check_place(folder)
+    require_one(data, task, {"--data": {"--n": n}, "--task": {"--feature": feature, "--context": context}})
+    names = site_names(site)
+    corpus, features = read_corpus(data, feature)
+    from interp.cli.loading import load_for_tasks
+
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
+    sites = sites_of(names, layer, loaded.cfg.n_layers)
+    if corpus is None:
+        source = of_task(loaded, str(task), n, seed)
+    else:
+        source = of_corpus(loaded, corpus, features, context or "document", window)
+    store = _collected(loaded, source, sites, folder, pooling)
+    _show(store, source, started, as_json)
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A store of activations.", metavar="DIR")], as_json: JsonOption = False
+) -> None:
+    """Compare every byte of a store with its manifest."""
+    started = time.perf_counter()
+    from interp.runs.store import ActivationStore
+
+    _show(ActivationStore.open(folder), None, started, as_json)
+
+
+def _collected(
+    model: Any, source: Source, sites: "Sequence[Site]", folder: Path, pooling: Pooling
+) -> "ActivationStore":
+    """Collect with a progress bar; an interrupt after the first shard says that it can go on."""
+    from interp.cli.terminal import progress_bar
+    from interp.runs import collecting
+    from interp.runs.folder import PARTIAL
+
+    with progress_bar("words") as progress:
+        try:
+            store = collecting.collect(
+                model,
+                source,
+                sites,
+                folder,
+                data_hash=source.data_hash,
+                pooling=pooling,
+                progress=lambda done: progress(done, source.total),
+            )
+        except KeyboardInterrupt as interrupt:
+            if not (folder / PARTIAL).exists():
+                raise
+            typer.echo(f"interrupted: what is complete is kept in {folder}; the same command goes on", err=True)
+            raise typer.Exit(INTERRUPTED) from interrupt
+        progress(store.rows, store.rows)
+    return store
+
+
+def _show(store: "ActivationStore", source: Source | None, started: float, as_json: bool) -> None:
+    from interp.cli.terminal import print_json
+
+    request = store.manifest.request
+    result: dict[str, Any] = {
+        "folder": str(store.folder),
+        "rows": store.rows,
+        "sites": [each.hook_name for each in store.sites],
+        "features": [name.removesuffix(":carrier") for name in store.index.columns if name.endswith(":carrier")],
+        "pooling": request.pooling,
+        "dtype": request.dtype,
+        "shards": len(store.manifest.shards),
+        "bytes": sum(path.stat().st_size for path in store.folder.iterdir()),
+        "model_hash": request.model_hash,
+        "data_hash": request.data_hash,
+        **({} if source is None else {"left_out": source.left_out}),
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+    if as_json:
+        print_json(result)
+        return
+    for name, value in result.items():
+        if value is not None:
+            shown = ", ".join(f"{key}: {each}" for key, each in value.items()) if isinstance(value, dict) else value
+            typer.echo(f"{name}: {', '.join(shown) if isinstance(shown, list) else shown}")

@@ -1,0 +1,201 @@
+"""``interp probe``: can a feature be read out of what heads write, or of the stream, beyond its controls?"""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from interp.cli.options import (
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    ModelOption,
+    NOption,
+    OutOption,
+    SeedOption,
+    ThreadsOption,
+    share,
+)
+from interp.errors import InputError
+
+if TYPE_CHECKING:
+    from interp.runs.store import ActivationStore
+    from interp.tasks.corpus import Corpus
+
+Kind = Literal["logistic", "ridge", "lda", "mlp"]
+At = Literal["query", "related"]
+Context = Literal["document", "sentence"]
+Pooling = Literal["first", "last", "mean"]
+Correction = Literal["max-T", "fdr"]
+_FEATURES = "upos, deprel, distance, entity, number, gender, antecedent, feats:NAME or sense:LEMMA"
+
+
+def probe(
+    feature: Annotated[
+        str,
+        typer.Option(
+            help=f"What is to be read: of a treebank {_FEATURES}; of a task what its examples have, such as number.",
+            show_default=False,
+            metavar="NAME",
+        ),
+    ],
+    task: Annotated[
+        str | None,
+        typer.Option(help="A task of `interp tasks`; or one of --data, --store.", show_default=False, metavar="NAME"),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A treebank in CoNLL-U, or hub:NAME:CONFIG:SPLIT; repeat it for several.",
+            show_default=False,
+            metavar="FILE",
+        ),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="Activations of this model that `interp activations collect` stored.",
+            show_default=False,
+            metavar="DIR",
+        ),
+    ] = None,
+    site: Annotated[
+        str,
+        typer.Option(
+            help="Where it is read: z, q, k, v or result of every head; resid_pre, resid_mid, resid_post, attn_out, "
+            "mlp_out or mlp_post of every layer; embed.",
+            metavar="NAME",
+        ),
+    ] = "z",
+    model: ModelOption = None,
+    layer: Annotated[
+        list[int] | None,
+        typer.Option(help="A layer, from 0; repeat it for several.", min=0, show_default="all", metavar="N"),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(help="One head: its number in the --layer, from 0.", min=0, show_default="all", metavar="N"),
+    ] = None,
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            help="Of probe: logistic, ridge, lda or mlp. A feature that is a number takes ridge.", metavar="NAME"
+        ),
+    ] = "logistic",
+    at: Annotated[
+        At | None,
+        typer.Option(
+            help="Of a task: query, the position that predicts the answer, or related, the related word.",
+            show_default="query",
+            metavar="NAME",
+        ),
+    ] = None,
+    context: Annotated[
+        Context | None,
+        typer.Option(
+            help="Of a treebank: what is read at once, as much of a document as fits, or a sentence.",
+            show_default="document",
+            metavar="NAME",
+        ),
+    ] = None,
+    pooling: Annotated[
+        Pooling | None,
+        typer.Option(
+            help="Of a word's tokens the first, the last, or their mean.", show_default="last", metavar="NAME"
+        ),
+    ] = None,
+    least: Annotated[int, typer.Option(help="Classes with fewer examples are left out.", min=1, metavar="N")] = 1,
+    n: NOption = None,
+    folds: Annotated[int, typer.Option(help="Of documents or templates, and of lemmas.", min=2, metavar="N")] = 5,
+    minimum: Annotated[
+        float,
+        typer.Option(
+            help="Smallest excess over the toughest control that counts: a share of the words, or of a number's "
+            "variance.",
+            callback=share,
+            metavar="X",
+        ),
+    ] = 0.1,
+    alpha: Annotated[float, typer.Option(help="Error rate of the verdicts.", callback=share, metavar="X")] = 0.05,
+    correction: Annotated[
+        Correction,
+        typer.Option(
+            help="max-T bounds the chance of any false claim; fdr (Benjamini & Hochberg) is exploratory.",
+            metavar="NAME",
+        ),
+    ] = "max-T",
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train probes for a feature on every head, or every layer, and hold them against controls.
+
+    Words come from exactly one of --task, --data and --store.
+    """
+    started = time.perf_counter()
+    source = _source(task=task, data=data, store=store)
+    _require_own(source, {"--n": n, "--at": at, "--context": context, "--pooling": pooling})
+    options: dict[str, Any] = {"site": site, **_where(layer, head), "kind": kind, "least": least, "folds": folds}
+    options |= {"at": at or "query", "context": context or "document", "pooling": pooling or "last"}
+    options |= {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
+    from interp.cli.terminal import progress_bar, warnings_as_lines
+    from interp.report.folder import check_output
+
+    if out is not None:
+        check_output(out)
+    given: Any = _opened(data, store, feature)
+    from interp.cli import probes
+    from interp.cli.loading import load_for_tasks
+    from interp.methods import probing
+    from interp.tasks.catalogue import load_task
+
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
+    if task is not None:
+        given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
+    with warnings_as_lines(), progress_bar("probe") as progress:
+        result = probing.probe(loaded, given, feature, **options, progress=progress)
+    result = probes.with_source(result, data=data, store=store)
+    folder = None if out is None else probes.save(result, out)
+    (probes.print_json_object if as_json else probes.print_text)(result, folder, started)
+
+
+def _source(**given: Any) -> str:
+    """Which one of the options that name words is given."""
+    named = [f"--{name}" for name, value in given.items() if value]
+    if len(named) != 1:
+        raise InputError(f"expected one of --task, --data and --store, got {' and '.join(named) or 'none'}")
+    return named[0]
+
+
+def _require_own(source: str, given: dict[str, Any]) -> None:
+    """Refuse an option that says nothing of this source."""
+    own = {"--n": ["--task"], "--at": ["--task"], "--context": ["--data"], "--pooling": ["--task", "--data"]}
+    for name, value in given.items():
+        if value is not None and source not in own[name]:
+            raise InputError(f"{name}: expected it with {' or '.join(own[name])}, got {source}; leave it out")
+
+
+def _where(layer: list[int] | None, head: int | None) -> dict[str, Any]:
+    """Which cells are meant, as ``probing.probe`` takes them."""
+    if head is None:
+        return {"layers": layer or None}
+    if not layer or len(layer) > 1:
+        raise InputError(f"--head {head}: expected one --layer with it, got {layer or 'none'}; say whose head is meant")
+    return {"heads": [(layer[0], head)]}
+
+
+def _opened(data: list[str] | None, store: Path | None, feature: str) -> "Corpus | ActivationStore | None":
+    """The treebank or the store, before a model is loaded; None of a task."""
+    if data:
+        from interp.cli.treebanks import with_feature
+
+        return with_feature(data, feature)
+    if store is not None:
+        from interp.runs.store import ActivationStore
+
+        return ActivationStore.open(store)
+    return None

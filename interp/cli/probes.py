@@ -1,0 +1,103 @@
+"""How are probes saved and shown by ``interp probe``?"""
+
+import shlex
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from interp.cli.terminal import print_json, records
+from interp.methods.probes.result import ProbeResult
+from interp.report.manifest import plain
+from interp.report.probes.asked import asked, title
+from interp.report.probes.cautions import cautions
+from interp.report.probes.folder import save_probes
+from interp.report.probes.frames import measure_of
+from interp.report.probes.leading import ranked
+from interp.report.probes.sentences import summarise
+from interp.report.probes.words import CONTROLS, cell_kind, cell_name
+
+_SHOWN = 12
+_ASKED = ("feature", "site", "kind", "measure", "task", "data", "store", "held_out", "n_probes")
+
+
+def with_source(result: ProbeResult, *, data: list[str] | None, store: Path | None) -> ProbeResult:
+    """The result with the names of its files, or of its store, in the provenance."""
+    names: dict[str, Any] = {"data": data} if data else {} if store is None else {"store": str(store)}
+    return replace(result, provenance={**result.provenance, **names})
+
+
+def save(result: ProbeResult, out: Path) -> Path:
+    """Write the folder."""
+    return save_probes(result, out, command=shlex.join(["interp", *sys.argv[1:]]))
+
+
+def print_json_object(result: ProbeResult, folder: Path | None, started: float) -> None:
+    """Print the headline numbers as one JSON object."""
+    summary, best = summarise(result), ranked(result.frame).head(_SHOWN)
+    print_json(
+        {
+            **{name: plain(result.provenance.get(name)) for name in _ASKED},
+            "n": int(result.frame["n"].max()),
+            "n_documents": int(result.frame["n_documents"].max()),
+            "verdict": summary.verdict,
+            "headline": summary.headline,
+            "cautions": cautions(result),
+            "verdicts": {str(name): int(n) for name, n in result.frame["verdict"].value_counts().items()},
+            "best": records(best),
+            "folder": None if folder is None else str(folder),
+            "page": None if folder is None else str(folder / "report.html"),
+            "seconds": round(time.perf_counter() - started, 3),
+        }
+    )
+
+
+def print_text(result: ProbeResult, folder: Path | None, started: float) -> None:
+    """Print what was asked, what was found, and the best cells in a table."""
+    typer.echo(title(result))
+    for name, text in asked(result):
+        typer.echo(f"{name}: {text}")
+    for caution in cautions(result):
+        typer.echo(f"\n{caution}")
+    summary = summarise(result)
+    typer.echo(f"\n{summary.headline}")
+    for finding in summary.findings:
+        typer.echo(f"- {finding}")
+    for note in summary.notes:
+        typer.echo(note)
+    typer.echo()
+    Console().print(_table(result))
+    typer.echo(_scale(result))
+    if folder is not None:
+        typer.echo(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+
+
+def _table(result: ProbeResult) -> Table:
+    """The best cells, for a terminal of 80 columns."""
+    measure, shown = measure_of(result), ranked(result.frame).head(_SHOWN)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    kind = cell_kind(result)
+    table.add_column(kind if len(shown) == len(result.frame) else f"best of {len(result.frame)}")
+    for heading in ("score", "control", "excess", "q", "selectivity"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("toughest control", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    for _, row in shown.iterrows():
+        names = ("score", "score_baseline", "excess", "selectivity")
+        score, control, excess, selectivity = (measure.plain(row[name]) for name in names)
+        q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
+        cell = Text(cell_name(row))  # Text: a name is no rich markup.
+        table.add_row(cell, score, control, excess, q, selectivity, CONTROLS[row["baseline"]], row["verdict"])
+    return table
+
+
+def _scale(result: ProbeResult) -> str:
+    if measure_of(result).in_points:
+        return "Of 100 words: those that a probe, and the toughest control, get right."
+    return f"Of the number's variance: {measure_of(result).title} of a probe, and of the toughest control."

@@ -1,0 +1,53 @@
+"""Which treebanks may a command read? Different ones, which have what is asked of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from interp.errors import InputError, suggest
+from interp.tasks.corpus import Corpus
+from interp.tasks.features import features_in
+from interp.tasks.readers.hub import is_hub
+
+_MOST_NAMED = 40
+
+
+def require_different(sources: Sequence[str], options: str) -> None:
+    """Refuse a file that is named twice: documents would count twice, or choose what is tested on themselves.
+
+    Args:
+        sources: Files, or data sets of the hub.
+        options: Where they are named, for the message.
+
+    Raises:
+        InputError: One is.
+    """
+    seen = set()
+    for source in sources:
+        place = source if is_hub(source) else Path(source).expanduser().resolve()
+        if place in seen:
+            raise InputError(f"{source}: expected different files for {options}, got it twice; leave one out")
+        seen.add(place)
+
+
+def with_feature(data: Sequence[str], feature: str) -> Corpus:
+    """The corpus, counted before a model is loaded, so that what is wrong with it is told at once.
+
+    Args:
+        data: Files, or data sets of the hub, of ``--data``.
+        feature: What is to be known of its words.
+
+    Raises:
+        InputError: A file is named twice, or no word has the feature; what there is is told.
+        TaskError: A file cannot be read.
+    """
+    require_different(data, "--data")
+    corpus = Corpus.of(data)
+    n_documents = len(corpus.contents.documents)
+    if any(feature in features_in([document]) for document in corpus):
+        return corpus
+    there = features_in(corpus)
+    more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
+    raise InputError(
+        f"feature {feature!r} does not occur in the {n_documents} documents of --data; {suggest(feature, there)} "
+        f"There are: {', '.join(there[:_MOST_NAMED]) or 'none'}{more}"
+    )

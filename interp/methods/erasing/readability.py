@@ -1,0 +1,132 @@
+"""Could the feature be read before, and can it be read after? Before it is shown to be gone, it is shown to be there.
+
+At every place, one probe is fitted to activations as they are, and another one to the erased ones:
+
+- **fitted**: both to the reference sets, and judged on these. LEACE's theorem is about this number.
+- **held out**: the same probes, judged on the scored units, which neither probe nor eraser has seen.
+- **refitted**: both to scored units, and judged on lexical draws that they were not fitted to. After LEACE, the
+  probes above say the same of everything; these ask whether its map serves other sentences than it was fitted to.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from sklearn.model_selection import GroupKFold
+from torch import Tensor
+
+from interp.interventions.rows import example_labels
+from interp.methods.erasing.fitting import Fitted
+from interp.methods.erasing.place import Place
+from interp.methods.erasing.probe import Probe, Standard
+from interp.methods.erasing.readings import Readings
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.units import UnitTable
+from interp.tasks.task import Task
+
+BEFORE, MAJORITY = "before", "majority"
+PARTS = 5
+"""Of the lexical draws: probes are fitted to all but one part, and judged on that one."""
+
+ByMethod = Mapping[str, Float[Tensor, "_ d"]]
+
+
+def readability(
+    references: Readings,
+    scored: Readings | None,
+    task: Task,
+    fitted: Mapping[str, Fitted],
+    places: Sequence[Place],
+    seed: int,
+) -> pd.DataFrame:
+    """How well probes read the feature before and after it is erased.
+
+    Args:
+        references: What the erasers were fitted to.
+        scored: Of the scored units; None where none has the feature.
+        task: Whose units these are.
+        fitted: By method; of several draws, the first is probed.
+        places: What was erased.
+        seed: Of the intervals.
+
+    Returns:
+        As ``ErasureResult.probes``.
+    """
+    rows = []
+    for place in places:
+        there = _by_method(references, place, fitted)
+        shares = {"fitted": _on_readings(_correct(references, there, references, there))}
+        if scored is not None:
+            here = _by_method(scored, place, fitted)
+            shares["held out"] = _on_units(_correct(references, there, scored, here), task, seed)
+            shares["refitted"] = _on_units(_correct_anew(scored, here, task), task, seed)
+        for data, found in shares.items():
+            for method, erased in fitted.items():
+                told = {"method": method, **place.labels, "data": data, "rank": erased.rank(place)}
+                for when, column in ((BEFORE, BEFORE), ("after", method)):
+                    told |= {f"{when}{end}": found.loc[column, f"share{end}"] for end in ("", "_low", "_high")}
+                rows.append({**told, MAJORITY: found.loc[MAJORITY, "share"], "n": int(found.loc[BEFORE, "n"])})
+    return pd.DataFrame(rows)
+
+
+def _by_method(readings: Readings, place: Place, fitted: Mapping[str, Fitted]) -> ByMethod:
+    """The activations ``before``, and after each method, every reading erased by the eraser of its fold."""
+    x = place.of(readings.activations[place.site]).double()
+    found = {BEFORE: x} | {method: x.clone() for method in fitted}
+    for fold in readings.folds:
+        mine = torch.from_numpy(readings.of(fold))
+        for method, each in fitted.items():
+            found[method][mine] = each.erasers[fold, place][0](x[mine])
+    return found
+
+
+def _correct(references: Readings, there: ByMethod, readings: Readings, here: ByMethod) -> pd.DataFrame:
+    """Whether the probes of the reference sets are right on readings: one row each, one column for each method."""
+    found = _frame(readings, here)
+    for fold in references.folds:
+        fit, judge = references.of(fold), readings.of(fold)
+        standard = Standard.of(there[BEFORE][torch.from_numpy(fit)])
+        for name, x in there.items() if judge.any() else ():
+            probe = Probe.fit(standard, x[torch.from_numpy(fit)], references.labels[fit])
+            found.loc[judge, name] = 1.0 * probe.correct(here[name][torch.from_numpy(judge)], readings.labels[judge])
+    return found
+
+
+def _correct_anew(readings: Readings, here: ByMethod, task: Task) -> pd.DataFrame:
+    """Likewise of probes that are fitted to other readings of the same kind; NaN where these have one class."""
+    found, labels, standard = _frame(readings, here), readings.labels, Standard.of(here[BEFORE])
+    clusters = np.array([unit.cluster for unit in task.units for _ in unit.examples])[readings.example]
+    n = min(PARTS, len(set(clusters.tolist())))
+    for fit, judge in GroupKFold(n).split(labels, labels, clusters) if n > 1 else ():
+        for name, x in here.items() if len(set(labels[fit].tolist())) > 1 else ():
+            probe = Probe.fit(standard, x[torch.from_numpy(fit)], labels[fit])
+            found.loc[judge, name] = 1.0 * probe.correct(x[torch.from_numpy(judge)], labels[judge])
+    return found
+
+
+def _frame(readings: Readings, here: ByMethod) -> pd.DataFrame:
+    """One row a reading: its example, whether it is of the commonest class, and nothing known of the probes yet."""
+    commonest, _ = Counter(readings.labels.tolist()).most_common(1)[0]
+    known = {"example": readings.example, MAJORITY: 1.0 * (readings.labels == commonest)}
+    return pd.DataFrame({**known, **dict.fromkeys(here, np.nan)})
+
+
+def _on_readings(correct: pd.DataFrame) -> pd.DataFrame:
+    """Shares of all readings; what a probe was fitted to tells no interval."""
+    shares = correct.drop(columns="example").mean()
+    return pd.DataFrame({"share": shares, "share_low": np.nan, "share_high": np.nan, "n": correct["example"].nunique()})
+
+
+def _on_units(correct: pd.DataFrame, task: Task, seed: int) -> pd.DataFrame:
+    """Shares over balanced units, with their intervals."""
+    by_example = correct.groupby("example").mean()
+    labels = pd.DataFrame(example_labels(task)).loc[by_example.index]
+    by_unit = by_example.groupby(labels["unit"]).mean()
+    first = labels.drop_duplicates("unit")
+    table = UnitTable(by_unit.to_numpy(), tuple(first["cluster"]), tuple(first["template"]), by_unit.columns)
+    interval = cluster_bootstrap(table, seed=seed)
+    columns = {"share": interval.estimate, "share_low": interval.low, "share_high": interval.high}
+    return pd.DataFrame({**columns, "n": len(by_example)}, index=table.cells)

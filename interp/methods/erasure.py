@@ -1,0 +1,183 @@
+"""Does the model use what can be read there? Take a feature out of activations, and see what happens to a task.
+
+A probe that reads a feature shows that it is there, not that anything depends on it. So:
+
+1. **Fit** an eraser for each place (a head's ``z``, a layer's stream) to the task's reference sets: the activations at
+   the positions where it is applied, labelled by ``Example.features``. No scored unit is ever fitted to.
+2. **Erase** at one place at a time, on the task and on others, and measure each again: one sweep a task.
+3. **Compare** with erasing random directions, as many: any damage has some effect. What LEACE does in excess of that is
+   about the feature. And with other tasks: is the damage specific?
+4. **Probe** before and after: a feature that could not be read before was not removed.
+
+Methods: ``leace`` takes away what any linear probe could read, and as little else as can be; ``random`` is its
+control (``erasing/leace.py``); ``inlp`` takes away what one probe after the other reads (``erasing/inlp.py``); ``mean``
+puts the mean in place of everything; ``steer`` turns the feature into the other one (``erasing/steering.py``).
+
+Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form"; Ravfogel et al. (2020), "Null it out";
+Elazar et al. (2021), "Amnesic probing: behavioral explanation with amnesic counterfactuals".
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import whole_number
+from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import reference_hash
+from interp.interventions.replacement import Replacement
+from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
+from interp.methods.ablation import as_measured
+from interp.methods.components import Head
+from interp.methods.erasing.fitting import FITTED_METHODS, fit_erasers
+from interp.methods.erasing.place import At, choose_places, task_positions
+from interp.methods.erasing.readability import readability
+from interp.methods.erasing.readings import reference_clusters, reference_readings, scored_readings
+from interp.methods.erasing.result import ErasureResult, joined
+from interp.methods.erasing.steering import steered
+from interp.methods.given_task import as_predicted
+from interp.tasks.task import Task
+
+Method = Literal["leace", "random", "inlp", "mean", "steer"]
+SUBSPACES = 8
+"""Random subspaces that the effects are averaged over: few directions differ much from each other."""
+
+
+def erase(
+    model: Any,
+    task: Task | str,
+    feature: str,
+    *,
+    site: str = "z",
+    heads: Sequence[Head] | None = None,
+    layers: Sequence[int] | None = None,
+    at: At = "query",
+    methods: Sequence[Method] = ("leace", "random", "mean"),
+    others: Sequence[Task | str] = (),
+    n: int | None = None,
+    seed: int = 0,
+    draws: int = SUBSPACES,
+    strength: float = 1.0,
+    memory_budget: int | None = None,
+    progress: Progress | None = None,
+) -> ErasureResult:
+    """Erase a feature at one place at a time, and measure what that does to behaviour.
+
+    Args:
+        model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
+        task: A task, or the name of one: erasers are fitted to its reference sets, and its units are scored.
+        feature: A key of its examples' ``features``, such as ``number``.
+        site: ``z``, head by head; or ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out`` or ``mlp_out``, layer
+            by layer.
+        heads: ``(layer, head)`` pairs, at ``z``; None for all of the model's.
+        layers: Layers; None for all.
+        at: Where it is fitted and erased: ``query``, the prompt's position that looks back (the last one, where no word
+            of the prompt is tagged for that); ``related``, the tokens of the related word; ``all`` of the prompt.
+        methods: What is done, each by itself.
+        others: Tasks, or names of them, on which the same is done, with the same erasers (those of `task`'s first
+            reference set) at the same kind of position.
+        n: Units to draw where a task is a name; None for the task's own default.
+        seed: Of the tasks' draw, the random subspaces, INLP's split and the statistics.
+        draws: How many random subspaces to average the effects of.
+        strength: How many differences of the classes' means ``steer`` adds.
+        memory_budget: Bytes that the sweeps hold beside the model's weights, the activations that erasers are fitted
+            to, and the results; None for the device's default.
+        progress: Called with (cells done, cells in all), over all tasks.
+
+    Returns:
+        Effects and probes. Interrupted (Ctrl-C), it holds the examples that are complete, and
+        ``provenance["complete"]`` is False.
+
+    Raises:
+        InputError: A feature that the reference examples do not have, or with one value or a value of one example; a
+            site, head, layer, method or position that is not known; activations that are no numbers; a task that the
+            model cannot carry; or nothing to steer to.
+        AuditError: The engine's numbers are not those of the plain way.
+    """
+    _check_methods(methods)
+    draws = whole_number("draws", draws, expected="a whole number of at least 1")
+    places = choose_places(model, site, heads, layers)
+    tasks = _tasks(model, task, others, n, seed)
+    positions = [task_positions(at, each) for each in tasks]
+    prompts, sites = as_measured(tasks[0], "kl_divergence"), tuple(dict.fromkeys(place.site for place in places))
+    references = reference_readings(model, prompts, feature, at, sites, memory_budget)
+    wanted = [each for each in FITTED_METHODS if each in methods]
+    fitted = fit_erasers(references, reference_clusters(prompts), wanted, places, draws=draws, seed=seed)
+    replacements: dict[str, Replacement] = {method: each.replacement(model) for method, each in fitted.items()}
+    if "mean" in methods:
+        replacements["mean"] = make_replacement("mean", model, tasks[0], sites=sites, memory_budget=memory_budget)
+    by_task = [replacements] * len(tasks)
+    if "steer" in methods:
+        by_task = [replacements | {"steer": each} for each in steered(tasks, feature, references, strength)]
+    cells = [
+        [place.cell(method, made[method], where) for method in methods for place in places]
+        for made, where in zip(by_task, positions, strict=True)
+    ]
+    results = _sweeps(model, tasks, cells, seed=seed, memory_budget=memory_budget, progress=progress)
+    held_out = scored_readings(model, prompts, feature, at, sites, memory_budget)
+    how = {
+        **{"feature": feature, "at": at, "methods": list(methods), "subspaces": draws, "strength": strength},
+        "reference_hash": reference_hash(prompts),
+        "complete": len(results) == len(tasks) and all(each.provenance["complete"] for each in results),
+        "others": [dict(each.provenance) for each in results[1:]],
+    }
+    return ErasureResult(
+        joined(results, tasks),
+        readability(references, held_out, tasks[0], fitted, places, seed),
+        {**results[0].provenance, **how},
+        results[0].labels[1:],
+    )
+
+
+def _check_methods(methods: Sequence[str]) -> None:
+    for method in methods:
+        if method not in get_args(Method):
+            raise InputError(f"methods: no way to erase is called {method!r}; {suggest(str(method), get_args(Method))}")
+    if not methods or len(set(methods)) < len(methods):
+        raise InputError(f"methods: expected different ones, at least one, got {list(methods)}")
+
+
+def _tasks(model: Any, task: Task | str, others: Sequence[Task | str], n: int | None, seed: int) -> list[Task]:
+    """The task, and the others, whose units its first reference set serves, too."""
+    first, *rest = (as_predicted(each, model, n=n, seed=seed) for each in (task, *others))
+    fold = min(unit.fold for unit in first.units)
+    served = [replace(each, units=tuple(replace(unit, fold=fold) for unit in each.units)) for each in rest]
+    names = [each.name for each in (first, *served)]
+    if len(set(names)) < len(names):
+        raise InputError(f"others: expected tasks of different names, and other ones than the first, got {names}")
+    return [first, *served]
+
+
+def _sweeps(
+    model: Any,
+    tasks: Sequence[Task],
+    cells: Sequence[Sequence[Cell]],
+    *,
+    seed: int,
+    memory_budget: int | None,
+    progress: Progress | None,
+) -> list[SweepResult]:
+    """One sweep a task; interrupted, those that have any complete example."""
+    results: list[SweepResult] = []
+    for number, (task, its) in enumerate(zip(tasks, cells, strict=True)):
+        step = None if progress is None else _step(progress, number, len(tasks))
+        try:
+            results.append(Sweep(its).run(model, task, seed=seed, memory_budget=memory_budget, progress=step))
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            warnings.warn(f"interrupted: nothing of task {task.name!r} was complete", RuntimeWarning, stacklevel=3)
+            break
+        if not results[-1].provenance["complete"]:
+            break
+    return results
+
+
+def _step(progress: Progress, number: int, n_tasks: int) -> Progress:
+    """Progress of one task as progress of the whole; every task has as many cells."""
+
+    def step(done: int, total: int) -> None:
+        progress(number * total + done, n_tasks * total)
+
+    return step

@@ -1,0 +1,59 @@
+"""What does a model hold at given points? One run, without the logits where the model is ours."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from interp.errors import InputError, suggest
+from interp.model.transformer import HookedTransformer
+from interp.shapes import Tokens
+
+
+def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, Tensor]:
+    """The activations of `model` on `tokens`, by the name of their point.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        tokens: Rows of equal length.
+        hook_names: Points within the blocks.
+
+    Raises:
+        InputError: The model does not have one of them, or does not run it.
+    """
+    names = sorted(set(hook_names))
+    require_points(model, names)
+    # The logits of a whole batch can be larger than all activations together.
+    stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
+    with torch.inference_mode():
+        _, cache = model.run_with_cache(tokens, names_filter=names, **stop)
+    require_run(names, cache)
+    return {name: cache[name] for name in names}
+
+
+def require_points(model: Any, hook_names: Iterable[str]) -> None:
+    """Refuse points that a model does not have.
+
+    Raises:
+        InputError: One of `hook_names` is none of its points.
+    """
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    for name in hook_names:
+        if known is not None and name not in known:
+            raise InputError(f"the model has no point {name!r}; {suggest(name, known)}")
+
+
+def require_run(hook_names: Iterable[str], kept: Iterable[str]) -> None:
+    """Refuse points that a model has and did not run.
+
+    Raises:
+        InputError: One of `hook_names` is not among what was `kept`.
+    """
+    ran = set(kept)
+    silent = [name for name in hook_names if name not in ran]
+    if silent:
+        raise InputError(
+            f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
+            "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
+        )

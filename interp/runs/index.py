@@ -1,0 +1,45 @@
+"""Which word is each row of a store? ``index.parquet``, one row a word, in the order of the activations.
+
+Which features there are is known when the last word has been read. So each shard's words are written to a part of their
+own, and the parts joined at the end, one row group each.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from interp.runs.shards import Shard
+from interp.tasks.passages import passage_index
+
+INDEX = "index.parquet"
+_NUMBERS = ("word", "token", "n_tokens")
+
+
+def write_part(shard: Shard, path: Path) -> None:
+    """Write the index of one shard's words.
+
+    Raises:
+        TaskError: As ``passage_index``.
+    """
+    frame = passage_index(shard.passages())
+    columns = [pa.array(frame[name], type=_type(name)) for name in frame]
+    pq.write_table(pa.table(columns, names=list(frame)), path)
+
+
+def join_parts(parts: Sequence[Path], path: Path) -> None:
+    """Write the index of all shards; features are in the order of the first word that has each."""
+    columns = dict.fromkeys(name for part in parts for name in pq.read_schema(part).names)
+    schema = pa.schema([(name, _type(name)) for name in columns])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in parts:
+            table = pq.read_table(part)
+            for name in columns:
+                if name not in table.column_names:
+                    table = table.append_column(name, pa.nulls(len(table), pa.string()))
+            writer.write_table(table.select(list(columns)), row_group_size=len(table))
+
+
+def _type(column: str) -> pa.DataType:
+    return pa.int32() if column in _NUMBERS else pa.string()

@@ -1,0 +1,84 @@
+"""What stands in one shard? The model is run over its passages, and each word's activations come to its row."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.model.devices import resolve_dtype
+from interp.residual.collecting import WordActivations, word_activations
+from interp.runs.manifest import Request
+from interp.runs.shards import Piece, Shard
+from interp.tasks.passages import Passage
+
+Progress = Callable[[int], None]
+Activations = dict[str, Float[Tensor, "row ..."]]
+
+
+class ShardReader:
+    """Computes a store's shards, in order; some may be passed over.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        request: Where it is read.
+        progress: Called with the number of words that are done.
+    """
+
+    def __init__(self, model: Any, request: Request, progress: Progress):
+        self._model, self._request, self._progress = model, request, progress
+        self._sites = [each.site for each in request.sites]
+        self._dtype = resolve_dtype(request.dtype)
+        self._last: tuple[Piece, WordActivations[Passage]] | None = None
+        self._free, self._used = self._room(), self._room()
+
+    def _room(self) -> Activations:
+        """For one shard. Taken once: the system gives out memory more slowly than a small model fills it."""
+        return {
+            each.site.hook_name: torch.empty(self._request.shard_rows, *each.shape, dtype=self._dtype)
+            for each in self._request.sites
+        }
+
+    def read(self, shard: Shard) -> Activations:
+        """The activations of a shard's words, by TransformerLens' name of the site; valid until the next but one.
+
+        Raises:
+            InputError: As ``word_activations``, or a number that the dtype cannot hold.
+        """
+        self._free, self._used = self._used, self._free
+        found = {name: room[: shard.rows] for name, room in self._used.items()}
+        done = shard.start
+        for piece in shard.across:
+            done += self._put(self._alone(piece), shard, found)
+            self._progress(done)
+        if shard.inside:
+            passages = (piece.passage for piece in shard.inside)
+            options: Any = {"pooling": self._request.pooling, "first": shard.inside[0].first}
+            for batch in word_activations(self._model, passages, self._sites, **options):
+                done += self._put(batch, shard, found)
+                self._progress(done)
+        return found
+
+    def _alone(self, piece: Piece) -> WordActivations[Passage]:
+        """A passage with words in several shards, one after the other: run for the first that is computed."""
+        if self._last is None or self._last[0] != piece:
+            options: Any = {"pooling": self._request.pooling, "first": piece.first}
+            (batch,) = word_activations(self._model, [piece.passage], self._sites, **options)
+            self._last = piece, batch
+        return self._last[1]
+
+    def _put(self, batch: WordActivations[Passage], shard: Shard, found: Activations) -> int:
+        """Copy a batch's activations to their rows, and count these."""
+        own = ((batch.numbers >= shard.start) & (batch.numbers < shard.stop)).nonzero()[:, 0]
+        at = batch.numbers[own] - shard.start
+        for site, values in batch.values.items():
+            stored = values.to("cpu", self._dtype)
+            if stored.dtype != values.dtype and not bool(torch.isfinite(stored).all()):
+                raise InputError(
+                    f"{site.hook_name}: expected numbers that {self._request.dtype} can hold, got "
+                    f"{float(values.abs().max()):.3g}; store them in float32"
+                )
+            found[site.hook_name].index_copy_(0, at, stored if len(own) == len(stored) else stored[own])
+        return len(at)

@@ -1,0 +1,146 @@
+"""The figures of probes, read back from what was drawn."""
+
+import numpy as np
+import pytest
+from synthetic_probes import probing, with_cell
+
+from interp.methods.probes.result import ProbeResult
+from interp.report.heatmap import two_decimals
+from interp.report.probes.controls import cells_beside_controls
+from interp.report.probes.curves import curve
+from interp.report.probes.heatmap import head_heatmap
+from interp.report.probes.plots import figures, heatmap
+
+THREE = {(1, 2): "encodes", (0, 1): "undecided"}
+MARKED = {"majority", "embedding of the word", "position", "untrained model", "permuted labels", "control task"}
+
+
+def labels(axis):
+    return [each.get_text() for each in axis.get_ticklabels()]
+
+
+def drawn(ax):
+    return {line.get_label(): line for line in ax.lines}
+
+
+def legend(figure):
+    return [each.get_text() for each in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize(("column", "ends"), [("score", (0.5, 1.0)), ("selectivity", (0.0, 0.5))])
+def test_heads_are_coloured_from_the_majority_up_and_marked(column, ends):
+    result = probing(THREE)
+    figure = heatmap(result, column)
+    ax = figure.axes[0]
+    assert (labels(ax.yaxis), labels(ax.xaxis)) == (["0", "1"], ["0", "1", "2"])
+    mesh = ax.collections[0]
+    assert np.allclose(mesh.get_array().reshape(2, 3), result.frame[column].to_numpy().reshape(2, 3))
+    assert mesh.get_clim() == ends
+    places = {line.get_marker(): list(zip(*line.get_data(), strict=True)) for line in ax.lines}
+    assert places == {"o": [(2.5, 1.72)], r"$\mathbf{?}$": [(1.5, 0.72)]}
+    assert legend(figure) == ["encodes", "undecided"]
+    assert "number in z of <b>tiny</b>" in ax.get_title()
+    figure.canvas.draw()
+
+
+def test_page_and_figure_show_the_same_numbers():
+    result = probing(THREE)
+    shown = [cell.text for _, row in head_heatmap(result, "score").rows for cell in row]
+    assert shown == [text.get_text() for text in heatmap(result, "score").axes[0].texts]
+    assert shown == [two_decimals(each) for each in result.frame["score"]]
+
+
+def test_heads_that_were_not_probed_are_hatched_and_said_to_be():
+    result = probing({(1, 2): "none"})
+    absent = ProbeResult(result.frame.drop(index=[1]), result.examples, result.provenance)
+    figure = heatmap(absent, "score")
+    assert len([patch for patch in figure.axes[0].patches if patch.get_hatch()]) == 1
+    assert legend(figure) == ["not measured"]
+
+
+def test_without_verdicts_to_mark_there_is_no_legend():
+    assert heatmap(probing({}), "score").legends == []
+
+
+def test_the_best_heads_stand_beside_all_of_their_controls():
+    figure = cells_beside_controls(probing(THREE))
+    ax = figure.axes[0]
+    assert labels(ax.yaxis)[:2] == ["head 1.2", "head 0.1"]
+    lines = drawn(ax)
+    assert MARKED | {"score, known words"} <= set(lines)
+    assert lines["untrained model"].get_xdata() == pytest.approx([0.53] * 6)
+    assert lines["permuted labels"].get_xdata() == pytest.approx([0.48] * 6)
+    assert lines["score, known words"].get_xdata()[0] == pytest.approx(0.9488)
+    assert lines["score, encodes"].get_xdata() == pytest.approx([0.9288])
+    assert list(lines["score, encodes"].get_ydata()) == [0]
+    assert len(lines["score, not shown to encode"].get_xdata()) == 5
+    assert set(legend(figure)) == {*lines, "95 % interval"}
+    first = ax.collections[0].get_segments()[0]
+    assert first[:, 0].tolist() == pytest.approx([0.8788, 0.9788])
+    assert "scores beside the controls" in ax.get_title("left")
+
+
+def test_no_two_controls_hide_each_other():
+    ax = cells_beside_controls(probing(THREE)).axes[0]
+    heights = [round(float(drawn(ax)[name].get_ydata()[0]), 6) for name in MARKED]
+    assert len(set(heights)) == len(MARKED)
+    assert max(map(abs, heights)) < 0.5
+
+
+def test_of_very_many_heads_the_best_are_drawn_and_the_title_says_so():
+    ax = cells_beside_controls(probing({(3, 5): "encodes"}, shape=(12, 12))).axes[0]
+    assert len(labels(ax.yaxis)) == 12
+    assert labels(ax.yaxis)[0] == "head 3.5"
+    assert "the best 12 of 144 heads beside the controls" in ax.get_title("left")
+
+
+def test_what_was_not_measured_is_not_drawn():
+    ax = cells_beside_controls(with_cell(probing(), None, untrained=np.nan)).axes[0]
+    assert "untrained model" not in drawn(ax)
+    assert "embedding of the word" in drawn(ax)
+
+
+def test_a_variance_far_below_0_is_drawn_at_the_edge_and_said_to_be():
+    result = with_cell(probing(measure="R2"), 0, permuted=-30.0)
+    ax = cells_beside_controls(result).axes[0]
+    assert min(drawn(ax)["permuted labels"].get_xdata()) == -1.0
+    assert ax.get_xlabel() == "R²; what is below -1.00 is drawn there"
+    assert cells_beside_controls(probing(measure="R2")).axes[0].get_xlabel() == "R²"
+
+
+def test_layers_are_a_curve_with_its_interval_and_controls_as_lines():
+    result = with_cell(probing(heads=False, shape=(3, 1)), 2, verdict="undecided")
+    figure = curve(result, "score")
+    ax = figure.axes[0]
+    lines = drawn(ax)
+    assert lines["score"].get_ydata() == pytest.approx(result.frame["score"])
+    assert lines["untrained model"].get_ydata() == pytest.approx([0.53] * 3)
+    assert lines["majority,\nembedding of the word,\nposition"].get_ydata() == pytest.approx([0.5] * 3)
+    assert [list(lines[name].get_xdata()) for name in ("encodes", "undecided", "none")] == [[1], [2], [0]]
+    assert lines["encodes"].get_markerfacecolor() != lines["undecided"].get_markerfacecolor() == "white"
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(result.frame["low"].min())
+    assert band[:, 1].max() == pytest.approx(result.frame["high"].max())
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("layer", "accuracy")
+    assert [tick for tick in ax.get_xticks() if tick != int(tick)] == []
+    figure.canvas.draw()
+
+
+def test_the_selectivity_of_layers_is_held_against_0():
+    result = probing(heads=False, shape=(3, 1))
+    ax = curve(result, "selectivity").axes[0]
+    assert drawn(ax)["selectivity"].get_ydata() == pytest.approx(result.frame["selectivity"])
+    assert not MARKED & set(drawn(ax))
+    assert any(list(line.get_ydata()) == [0, 0] for line in ax.lines)
+
+
+def test_which_figures_there_are():
+    assert list(figures(probing())) == ["controls", "score", "selectivity"]
+    assert list(figures(probing(heads=False))) == ["controls", "score", "selectivity"]
+    assert list(figures(probing({(0, 0): "none"}, shape=(1, 1)))) == ["controls"]
+
+
+def test_names_of_features_are_no_mathematics():
+    for figure in figures(probing(feature="$x^", of_task=False)).values():
+        figure.canvas.draw()
+        assert any("$x^" in ax.get_title(place) for ax in figure.axes for place in ("left", "center"))
