@@ -12,7 +12,6 @@ Random weights, tokens of the model `books`. Prints tables and replaces their se
 
 import argparse
 import multiprocessing
-import resource
 import shutil
 import statistics
 import time
@@ -63,19 +62,14 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     test = options.gum / "en_gum-ud-test.conllu"
-    header = [
-        "model",
-        "stored",
-        "context",
-        "pooling",
-        "words",
-        "reading, s",
-        "forward, s",
-        "collect, s",
-        "speed",
-        "CPU",
-    ]
-    speed: Cells = [header]
+    memory: Cells = [["treebank", "words", "store, MB", "peak memory, MB"]]
+    spawn = multiprocessing.get_context("spawn")
+    for times in (1, 6):
+        with spawn.Pool(1) as pool:
+            memory.append([f"GUM test, {times} x", *pool.apply(_memory, (test, times, options.threads))])
+        print(*memory[-1], sep=" | ", flush=True)
+    times = ["reading, s", "forward, s", "collect, s", "speed", "CPU"]
+    speed: Cells = [["model", "stored", "context", "pooling", "words", *times]]
     for name, shape, sites, context, pooling, n_words in CASES:
         model = _model(shape)
         chosen = [Site(each, layer) for layer in range(model.config.n_layers) for each in sites]
@@ -86,12 +80,6 @@ def main() -> None:
         n_read = sum(len(passage.words) for passage in passages)
         speed.append([name, ", ".join(sites), context, pooling, f"{n_read:,}", f"{reading:.1f}", *found])
         print(*speed[-1], sep=" | ", flush=True)
-    memory: Cells = [["treebank", "words", "store, MB", "peak memory, MB"]]
-    spawn = multiprocessing.get_context("spawn")
-    for times in (1, 6):
-        with spawn.Pool(1) as pool:
-            memory.append([f"GUM test, {times} x", *pool.apply(_memory, (test, times, options.threads))])
-        print(*memory[-1], sep=" | ", flush=True)
     title = "Collecting activations"
     show(title, [speed, memory])
     write_section(RESULTS, title, [speed, memory])
@@ -167,8 +155,13 @@ def _memory(path: Path, times: int, threads: int) -> list[str]:
         store = collect(model, passages, sites, f"{folder}/store", data_hash="", shard_bytes=MEMORY_SHARD)
         size = sum(file.stat().st_size for file in store.folder.iterdir())
         ActivationStore.open(store.folder)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return [f"{store.rows:,}", f"{size / 1e6:,.0f}", f"{peak / 1000:,.0f}"]
+    return [f"{store.rows:,}", f"{size / 1e6:,.0f}", f"{_peak() / 1e6:,.0f}"]
+
+
+def _peak() -> int:
+    """Bytes. What ``resource`` tells of a new process can be its parent's."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return 1024 * int(line.split()[1])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """Which of its tokens stand for a word? The first, the last, or all: their mean.
 
-A mean adds token after token. So no sum has two numbers added to it at once, in an order that a GPU would choose.
+PyTorch's sum over a bag adds one number after the other, also on a GPU, where ``index_add_`` adds in any order: the
+same words have the same bits.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from interp.errors import InputError
 from interp.residual.passages import Passage
@@ -33,27 +36,21 @@ class Pooler:
         if pooling not in _TOKENS:
             raise InputError(f"pooling: expected first, last or mean, got {pooling!r}")
         self._n_rows, length = len(passages), len(passages[0].ids)
-        places = [
+        tokens = [
             [row * length + token for token in word.tokens[_TOKENS[pooling]]]
             for row, passage in enumerate(passages)
             for word in passage.words
         ]
-        self._counts = torch.tensor([len(each) for each in places], device=device)
-        self._steps: list[tuple[Tensor, Tensor]] = []
-        for nth in range(max(map(len, places))):
-            words = [number for number, each in enumerate(places) if len(each) > nth]
-            chosen = [places[number][nth] for number in words]
-            self._steps.append((torch.tensor(words, device=device), torch.tensor(chosen, device=device)))
+        self._tokens = torch.tensor([token for own in tokens for token in own], device=device)
+        self._starts = torch.tensor([0, *accumulate(map(len, tokens[:-1]))], device=device)
 
     def pool(self, activation: Float[Tensor, "#batch pos ..."]) -> Float[Tensor, "word ..."]:
         """The activations of all words, one passage's after the other's; a mean of 16-bit floats is computed in 32."""
         flat = activation.expand(self._n_rows, *activation.shape[1:]).flatten(0, 1)
-        (_, places), *further = self._steps
-        pooled = flat.index_select(0, places)
-        if not further:
-            return pooled
-        pooled = pooled.to(torch.promote_types(pooled.dtype, torch.float32))
-        for words, places in further:
-            pooled.index_add_(0, words, flat.index_select(0, places).to(pooled.dtype))
-        pooled /= self._counts.view(-1, *[1] * (pooled.ndim - 1))
-        return pooled.to(activation.dtype)
+        chosen = flat.index_select(0, self._tokens)
+        if len(self._tokens) == len(self._starts):
+            return chosen
+        rows = chosen.to(torch.promote_types(chosen.dtype, torch.float32)).flatten(1)
+        every = torch.arange(len(rows), device=rows.device)
+        means = functional.embedding_bag(every, rows, self._starts, mode="mean")
+        return means.to(chosen.dtype).unflatten(1, chosen.shape[1:])
