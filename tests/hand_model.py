@@ -9,6 +9,7 @@ and W_E = W_U = 1, so a direction of the stream is a logit.
 - Everything else attends evenly. ``b_O`` adds 0.2 to the logit of ``is``.
 """
 
+import dataclasses
 from types import SimpleNamespace
 
 import torch
@@ -123,3 +124,26 @@ def varied_task(n_clusters=24, **options):
         for extra in range(4)
     ]
     return task_of(units, [pair(prompts(*shape)) for shape in shapes], **options)
+
+
+def relabelled(task, features):
+    """The task with what `features` makes of each encoded example."""
+
+    def example(each):
+        return dataclasses.replace(each, example=dataclasses.replace(each.example, features=features(each)))
+
+    def unit(each):
+        other = None if each.counterfactual is None else example(each.counterfactual)
+        return dataclasses.replace(each, item=example(each.item), counterfactual=other)
+
+    units, references = tuple(map(unit, task.units)), tuple(tuple(map(unit, each)) for each in task.references)
+    return dataclasses.replace(task, units=units, references=references)
+
+
+def number(encoded):
+    return {"number": "singular" if KEY in encoded.prompt else "plural", "length": str(len(encoded.prompt))}
+
+
+def hand_task(name="hand", **options):
+    """The varied task, its examples labelled by the number of their noun and by their length."""
+    return relabelled(varied_task(name=name, **options), number)

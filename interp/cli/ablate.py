@@ -141,7 +141,7 @@ def _at_site(
 def _print_head(frames: "SweepFrames", task: str) -> None:
     """One head's effect, in words."""
     from interp.cli.terminal import records
-    from interp.report.sentences import METRICS, UNITS
+    from interp.report.metrics import METRICS, UNITS
     from interp.report.sweeps.sentences import partial
 
     (row,) = records(frames.cells)

@@ -50,12 +50,18 @@ def heads(
     ablation: Annotated[
         Ablation, typer.Option(help=f"What replaces a head's output: {ABLATIONS}.", metavar="KIND")
     ] = "mean",
+    probes: Annotated[
+        bool,
+        typer.Option(
+            help="Probe for each task's feature, and erase it where it can be read; never with --checkpoints."
+        ),
+    ] = True,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the heads that track each task, by attention and by ablation, and write a report."""
+    """Find the heads that track each task, by attention, ablation and probes, and write a report."""
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar, records
     from interp.report.folder import check_output, save_report
@@ -77,7 +83,7 @@ def heads(
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     tasks = [load_task(name, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for name in names]
     with progress_bar("heads") as progress:
-        report = dossier.heads(loaded, tasks, **options, progress=progress)
+        report = dossier.heads(loaded, tasks, **options, probes=probes, progress=progress)
     folder = save_report(report, out, command=command)
     seconds = time.perf_counter() - started
     if not as_json:

@@ -11,7 +11,10 @@ from interp.methods.task_attention import is_testable
 from interp.tasks.task import EncodedExample, Task
 
 TOP_HEADS, SENTENCES = 3, 2
-_ORDER = ("attends and causal", "causal only", "attends only", "opposes", "undecided", "none")
+_ORDER = (
+    *("tracks", "attends and causal", "causal only", "attends only", "opposes", "encodes only"),
+    *("undecided", "none"),
+)
 COLUMNS = (
     *("task", "rank", "layer", "head", "verdict", "example", "text", "query_pos", "key_pos", "token"),
     *("weight", "is_query", "is_related", "is_distractor"),

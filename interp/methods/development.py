@@ -1,6 +1,6 @@
 """When does a head begin to track? The dossier of every checkpoint of a training, one after the other.
 
-1. Each checkpoint is loaded and judged as ``dossier.heads`` judges a model, on the same items.
+1. Each checkpoint is loaded and judged as ``dossier.heads`` judges a model without probes, on the same items.
 2. A head *begins* to track a task at the first checkpoint from which on, up to the last one, each of its verdicts is
    ``attends and causal``. Where that is the first one that was judged, it may have begun before.
 
@@ -20,6 +20,7 @@ from interp.errors import InputError
 from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import TASKS, HeadsReport, heads
+from interp.methods.progress import part_of
 from interp.model.loading import load_model
 from interp.report.development import TRACKS
 from interp.tasks.task import Task
@@ -97,9 +98,9 @@ def development(
     reports: dict[int, HeadsReport] = {}
     try:
         for step in steps:
-            tell = None if progress is None else _part(progress, len(reports), len(steps))
+            tell = part_of(progress, len(reports), len(steps))
             model = loaded(Path(checkpoints[step]))
-            reports[step] = heads(model, tasks, n=n, seed=seed, ablation=ablation, progress=tell)
+            reports[step] = heads(model, tasks, n=n, seed=seed, ablation=ablation, probes=False, progress=tell)
     except KeyboardInterrupt:
         if not reports:
             raise
@@ -113,12 +114,3 @@ def _at(step: int, frame: pd.DataFrame) -> pd.DataFrame:
     found = frame.copy()
     found.insert(0, "step", step)
     return found
-
-
-def _part(progress: Progress, number: int, n: int) -> Progress:
-    """Progress of one checkpoint as progress of the whole; every one has as many steps."""
-
-    def tell(done: int, total: int) -> None:
-        progress(number * total + done, n * total)
-
-    return tell

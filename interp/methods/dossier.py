@@ -1,9 +1,11 @@
-"""Which heads track what? Both kinds of evidence on every head and task, joined into verdicts.
+"""Which heads track what? All kinds of evidence on every head and task, joined into verdicts.
 
-1. Per task: attention against the relation and its baselines; ablation of every head.
+1. Per task: attention against the relation and its baselines; ablation of every head; probes for the feature that the
+   task is about, beside their controls, and erasure where it can be read (``representation.py``).
 2. One family of tests per kind over layers x heads x tasks: sign flips with max-T correction
    (family-wise), or Benjamini-Hochberg as the exploratory alternative.
-3. The joint claim's p is the larger of the two raw p (an intersection-union test; Berger 1982),
+   Probes are corrected by max-T over the heads of a task, and by Bonferroni over tasks.
+3. A joint claim's p is the largest of its kinds' raw p (an intersection-union test; Berger 1982),
    Holm-corrected over layers x heads x tasks.
 4. ``methods/verdict.py`` turns estimates, intervals and corrected p into a verdict.
 
@@ -25,6 +27,9 @@ from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence, gather
 from interp.methods.given_task import as_predicted
 from interp.methods.judging import judge_row
+from interp.methods.probing import MINIMUM
+from interp.methods.progress import part_of
+from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.multiplicity import benjamini_hochberg, holm
 from interp.stats.permutation import sign_flip_test
 from interp.tasks.task import Task
@@ -33,10 +38,14 @@ Correction = Literal["max-T", "fdr"]
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "attention_q"),
-    *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated", "verdict"),
+    *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated"),
+    *("probe", "probe_control", "selectivity", "probe_q", "erasure_effect", "verdict"),
     *("reason", "baseline", "excess", "excess_low", "excess_high", "attention_p", "effect_p", "joint_q"),
     *("minimum_attention", "minimum_effect", "metric", "relation", "change_norm", "n_units", "n_clusters"),
     *("n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
+    *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
+    *("probe_excess_low", "probe_excess_high", "selectivity_low", "erasure_low", "erasure_high", "erasure_random"),
+    *("probe_p", "erasure_p", "tracks_q", "minimum_probe", "n_probe_clusters"),
 )
 """Of ``HeadsReport.frame``, in order."""
 
@@ -50,7 +59,8 @@ class HeadsReport:
             units within templates, then over templates. ``excess`` is attention minus baseline,
             ``n_templates_attended`` the templates in which it alone reaches the minimum;
             ``n_to_decide`` the units that would decide an undecided verdict (normal
-            approximation; NaN where none is needed or no number would do).
+            approximation; NaN where none is needed or no number would do). What probes and erasure say is as in
+            ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
             and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
@@ -97,6 +107,8 @@ def heads(
     alpha: float = 0.05,
     minimum_attention: float = 0.1,
     minimum_effect: float = 0.1,
+    probes: bool = True,
+    minimum_probe: float = MINIMUM,
     correction: Correction = "max-T",
     progress: Progress | None = None,
 ) -> HeadsReport:
@@ -114,6 +126,9 @@ def heads(
         minimum_attention: The smallest excess attention that counts, as a share of all attention.
         minimum_effect: The smallest effect that counts, as a share of the base run's mean metric: a
             share, because logits have no scale that tasks and models have in common.
+        probes: Whether the tasks' features are probed for and erased, too; without, the verdicts rest on attention and
+            ablation.
+        minimum_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
             expected share of false ones. The joint claim is Holm-corrected in either case.
         progress: Called with (steps done, steps in all).
@@ -122,20 +137,33 @@ def heads(
         InputError: No task, one twice, thresholds out of range, or a task that the model cannot carry.
         TaskError: A named task cannot be loaded.
     """
-    _check(alpha, minimum_attention, minimum_effect, correction)
+    shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
+    _check({**shares, "minimum_probe": minimum_probe}, correction)
     given = [as_predicted(each, model, n=n, seed=seed) for each in _listed(tasks)]
     names = [each.name for each in given]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: expected different tasks, at least one; got {names}")
     evidence = []
     for number, task in enumerate(given):
-        step = None if progress is None else _step(progress, number, len(given))
-        evidence.append(gather(model, task, kind=ablation, draws=draws, seed=seed, progress=step))
-    frame = pd.concat([each.heads(minimum_attention, minimum_effect) for each in evidence], ignore_index=True)
+        step = part_of(progress, number, len(given))
+        found = gather(
+            model,
+            task,
+            kind=ablation,
+            draws=draws,
+            seed=seed,
+            probes=probes,
+            minimum_probe=minimum_probe,
+            alpha=alpha,
+            progress=step,
+        )
+        evidence.append(found)
+    judged = [each.heads(minimum_attention, minimum_effect, minimum_probe) for each in evidence]
+    frame = pd.concat(judged, ignore_index=True)
     frame = _test(frame, evidence, alpha=alpha, correction=correction, seed=seed)
-    # What one test of the family would have to reach, by Bonferroni; attention is tested on one side only.
-    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention")}
-    sides = {"effect": alpha / n_tests["effect"], "attention": 2 * alpha / n_tests["attention"]}
+    # What one test of the family would have to reach, by Bonferroni; effects alone are tested on both sides.
+    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
+    sides = {kind: (1 if kind == "effect" else 2) * alpha / n for kind, n in n_tests.items()}
     frame = frame.join(pd.DataFrame([judge_row(row, alpha, sides) for row in frame.to_dict("records")]))
     options = {
         "seed": seed,
@@ -143,6 +171,8 @@ def heads(
         "alpha": alpha,
         "minimum_attention": minimum_attention,
         "minimum_effect": minimum_effect,
+        "probes": probes,
+        "minimum_probe": minimum_probe,
         "correction": correction,
     }
     return HeadsReport(
@@ -158,8 +188,7 @@ def _listed(tasks: Sequence[str | Task] | str | Task) -> list[str | Task]:
     return [tasks] if isinstance(tasks, str | Task) else list(tasks)
 
 
-def _check(alpha: float, minimum_attention: float, minimum_effect: float, correction: str) -> None:
-    shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
+def _check(shares: Mapping[str, float], correction: str) -> None:
     for name, value in shares.items():
         if not 0 < value < 1:
             raise InputError(f"{name}: expected a share between 0 and 1, got {value}")
@@ -167,19 +196,10 @@ def _check(alpha: float, minimum_attention: float, minimum_effect: float, correc
         raise InputError(f"correction: expected one of {', '.join(get_args(Correction))}, got {correction!r}")
 
 
-def _step(progress: Progress, number: int, n_tasks: int) -> Progress:
-    """Progress of one task as progress of the whole; every task has as many steps."""
-
-    def step(done: int, total: int) -> None:
-        progress(number * total + done, n_tasks * total)
-
-    return step
-
-
 def _test(
     frame: pd.DataFrame, evidence: Sequence[TaskEvidence], *, alpha: float, correction: Correction, seed: int
 ) -> pd.DataFrame:
-    """Raw and corrected p of both kinds and of the joint claim, as columns."""
+    """Raw and corrected p of all kinds and of the joint claims, as columns."""
     # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
     flips = max(10_000, int(np.ceil(2 * len(frame) / alpha)))
     effects = sign_flip_test([each.effects for each in evidence], flips=flips, seed=seed)
@@ -199,5 +219,25 @@ def _test(
         decidable[kind] = np.where(np.isnan(family), np.nan, columns[f"{kind}_p"])
         columns[f"{kind}_q"] = benjamini_hochberg(decidable[kind]) if correction == "fdr" else family
     # NaN where attention is not testable: there is no joint claim to make.
-    columns["joint_q"] = holm(np.maximum(decidable["effect"], decidable["attention"]))
+    both = np.maximum(decidable["effect"], decidable["attention"])
+    columns["joint_q"] = holm(both)
+    carried = _carried_p(frame)
+    columns["probe_q"] = _probe_q(frame, correction)
+    columns["tracks_q"] = holm(np.maximum(both, carried))
     return frame.assign(**columns)
+
+
+def _carried_p(frame: pd.DataFrame) -> np.ndarray:
+    """Raw p that a head carries the feature for the task; 1 where no probe read it, so that it was not erased."""
+    decidable = frame["probe_p"].where(frame["n_probe_clusters"] >= FEWEST_CLUSTERS)
+    p: np.ndarray = np.maximum(decidable, frame["erasure_p"].fillna(1.0)).to_numpy()
+    return p
+
+
+def _probe_q(frame: pd.DataFrame, correction: Correction) -> np.ndarray:
+    """Corrected p of the probes: those of a task are, over its heads; the tasks are not yet."""
+    if correction == "fdr":
+        return benjamini_hochberg(frame["probe_p"].to_numpy())
+    n_tasks = frame.loc[frame["probe_p"].notna(), "task"].nunique()
+    q: np.ndarray = np.minimum(1.0, n_tasks * frame["probe_q"]).to_numpy()
+    return q

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+import pandas as pd
+
 from interp.errors import InputError, suggest
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.preparing import make_replacement
@@ -37,6 +39,7 @@ from interp.methods.erasing.readings import reference_clusters, reference_readin
 from interp.methods.erasing.result import ErasureResult, joined
 from interp.methods.erasing.steering import steered
 from interp.methods.given_task import as_predicted
+from interp.methods.progress import part_of
 from interp.tasks.task import Task
 
 Method = Literal["leace", "random", "inlp", "mean", "steer"]
@@ -59,6 +62,7 @@ def erase(
     seed: int = 0,
     draws: int = SUBSPACES,
     strength: float = 1.0,
+    probes: bool = True,
     memory_budget: int | None = None,
     progress: Progress | None = None,
 ) -> ErasureResult:
@@ -81,6 +85,7 @@ def erase(
         seed: Of the tasks' draw, the random subspaces, INLP's split and the statistics.
         draws: How many random subspaces to average the effects of.
         strength: How many differences of the classes' means ``steer`` adds.
+        probes: Whether it is measured, too, how well the feature can be read before and after.
         memory_budget: Bytes that the sweeps hold beside the model's weights, the activations that erasers are fitted
             to, and the results; None for the device's default.
         progress: Called with (cells done, cells in all), over all tasks.
@@ -115,7 +120,10 @@ def erase(
         for made, where in zip(by_task, positions, strict=True)
     ]
     results = _sweeps(model, tasks, cells, seed=seed, memory_budget=memory_budget, progress=progress)
-    held_out = scored_readings(model, prompts, feature, at, sites, memory_budget)
+    read = pd.DataFrame()
+    if probes:
+        held_out = scored_readings(model, prompts, feature, at, sites, memory_budget)
+        read = readability(references, held_out, tasks[0], fitted, places, seed)
     how = {
         **{"feature": feature, "at": at, "methods": list(methods), "subspaces": draws, "strength": strength},
         "reference_hash": reference_hash(prompts),
@@ -124,7 +132,7 @@ def erase(
     }
     return ErasureResult(
         joined(results, tasks),
-        readability(references, held_out, tasks[0], fitted, places, seed),
+        read,
         {**results[0].provenance, **how},
         results[0].labels[1:],
     )
@@ -161,7 +169,7 @@ def _sweeps(
     """One sweep a task; interrupted, those that have any complete example."""
     results: list[SweepResult] = []
     for number, (task, its) in enumerate(zip(tasks, cells, strict=True)):
-        step = None if progress is None else _step(progress, number, len(tasks))
+        step = part_of(progress, number, len(tasks))
         try:
             results.append(Sweep(its).run(model, task, seed=seed, memory_budget=memory_budget, progress=step))
         except KeyboardInterrupt:
@@ -172,12 +180,3 @@ def _sweeps(
         if not results[-1].provenance["complete"]:
             break
     return results
-
-
-def _step(progress: Progress, number: int, n_tasks: int) -> Progress:
-    """Progress of one task as progress of the whole; every task has as many cells."""
-
-    def step(done: int, total: int) -> None:
-        progress(number * total + done, n_tasks * total)
-
-    return step

@@ -1,4 +1,4 @@
-"""What is known about the heads on one task? Attention and ablation, gathered once and tabulated."""
+"""What is known about the heads on one task? Attention, ablation and probes, gathered once and tabulated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,9 @@ from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.conclusions import against_minimum
+from interp.methods.probing import MINIMUM
+from interp.methods.progress import part_of
+from interp.methods.representation import COLUMNS, representation
 from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates, standard_errors
@@ -21,7 +24,7 @@ CELL = ["layer", "head"]
 
 @dataclass(frozen=True)
 class TaskEvidence:
-    """Both kinds of evidence on one task.
+    """All kinds of evidence on one task.
 
     Attributes:
         task: What was asked.
@@ -29,6 +32,7 @@ class TaskEvidence:
         attention: Attention from query to related word.
         effects: The effects by unit.
         excess: The excess attention by unit; None where the task is not testable.
+        representation: One row a head, as of ``representation``; None where probes were left out.
     """
 
     task: Task
@@ -36,13 +40,15 @@ class TaskEvidence:
     attention: AttentionResult
     effects: UnitTable
     excess: UnitTable | None
+    representation: pd.DataFrame | None
 
-    def heads(self, minimum_attention: float, minimum_effect: float) -> pd.DataFrame:
+    def heads(self, minimum_attention: float, minimum_effect: float, minimum_probe: float = MINIMUM) -> pd.DataFrame:
         """One row per head: estimates, intervals, standard errors and counts, untested.
 
         Args:
             minimum_attention: As a share of all attention.
             minimum_effect: As a share of the base run's mean metric.
+            minimum_probe: As a share of the examples.
         """
         base = self.description()
         absent, error = against_minimum(
@@ -62,9 +68,13 @@ class TaskEvidence:
             }
         ).assign(excess_se=np.nan if self.excess is None else standard_errors(self.excess))
         templates = self.attention.templates(minimum_attention)
+        carried = self.representation
+        if carried is None:
+            carried = done[CELL].assign(**dict.fromkeys(COLUMNS, np.nan))
         return (
             done.merge(seen, on=CELL)
             .merge(templates, on=CELL, how="left")
+            .merge(carried, on=CELL)
             .assign(
                 task=self.task.name,
                 query=self.task.query,
@@ -72,6 +82,7 @@ class TaskEvidence:
                 relation=self._relation(),
                 minimum_attention=minimum_attention,
                 minimum_effect=minimum_effect * abs(base["base"]),
+                minimum_probe=minimum_probe,
                 above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
             )
         )
@@ -130,9 +141,18 @@ class TaskEvidence:
 
 
 def gather(
-    model: Any, task: Task, *, kind: Kind, draws: int, seed: int, progress: Progress | None = None
+    model: Any,
+    task: Task,
+    *,
+    kind: Kind,
+    draws: int,
+    seed: int,
+    probes: bool = True,
+    minimum_probe: float = MINIMUM,
+    alpha: float = 0.05,
+    progress: Progress | None = None,
 ) -> TaskEvidence:
-    """Run the attention pass and the ablation sweep on `task`.
+    """Run the attention pass and the ablation sweep on `task`, probe it and erase what can be read.
 
     Args:
         model: Follows TransformerLens' protocol.
@@ -140,17 +160,26 @@ def gather(
         kind: What replaces an ablated head's ``z``.
         draws: How many resamples to average the effects of.
         seed: Of the resamples and the statistics.
+        probes: Whether the task's feature is probed for.
+        minimum_probe: Smallest excess of a probe that counts.
+        alpha: Error rate at which heads are taken to carry the feature.
         progress: Called with (steps done, steps in all).
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
     attention = task_attention(model, task, seed=seed)
-    ablation = ablate(model, task, kind=kind, draws=draws, seed=seed, progress=progress)
+    n_heads = model.cfg.n_layers * model.cfg.n_heads
+    first, rest = (part_of(progress, number, 2 if probes else 1, n_heads) for number in range(2))
+    ablation = ablate(model, task, kind=kind, draws=draws, seed=seed, progress=first)
     if not ablation.provenance["complete"]:
         raise KeyboardInterrupt
     excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
-    return TaskEvidence(task, ablation, attention, UnitTable.from_frame(ablation.frame, "effect"), excess)
+    effects = UnitTable.from_frame(ablation.frame, "effect")
+    carried = None
+    if probes:
+        carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=rest)
+    return TaskEvidence(task, ablation, attention, effects, excess, carried)
 
 
 def _listed(counts: Mapping[str, float], form: str) -> str:

@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
-from interp.methods.verdict import Evidence, attention_state, effect_state, judge
+from interp.methods.verdict import (
+    Evidence,
+    Representation,
+    attention_state,
+    effect_state,
+    judge,
+    representation_state,
+)
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.power import required_units
 
@@ -34,7 +42,17 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
         row["minimum_effect"],
         row["n_clusters"],
     )
-    verdict, reason = judge(attention, effect, joint_q=row["joint_q"], above_chance=row["above_chance"], alpha=alpha)
+    found = _representation(row)
+    carried = representation_state(found, alpha)
+    verdict, reason = judge(
+        attention,
+        effect,
+        carried,
+        joint_q=row["joint_q"],
+        tracks_q=row["tracks_q"],
+        above_chance=row["above_chance"],
+        alpha=alpha,
+    )
     n_to_decide = np.nan
     if verdict == "undecided" and row["above_chance"]:
         needs = []
@@ -44,8 +62,29 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
             scored = row["n_attention_units"]
             needed = _units_needed(attention, scored, corrected["attention"])
             needs.append(np.ceil(needed * row["n_units"] / scored))  # attention is left out on some units
+        if carried == "undecided":
+            needs.append(_units_needed(found.probe, row["n_units"], corrected["probe"]))
         n_to_decide = float(np.fmax.reduce(needs))
     return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide}
+
+
+def _representation(row: Mapping[str, Any]) -> Representation:
+    return Representation(
+        probe=Evidence(
+            row["probe_excess"],
+            # As wide as Student's t asks for, so a little too large: about the units that are needed, not of a test.
+            (row["probe_excess_high"] - row["probe_excess_low"]) / (2 * norm.ppf(0.975)),
+            row["probe_excess_high"] < row["minimum_probe"],
+            row["probe_q"],
+            row["minimum_probe"],
+            0 if np.isnan(row["probe"]) else int(row["n_probe_clusters"]),
+        ),
+        selective=not row["selectivity_low"] <= 0,  # an interval that is not known says nothing
+        has_room=row["probe_baseline_score"] <= 1 - row["minimum_probe"],
+        erasure_effect=row["erasure_effect"],
+        erasure_p=row["erasure_p"],
+        minimum_effect=row["minimum_effect"],
+    )
 
 
 def _units_needed(evidence: Evidence, n_units: int, alpha: float) -> float:

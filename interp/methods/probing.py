@@ -41,7 +41,7 @@ from interp.methods.probes.sources import Activations, device_of, held, passages
 from interp.model.sites import Site
 from interp.residual.pooling import Pooling
 from interp.runs.store import ActivationStore
-from interp.tasks.corpus import Corpus, Documents
+from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.passages import At, Context
 from interp.tasks.task import Task
 
@@ -71,6 +71,7 @@ def probe(
     context: Context = "document",
     pooling: Pooling = "last",
     n: int | None = None,
+    description_lengths: bool = True,
     minimum: float = MINIMUM,
     alpha: float = 0.05,
     correction: Correction = "max-T",
@@ -81,7 +82,8 @@ def probe(
 
     Args:
         model: Follows TransformerLens' protocol.
-        data: A task or the name of one; files in CoNLL-U or documents; or a store of this model's activations.
+        data: A task or the name of one; files in CoNLL-U, documents or ``senses:bank`` (``tasks/senses.py``); or a
+            store of this model's activations.
         feature: One of the data's: of a task a key of its examples' ``features``, of a corpus as in
             ``tasks/features.py``.
         site: What is read: ``z``, what a head reads off and writes; or a point of the stream, such as ``resid_post``.
@@ -97,6 +99,7 @@ def probe(
         context: Of a corpus: whether windows of documents are read, or sentences by themselves.
         pooling: Over the tokens of a word.
         n: Units to draw where `data` is the name of a task.
+        description_lengths: Whether they are measured, too, which takes about half of the time.
         minimum: Smallest excess over the toughest control that counts.
         alpha: Error rate of the verdicts.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
@@ -118,7 +121,7 @@ def probe(
     words = labelled(index, feature, least)
     used: Kind = kind if words.classes else "ridge"
     chosen = tuple(strengths or (MLP_STRENGTHS if used == "mlp" else STRENGTHS))
-    measuring = Measuring(words, used, chosen, folds, device_of(model), seed)
+    measuring = Measuring(words, used, chosen, folds, device_of(model), seed, description_lengths)
     found = _measured(measuring, cells, source, twin, words, progress)
     how = {
         **model_provenance(model),
@@ -198,7 +201,7 @@ def _given(
     """What is probed; a text that names no file is the name of a task."""
     if isinstance(data, Task | ActivationStore):
         return data
-    if isinstance(data, str) and not data.startswith("hub:") and not Path(data).exists():
+    if isinstance(data, str) and not is_named(data) and not Path(data).exists():
         return as_task(data, model, n=n, seed=seed)
     return Corpus.of(data)
 

@@ -1,4 +1,4 @@
-"""What do attention and ablation together say about a head? A truth table, strict and total.
+"""What do attention, ablation and probes together say about a head? A truth table, strict and total.
 
 Each kind of evidence is first judged by itself, against its minimum effect:
 
@@ -10,10 +10,15 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   least the minimum that way; *none* if it is shown to be smaller than the minimum on either side (a share of
   the base run's metric, which is an estimate too: the interval is that of ``effect +- share * base``);
   else *undecided*.
+- **representation**: the task's feature is *carried* if the probe's corrected p is at most alpha, its excess over the
+  toughest control at least the minimum, and its selectivity's interval above 0; it is *used* if, beyond that, erasing
+  it there is a drop, too: of the minimum effect at least, and told apart from 0 and from erasing random directions. It
+  is *none* if the excess' interval lies below the minimum; *not testable* if the task has no feature, the probes were
+  left out, or a control leaves less than the minimum to be better by; else *undecided*.
 - Fewer than 20 clusters, or no interval because a template has a single cluster: that kind is undecided. If
   it is the effect, or if the base run is not above chance (its interval touches 0), the verdict is undecided.
-- Corrected p bound the chance of a false *shown*, *drop* or *rise* over all heads and tasks, for each kind of
-  evidence. Absence is judged by one 95 % interval for each head.
+- Corrected p bound the chance of a false *shown*, *drop*, *rise* or *carried* over all heads and tasks, for each kind
+  of evidence. Absence is judged by one 95 % interval for each head.
 
 Then, rows are the effect, columns the attention:
 
@@ -22,14 +27,21 @@ effect     shown                   none         not testable  undecided
 =========  ======================  ===========  ============  ===========
 drop       attends and causal [1]  causal only  causal only   causal only
 rise       opposes                 opposes      opposes       opposes
-none       attends only            none         none          undecided
+none       attends only            none [2]     none [2]      undecided
 undecided  undecided               undecided    undecided     undecided
 =========  ======================  ===========  ============  ===========
 
 [1] Only if the joint claim passes as well: the larger of the two raw p, Holm-corrected; else
 ``causal only``, with the reason. ``causal only`` therefore means that a drop is proven and attention
-is not; the reason says whether attention was shown to be absent. ``attends only`` and ``none``
-claim an absence of effect and need it shown: not finding one is not enough.
+is not; the reason says whether attention was shown to be absent. Where the feature is used there, too, and the claim of
+all three kinds passes (the largest of the raw p of attention, effect, probe and erasure, Holm-corrected), the verdict
+is ``tracks``.
+
+[2] ``encodes only`` where the feature is carried: the head holds what nothing is shown to need there. ``undecided``
+where the probe is.
+
+``attends only``, ``encodes only`` and ``none`` claim an absence of effect and need it shown: not finding one is not
+enough.
 """
 
 import math
@@ -38,9 +50,12 @@ from typing import Literal
 
 from interp.stats.intervals import FEWEST_CLUSTERS
 
-Verdict = Literal["attends and causal", "attends only", "causal only", "opposes", "none", "undecided"]
+Verdict = Literal[
+    "tracks", "attends and causal", "attends only", "causal only", "encodes only", "opposes", "none", "undecided"
+]
 AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "undecided"]
+RepresentationState = Literal["used", "carried", "none", "not testable", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +63,7 @@ class Evidence:
     """One kind of evidence on one head.
 
     Attributes:
-        estimate: Excess attention, or the effect of ablation (a drop is negative).
+        estimate: Excess attention, the effect of ablation (a drop is negative), or the excess of a probe.
         standard_error: Of the estimate; NaN where its spread is not known, so that it has no interval.
         absent: Whether it is shown to be smaller than the minimum.
         q: Corrected p.
@@ -89,15 +104,61 @@ def effect_state(evidence: Evidence, alpha: float) -> EffectState:
     return "none" if evidence.absent else "undecided"
 
 
+@dataclass(frozen=True)
+class Representation:
+    """What probes and erasure say of one head.
+
+    Attributes:
+        probe: The excess over the toughest control; without clusters where nothing was probed.
+        selective: Whether the interval of the selectivity lies above 0.
+        has_room: Whether the toughest control leaves the minimum to be better by.
+        erasure_effect: Of erasing the feature; NaN where it was not erased.
+        erasure_p: That it is no drop, or not a larger one than erasing random directions is; uncorrected.
+        minimum_effect: The smallest size of an effect that counts, positive.
+    """
+
+    probe: Evidence
+    selective: bool
+    has_room: bool
+    erasure_effect: float
+    erasure_p: float
+    minimum_effect: float
+
+    def used(self, alpha: float) -> bool:
+        """Whether erasing the feature is shown to cost enough."""
+        return self.erasure_p <= alpha and self.erasure_effect <= -self.minimum_effect
+
+
+def representation_state(evidence: Representation, alpha: float) -> RepresentationState:
+    """Judge probe and erasure by themselves."""
+    probe = evidence.probe
+    if probe.n_clusters == 0 or not evidence.has_room:
+        return "not testable"
+    if not probe.decidable:
+        return "undecided"
+    if probe.q <= alpha and probe.estimate >= probe.minimum and evidence.selective:
+        return "used" if evidence.used(alpha) else "carried"
+    return "none" if probe.absent else "undecided"
+
+
 def judge(
-    attention: Evidence, effect: Evidence, *, joint_q: float, above_chance: bool, alpha: float
+    attention: Evidence,
+    effect: Evidence,
+    carried: RepresentationState,
+    *,
+    joint_q: float,
+    tracks_q: float,
+    above_chance: bool,
+    alpha: float,
 ) -> tuple[Verdict, str]:
     """The verdict, and the reason where it is undecided or hides something; see the module.
 
     Args:
         attention: Excess attention.
         effect: Effect of ablation.
-        joint_q: Corrected p of the joint claim; NaN where attention is not testable.
+        carried: What is known of the feature.
+        joint_q: Corrected p of the joint claim of attention and effect; NaN where attention is not testable.
+        tracks_q: Corrected p of the claim of all kinds; NaN where one of them is not testable.
         above_chance: Whether the base run's interval lies above 0.
         alpha: Error rate.
     """
@@ -112,7 +173,7 @@ def judge(
         return "opposes", ""
     if does == "drop":
         if looks == "shown" and joint_q <= alpha:
-            return "attends and causal", ""
+            return _tracks(carried, tracks_q, alpha)
         return "causal only", {
             "shown": f"attention and effect pass alone, but not together (joint q {joint_q:.3g})",
             "none": "",
@@ -124,10 +185,26 @@ def judge(
             return "undecided", "attention is undecided"
         if looks == "shown":
             return "attends only", ""
-        return "none", "attention is not testable" if looks == "not testable" else ""
+        unseen = "attention is not testable" if looks == "not testable" else ""
+        if carried == "undecided":
+            return "undecided", "; ".join(filter(None, ("the probe is undecided", unseen)))
+        return "encodes only" if carried in ("used", "carried") else "none", unseen
     return "undecided", {
         "shown": "attention is shown, the effect is undecided",
         "none": "the effect is undecided",
         "not testable": "attention is not testable, the effect is undecided",
         "undecided": "attention and effect are undecided",
     }[looks]
+
+
+def _tracks(carried: RepresentationState, tracks_q: float, alpha: float) -> tuple[Verdict, str]:
+    """Of a head that attends and is causal: whether it also carries the feature for the task."""
+    if carried == "used" and tracks_q <= alpha:
+        return "tracks", ""
+    return "attends and causal", {
+        "used": f"attention, effect, probe and erasure pass alone, but not together (q {tracks_q:.3g})",
+        "carried": "the feature can be read there, but erasing it is not shown to cost enough",
+        "none": "the feature cannot be read there",
+        "not testable": "",
+        "undecided": "the probe is undecided",
+    }[carried]

@@ -1,6 +1,8 @@
-"""How are counts, shares, differences of shares and q written in sentences?"""
+"""How are counts, shares, differences of shares, estimates and q written in sentences?"""
 
 import math
+
+import pandas as pd
 
 
 def counted(n: int, noun: str) -> str:
@@ -36,3 +38,11 @@ def listed(names: list[str], most: int = 8) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def estimate(value: float, low: float, high: float, unit: str) -> str:
+    """An estimate with its interval: two decimals below 1, one above, the same for all three."""
+    digits = 2 if abs(value) < 1 else 1
+    text, *ends = (f"{round(each, digits) + 0.0:.{digits}f}" for each in (value, low, high))
+    interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
+    return " ".join(filter(None, (text, unit, interval)))

@@ -80,7 +80,7 @@ def verdict_marker(verdict: Verdict, x: ArrayLike = (), y: ArrayLike = ()) -> Li
         y,
         linestyle="none",
         marker=verdict.marker,
-        markersize=7,
+        markersize=11 if verdict.marker == "*" else 7,  # of a star, little is filled
         markerfacecolor="black" if verdict.filled else "white",
         markeredgecolor="white" if verdict.filled else "black",
         markeredgewidth=0.4 if verdict.filled else 1.2,

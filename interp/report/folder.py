@@ -25,7 +25,7 @@ from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
 from interp.report.page import render_page
 from interp.report.place import FOLDER, absolute, check_place, os_errors_of, sibling
-from interp.report.plots import attention_heatmap, effect_heatmap, overview
+from interp.report.plots import attention_heatmap, effect_heatmap, overview, probe_heatmap
 
 
 def save_report(
@@ -154,3 +154,5 @@ def _write_figures(report: HeadsFrames, folder: Path) -> None:
     for task, name in zip(shown.tasks["task"], names, strict=True):
         for kind, function in draw.items():
             function(shown.frame, task).savefig(folder / f"{kind}_{name}.png")
+        if shown.frame.loc[shown.frame["task"] == task, "probe"].notna().any():
+            probe_heatmap(shown.frame, task).savefig(folder / f"probe_{name}.png")

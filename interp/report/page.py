@@ -15,9 +15,10 @@ from interp.report.development import DevelopmentFrames, development_table, part
 from interp.report.document import flatten, model_with_hash, render
 from interp.report.frames import FURTHER_HEAD_COLUMNS, HEAD_COLUMNS, TASK_COLUMNS, HeadsFrames, check_frames
 from interp.report.heatmap import Heatmap, heatmap
+from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
 from interp.report.reading import how_to_read
-from interp.report.sentences import UNITS, TaskSummary, reason_of, summarise
+from interp.report.sentences import TaskSummary, reason_of, summarise
 from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
 
@@ -40,6 +41,8 @@ class TaskView:
     further: tuple[str, ...]
     excess: Heatmap
     effect: Heatmap
+    feature: str
+    probe: Heatmap
     heads: tuple[AttendingHead, ...]
 
 
@@ -111,8 +114,15 @@ def _task_view(report: HeadsFrames, task: pd.Series, summary: TaskSummary) -> Ta
         further=(*found[_FEW:], *summary.open_questions) if found else (),
         excess=heatmap(report.frame, task["task"], "excess", "attention"),
         effect=heatmap(report.frame, task["task"], "effect", "effect"),
+        feature=_feature(report.frame[report.frame["task"] == task["task"]]),
+        probe=heatmap(report.frame, task["task"], "probe_excess", "attention"),
         heads=attending_heads(report.attention_maps, task["task"]),
     )
+
+
+def _feature(heads: pd.DataFrame) -> str:
+    """What was probed for; empty where nothing was."""
+    return "" if heads["probe"].isna().all() else str(heads["feature"].iloc[0])
 
 
 def _task_facts(task: pd.Series) -> tuple[tuple[str, str], ...]:

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from interp.report.colours import SEQUENTIAL, reach
 from interp.report.drawing import draw_table, hatching, verdict_marker
 from interp.report.frames import HeadsFrames, layer_by_head
+from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
-from interp.report.sentences import METRICS, UNITS
 from interp.report.verdicts import VERDICTS
 
 _LONGEST_TITLE = 48
@@ -50,8 +50,26 @@ def effect_heatmap(frame: pd.DataFrame, task: str) -> Figure:
     return figure
 
 
+def probe_heatmap(frame: pd.DataFrame, task: str) -> Figure:
+    """How much better a probe reads the task's feature than its toughest control does.
+
+    The colours run from 0 to 1; below 0, the control does better, and is as neutral as 0.
+    """
+    table = layer_by_head(frame, task, "probe_excess")
+    figure = _figure(*table.shape)
+    ax = figure.subplots()
+    _attention(ax, table)
+    _mark_verdicts(ax, frame, task)
+    feature = frame.loc[frame["task"] == task, "feature"].iloc[0]
+    _title(
+        ax, task, f"accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)"
+    )
+    _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
+    return figure
+
+
 def overview(report: HeadsFrames) -> Figure:
-    """Both kinds of evidence and the verdicts, one column of panels per task.
+    """All kinds of evidence and the verdicts, one column of panels per task.
 
     Effects are shares of the whole model's own metric, so that tasks with different scales can be
     compared: -1 is all of it. A task that the whole model does not do has no such share.
@@ -60,27 +78,35 @@ def overview(report: HeadsFrames) -> Figure:
     frame, tasks = report.frame, report.tasks
     attention = [layer_by_head(frame, task, "excess") for task in tasks["task"]]
     effect = [_share_of_base(frame, task) for _, task in tasks.iterrows()]
+    probe = [layer_by_head(frame, task, "probe_excess") for task in tasks["task"]]
+    rows = 3 if frame["probe_excess"].notna().any() else 2
     n_layers, n_heads = effect[0].shape
     titles = [_short(task, 26) for task in tasks["task"]]
     width = max(1.9, 0.42 * n_heads, 0.09 * max(map(len, titles)))
-    size = (width * len(tasks) + 1.9, 2 * max(1.7, 0.42 * n_layers) + 1.1)
+    size = (width * len(tasks) + 1.9, rows * max(1.7, 0.42 * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
-    axes = figure.subplots(2, len(tasks), squeeze=False, sharex=True, sharey=True)
+    axes = figure.subplots(rows, len(tasks), squeeze=False, sharex=True, sharey=True)
     for number, task in enumerate(tasks["task"]):
-        above, below = axes[:, number]
-        _attention(above, attention[number], annotate=False, cbar=False)
-        _effects(below, effect[number], bound=1.0, annotate=False, cbar=False)
-        for ax in (above, below):
+        column = axes[:, number]
+        _attention(column[0], attention[number], annotate=False, cbar=False)
+        _effects(column[1], effect[number], bound=1.0, annotate=False, cbar=False)
+        if rows == 3:
+            _attention(column[2], probe[number], annotate=False, cbar=False)
+        for ax in column:
             _mark_verdicts(ax, frame, task, height=0.5)
             ax.set(xlabel="", ylabel="")
-        above.set_title(titles[number], fontsize=10, parse_math=False)
-        below.set_xlabel("head")
-    labels = ("attention to the\nrelated word, less the\nbest baseline's", _share_label(tasks["metric"]))
-    for row, label in zip(axes, labels, strict=True):
+        column[0].set_title(titles[number], fontsize=10, parse_math=False)
+        column[-1].set_xlabel("head")
+    labels = (
+        "attention to the\nrelated word, less the\nbest baseline's",
+        _share_label(tasks["metric"]),
+        "accuracy of a probe,\nless the toughest\ncontrol's",
+    )
+    for row, label in zip(axes, labels, strict=False):
         row[0].set_ylabel("layer")
         bar = figure.colorbar(row[0].collections[0], ax=list(row), aspect=12)
         bar.set_label(label, fontsize=9)
-    missing = any(table.isna().to_numpy().any() for table in (*attention, *effect))
+    missing = any(table.isna().to_numpy().any() for table in (*attention, *effect, *(probe if rows == 3 else ())))
     _legend(figure, frame, missing=missing)
     return figure
 

@@ -47,6 +47,14 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "anything. Positional mean and resample keep what a template's items share.",
         ),
         (
+            "Probe, erasure",
+            "a logistic regression reads the task's feature out of what the head holds where it looks back, on "
+            "templates and lemmas that it was not trained on. Toughest control: the best of always saying the "
+            "commonest value, the word's embedding, its position and the untrained model. Control task: a random label "
+            "for every word, which only a probe that knows words by heart reads; selectivity is the distance to it. "
+            "Where the feature can be read, it is erased there (LEACE), and as many random directions for comparison.",
+        ),
+        (
             "Left out",
             "of the attention, the units where the query is the related word itself or stands before it, or where "
             "no related word could be tagged. Each task says how many examples these are.",
@@ -70,6 +78,7 @@ def _q(provenance: Mapping[str, Any]) -> str:
     correction = CORRECTIONS[provenance.get("correction", "max-T")]
     return (
         "the p-value of a permutation test that flips the signs of whole clusters, corrected over all heads and tasks "
-        f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention and effects are "
-        "two such families; “attends and causal” must also pass with both together (Holm)."
+        f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention, effects and "
+        "probes are such families; “attends and causal” must also pass with both kinds together, “tracks” with all "
+        "(Holm)."
     )

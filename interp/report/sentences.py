@@ -7,32 +7,20 @@
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from interp.report.amounts import estimate, listed
+from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
+from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
 
-FINDINGS = ("attends and causal", "causal only", "attends only", "opposes")
-ATTENDING = ("attends and causal", "attends only")
-METRICS = {
-    "logit_difference": "logit difference",
-    "sentence_log_probability": "log-probability difference",
-    "probability": "probability of the right answer",
-    "kl_divergence": "KL divergence from the unchanged run",
-    "accuracy": "accuracy",
-}
-UNITS = {
-    "logit_difference": "logits",
-    "sentence_log_probability": "nats",
-    "probability": "of probability",
-    "kl_divergence": "nats",
-    "accuracy": "of accuracy",
-}
-_MOST_LISTED = 8
+FINDINGS = ("tracks", "attends and causal", "causal only", "attends only", "opposes")
+"""Verdicts that get a sentence for each head."""
+ATTENDING = ("tracks", "attends and causal", "attends only")
 _MOST_UNITS = 1_000_000
 
 
@@ -44,7 +32,8 @@ class TaskSummary:
         task: The task's name, for readers.
         headline: What was measured and how many heads got a finding.
         untested: On how many examples attention was not measured, and why; empty where it was on all.
-        findings: One per head with a finding, strongest effect first within a verdict.
+        findings: One per head with a finding, strongest effect first within a verdict; and one of all the heads that
+            carry the task's feature unused.
         open_questions: What was left undecided, and what would decide it.
     """
 
@@ -68,7 +57,7 @@ def summarise(report: HeadsFrames) -> tuple[TaskSummary, ...]:
             task=str(task["task"]),
             headline=_headline(task, heads),
             untested=_untested(task, heads),
-            findings=tuple(head_sentence(row) for _, row in _strongest_first(heads).iterrows()),
+            findings=(*(head_sentence(row) for _, row in _strongest_first(heads).iterrows()), *unused_sentence(heads)),
             open_questions=tuple(_open_questions(heads)),
         )
         for _, task in report.tasks.iterrows()
@@ -82,15 +71,23 @@ def head_sentence(row: pd.Series) -> str:
     Args:
         row: A row of the dossier's ``frame`` whose verdict is one of ``FINDINGS``.
     """
+    return f"{_verdict_sentence(row)}.{carried_sentence(row)}"
+
+
+def _verdict_sentence(row: pd.Series) -> str:
     name, task = f"Head {row['layer']}.{row['head']}", row["task"]
     where, cost = _attention_clause(row), _effect_clause(row)
+    if row["verdict"] == "tracks":
+        return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}"
     if row["verdict"] == "attends and causal":
-        return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}."
+        reason = reason_of(row)
+        also = f". {reason[0].upper()}{reason[1:]}" if reason else ""
+        return f"{name} matters for {task}: it attends to the {row['relation']} {where}, and {cost}{also}"
     if row["verdict"] == "attends only":
-        return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}."
+        return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}"
     if row["verdict"] == "opposes":
-        return f"{name} works against {task}: {cost}."
-    return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}."
+        return f"{name} works against {task}: {cost}"
+    return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}"
 
 
 def _looks_elsewhere(row: pd.Series, where: str) -> str:
@@ -162,7 +159,7 @@ def accuracy_clause(base: float, ablated: float) -> str:
 def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
     metric, unit = METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
     counts = heads["verdict"].value_counts()
-    found = [f"{counts[verdict]} “{verdict}”" for verdict in FINDINGS if verdict in counts]
+    found = [f"{counts[verdict]} “{verdict}”" for verdict in (*FINDINGS, "encodes only") if verdict in counts]
     return (
         f"{_units(task)} in {count(task['n_clusters'], 'cluster')}, {count(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
@@ -223,7 +220,7 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     if len(names) == n_heads:
         sentence = f"Every one of the {n_heads} heads is undecided"
     else:
-        sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {_listing(names)}"
+        sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {listed(names)}"
     if reason:
         sentence += f": {reason}"
     needed = undecided.loc[np.isfinite(undecided["n_to_decide"].astype(float)), "n_to_decide"]
@@ -236,22 +233,6 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     return f"{sentence}; about {units} units would decide."
 
 
-def _listing(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    if len(names) > _MOST_LISTED:
-        return f"{', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} more"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def count(n: int, noun: str) -> str:
     """How many there are of a noun that takes an s."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def estimate(value: float, low: float, high: float, unit: str) -> str:
-    """An estimate with its interval: two decimals below 1, one above, the same for all three."""
-    digits = 2 if abs(value) < 1 else 1
-    text, *ends = (f"{round(each, digits) + 0.0:.{digits}f}" for each in (value, low, high))
-    interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
-    return " ".join(filter(None, (text, unit, interval)))

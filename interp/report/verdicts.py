@@ -30,6 +30,13 @@ class Verdict:
 VERDICTS = {
     verdict.name: verdict
     for verdict in (
+        Verdict(
+            "tracks",
+            "★",
+            "*",
+            True,
+            "looks at the related word, carries its feature, and the task needs both the head and the feature in it",
+        ),
         Verdict("attends and causal", "●", "o", True, "looks at the related word, and the task needs it"),
         Verdict(
             "attends only",
@@ -45,13 +52,20 @@ VERDICTS = {
             True,
             "the task needs what it writes; it is not shown to look at the related word, or attention is not testable",
         ),
+        Verdict(
+            "encodes only",
+            "◇",
+            "D",
+            False,
+            "the feature can be read there; neither attention nor an effect is there, or attention is not testable",
+        ),
         Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
         Verdict(
             "none",
             "·",
             ".",
             False,
-            "effects known to be smaller than the minimum; attention too, or attention is not testable",
+            "effects known to be smaller than the minimum; attention and what a probe reads, too, or not testable",
         ),
         Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
     )

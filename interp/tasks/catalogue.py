@@ -45,18 +45,23 @@ _GENERATED: dict[str, tuple[TaskInfo, _Pairs]] = {
     info.name: (info, pairs)
     for info, pairs in (
         (
-            TaskInfo("agreement", "The verb agrees in number with its subject, whatever nouns stand between them."),
+            TaskInfo(
+                "agreement",
+                "The verb agrees in number with its subject, whatever nouns stand between them.",
+                feature="number",
+            ),
             agreement.pairs,
         ),
         (
             TaskInfo(
                 "coreference",
                 "A pronoun has the gender of the person that it stands for: the subject of the clause before it.",
+                feature="gender",
             ),
             coreference.pairs,
         ),
         (
-            TaskInfo("reflexive", "A reflexive pronoun has the gender of the subject of its clause."),
+            TaskInfo("reflexive", "A reflexive pronoun has the gender of the subject of its clause.", feature="gender"),
             reflexive.pairs,
         ),
         (
@@ -75,7 +80,7 @@ def list_tasks() -> pd.DataFrame:
     """The tasks that ``load_task`` knows.
 
     Returns:
-        One row a task, with the columns ``name``, ``description``, ``query`` and ``metric``.
+        One row a task, with the columns ``name``, ``description``, ``query``, ``metric`` and ``feature``.
     """
     infos = [*(info for info, _ in _GENERATED.values()), *(task.info for task in FILE_TASKS.values())]
     return pd.DataFrame([vars(info) for info in infos])
@@ -158,6 +163,7 @@ def load_task(
         query=info.query,
         references=pairs(REFERENCES, seed=seed, split="reference"),
         n_ctx=n_ctx,
+        feature=info.feature,
     )
 
 

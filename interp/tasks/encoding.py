@@ -49,6 +49,7 @@ def encode_task(
     n_ctx: int | None = None,
     coverage: Mapping[str, float] | None = None,
     unequal_lengths: bool = False,
+    feature: str | None = None,
 ) -> Task:
     """Encode minimal pairs as a task for one tokenizer.
 
@@ -67,13 +68,15 @@ def encode_task(
         coverage: Shares of the source in percent, handed on to the task.
         unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens. Patching aligns
             them by the relation's spans (``correspondence.py``), and leaves out what corresponds to nothing.
+        feature: The key of the examples' ``features`` in which the related word decides the answer; None for none.
 
     Returns:
         The task; ``task.dropped`` counts what the tokenizer cannot carry.
 
     Raises:
-        TaskError: The tokenizer is slow or has no BOS, there is no such metric or query, there are no pairs, or no
-            pair is left; the message then gives the count for each requirement that failed.
+        TaskError: The tokenizer is slow or has no BOS, there is no such metric or query, there are no pairs, some
+            example does not have the feature, or no pair is left; the message then gives the count for each requirement
+            that failed.
     """
     require_fast(tokenizer)
     check_choice("metric", metric, get_args(Metric))
@@ -91,6 +94,7 @@ def encode_task(
         if not reference_units:
             raise TaskError(_none_left(name, "reference pairs", reference_dropped))
         reference_sets = (unscored(name, metric, reference_units, units),)
+    _require_feature(name, feature, [units, *reference_sets])
     return Task(
         name=name,
         description=description,
@@ -101,7 +105,20 @@ def encode_task(
         dropped=dict(dropped),
         coverage=dict(coverage or {}),
         hash=digest([units, *reference_sets]),
+        feature=feature,
     )
+
+
+def _require_feature(name: str, feature: str | None, units: Iterable[Sequence[Unit]]) -> None:
+    """Refuse a feature that some example does not have."""
+    examples = [each.example for some in units for unit in some for each in unit.examples]
+    without = sum(feature not in example.features for example in examples)
+    if feature is not None and without:
+        known = sorted(set.intersection(*(set(example.features) for example in examples)))
+        raise TaskError(
+            f"{name}: feature {feature!r} is missing in {without} of {len(examples)} examples; all of them have: "
+            f"{', '.join(known) or 'none'}; give one of these, or leave it out"
+        )
 
 
 def check_choice(what: str, value: str, choices: Sequence[str]) -> None:

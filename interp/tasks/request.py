@@ -26,12 +26,14 @@ class TaskInfo:
         description: One sentence, for people.
         query: Which position the relation looks from.
         metric: What effects are measured on, unless ``load_task`` is told otherwise.
+        feature: What the related word decides the answer by; None where nothing is probed for.
     """
 
     name: str
     description: str
     query: Query = "predicting position"
     metric: Metric = "logit_difference"
+    feature: str | None = None
 
 
 def require_metric(name: str, metric: Metric | None, info: TaskInfo) -> None:
@@ -104,4 +106,5 @@ class FileRequest:
             query=info.query,
             n_ctx=self.n_ctx,
             coverage=coverage,
+            feature=info.feature,
         )

@@ -89,6 +89,8 @@ class Task:
         dropped: Items left out, by requirement.
         coverage: Shares of the source in percent, by what is covered; empty where it has no meaning.
         hash: SHA-256 of the units' and references' text and token ids.
+        feature: The key of ``Example.features`` in which the related word decides the answer, such as ``number``: what
+            is probed for. None where there is no such feature.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Task:
     dropped: Mapping[str, int]
     coverage: Mapping[str, float]
     hash: str
+    feature: str | None = None
 
     @property
     def examples(self) -> tuple[EncodedExample, ...]:

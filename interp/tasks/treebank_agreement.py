@@ -21,6 +21,7 @@ from interp.tasks.treebank_pairs import Findings, Flip, documents, encode_flips
 INFO = TaskInfo(
     "agreement:PATH",
     "In the sentences of a treebank (CoNLL-U), a present-tense verb agrees in number with its subject.",
+    feature="number",
 )
 Number = Literal["singular", "plural"]
 _NUMBER: dict[str, Number] = {"VBZ": "singular", "VBP": "plural"}

@@ -21,6 +21,7 @@ INFO = TaskInfo(
     "anaphora:PATH",
     "In the sentences of a treebank with coreference (CoNLL-U with Entity=), a reflexive pronoun has the number of its "
     "antecedent.",
+    feature="number",
 )
 _SINGULAR = ("himself", "herself", "itself")
 _PLURAL = "themselves"

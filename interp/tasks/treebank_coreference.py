@@ -18,6 +18,7 @@ INFO = TaskInfo(
     "coreference:PATH",
     "In the documents of a treebank with coreference (CoNLL-U with Entity=), a pronoun has the gender of its "
     "antecedent, a name.",
+    feature="gender",
 )
 _FLIPPED = {
     ("he", "PRP"): ("masculine", "she"),

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
+from interp.report.frames import FURTHER_HEAD_COLUMNS
+
 TASK = "blimp:data/made_up.jsonl"
 
 
@@ -38,6 +40,8 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
         "n_excluded": 12,
         "n_templates": 3,
         "n_templates_attended": 3,
+        **dict.fromkeys(FURTHER_HEAD_COLUMNS[FURTHER_HEAD_COLUMNS.index("feature") :], np.nan),
+        **dict.fromkeys(("probe", "probe_control", "selectivity", "probe_q", "erasure_effect"), np.nan),
     }
 
 

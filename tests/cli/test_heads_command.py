@@ -13,7 +13,7 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
     result = run("heads", "--out", tmp_path / "r", "--task", TASK)
     assert result.exit_code == 0, result.output
     assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[-1]
-    assert "Head 0.0 tracks blimp:made_up:" in result.stdout
+    assert "Head 0.0 matters for blimp:made_up: it attends to the subject" in result.stdout
     assert "50 units, 12 of them balanced, in 25 clusters, 62 examples" in result.stdout
     assert "in 12 of 62 examples the query is the related word itself" in result.stdout
     assert "accuracy is 0.97 (0.968 on the file's own items)" in result.stdout
@@ -23,12 +23,14 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
 
 
 def test_heads_hands_every_option_on(calls, run, tmp_path):
-    options = "--model m --task a --task b --task a --n 7 --seed 3 --ablation zero --device cuda --dtype bfloat16"
+    options = (
+        "--model m --task a --task b --task a --n 7 --seed 3 --ablation zero --no-probes --device cuda --dtype bfloat16"
+    )
     assert run("heads", "--out", tmp_path / "r", *options.split()).exit_code == 0
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
     encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
-    assert calls["heads"] == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero"})
+    assert calls["heads"] == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero", "probes": False})
 
 
 def test_heads_asks_every_generated_task_by_default(calls, run, tmp_path):

@@ -33,7 +33,8 @@ def test_columns_are_those_of_the_table(report):
     assert COLUMNS[:4] == ("layer", "head", "task", "query")
     assert COLUMNS[4:7] == ("attention", "attention_baseline", "attention_q")
     assert COLUMNS[7:11] == ("effect", "effect_low", "effect_high", "effect_q")
-    assert COLUMNS[11:14] == ("accuracy_base", "accuracy_ablated", "verdict")
+    assert COLUMNS[11:13] == ("accuracy_base", "accuracy_ablated")
+    assert COLUMNS[13:19] == ("probe", "probe_control", "selectivity", "probe_q", "erasure_effect", "verdict")
     check_frames(report)
 
 
@@ -159,11 +160,13 @@ def row_of(**changes):
     effect = {"effect": -1.0, "effect_low": -2.0, "effect_high": 0.0, "effect_se": 0.5, "effect_q": 0.1}
     counts = {"n_units": 100, "n_clusters": 50, "n_attention_units": 100, "n_attention_clusters": 50}
     rest = {"effect_absent": False, "minimum_attention": 0.1, "minimum_effect": 0.9, "joint_q": 0.1}
-    return {**attention, **effect, **counts, **rest, "above_chance": True, **changes}
+    probe = dict.fromkeys(COLUMNS[COLUMNS.index("feature") :], np.nan)
+    probe |= {"probe": np.nan, "probe_q": np.nan, "erasure_effect": np.nan}
+    return {**probe, **attention, **effect, **counts, **rest, "above_chance": True, **changes}
 
 
 def test_the_units_that_would_decide_are_more_than_there_are():
-    sides = {"effect": 0.05, "attention": 0.1}
+    sides = {"effect": 0.05, "attention": 0.1, "probe": 0.1}
     assert judge_row(row_of(), 0.05, sides)["n_to_decide"] > 100
     for enough in ({"effect_se": 0.01}, {"effect_se": np.nan}):
         assert np.isnan(judge_row(row_of(**enough), 0.05, sides)["n_to_decide"])
@@ -172,7 +175,7 @@ def test_the_units_that_would_decide_are_more_than_there_are():
 
 
 def test_units_without_attention_are_needed_in_proportion():
-    sides = {"effect": 0.05, "attention": 0.1}
+    sides = {"effect": 0.05, "attention": 0.1, "probe": 0.1}
     undecided = {"attention_q": 0.2, "excess": 0.09, "effect_low": -0.1, "effect_absent": True, "effect": -0.05}
     whole = judge_row(row_of(**undecided), 0.05, sides)["n_to_decide"]
     half = judge_row(row_of(**undecided, n_attention_units=50), 0.05, sides)["n_to_decide"]

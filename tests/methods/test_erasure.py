@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hand_model import IS, KEY, NEAR, WORDS, HandModel, pair, prompts, task_of, varied_task
+from hand_model import IS, NEAR, WORDS, HandModel, hand_task, number, pair, prompts, relabelled, task_of, varied_task
 from random_tasks import random_task
 from tiny_models import random_model, word_tokenizer
 
@@ -23,28 +23,6 @@ from interp.stats.permutation import sign_flip_test
 from interp.stats.units import UnitTable
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
-
-
-def relabelled(task, features):
-    """The task with what `features` makes of each encoded example."""
-
-    def example(each):
-        return dataclasses.replace(each, example=dataclasses.replace(each.example, features=features(each)))
-
-    def unit(each):
-        other = None if each.counterfactual is None else example(each.counterfactual)
-        return dataclasses.replace(each, item=example(each.item), counterfactual=other)
-
-    units, references = tuple(map(unit, task.units)), tuple(tuple(map(unit, each)) for each in task.references)
-    return dataclasses.replace(task, units=units, references=references)
-
-
-def number(encoded):
-    return {"number": "singular" if KEY in encoded.prompt else "plural", "length": str(len(encoded.prompt))}
-
-
-def hand_task(name="hand", **options):
-    return relabelled(varied_task(name=name, **options), number)
 
 
 def coins(seed):

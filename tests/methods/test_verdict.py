@@ -1,9 +1,17 @@
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
-from interp.methods.verdict import Evidence, attention_state, effect_state, judge
+from interp.methods.verdict import (
+    Evidence,
+    Representation,
+    attention_state,
+    effect_state,
+    judge,
+    representation_state,
+)
 
 LOOKS = {
     "shown": Evidence(0.5, 0.05, False, 0.01, 0.1, 40),
@@ -17,22 +25,42 @@ DOES = {
     "none": Evidence(0.01, 0.05, True, 0.9, 0.3, 40),
     "undecided": Evidence(-0.2, 0.05, False, 0.3, 0.3, 40),
 }
+PROBE = Evidence(0.3, 0.05, False, 0.01, 0.1, 40)
+CARRIES = {
+    "used": Representation(PROBE, True, True, -2.0, 0.01, 0.3),
+    "carried": Representation(PROBE, True, True, -0.02, 0.4, 0.3),
+    "none": Representation(Evidence(0.01, 0.05, True, 0.4, 0.1, 40), False, True, np.nan, np.nan, 0.3),
+    "not testable": Representation(Evidence(*[np.nan] * 2, False, np.nan, 0.1, 0), True, False, np.nan, np.nan, 0.3),
+    "undecided": Representation(Evidence(0.09, 0.05, False, 0.2, 0.1, 40), True, True, np.nan, np.nan, 0.3),
+}
 TABLE = {
     "drop": ["attends and causal", "causal only", "causal only", "causal only"],
     "rise": ["opposes", "opposes", "opposes", "opposes"],
     "none": ["attends only", "none", "none", "undecided"],
     "undecided": ["undecided", "undecided", "undecided", "undecided"],
 }
+"""Where nothing is known of the feature."""
+THREE_WAY = {
+    ("drop", "shown"): ["tracks", *["attends and causal"] * 4],
+    ("none", "none"): ["encodes only", "encodes only", "none", "none", "undecided"],
+    ("none", "not testable"): ["encodes only", "encodes only", "none", "none", "undecided"],
+}
+"""By what is known of it; elsewhere it changes nothing."""
+
+
+def verdict_of(attention, effect, carried="not testable", **changes):
+    asked = {"joint_q": 0.01, "tracks_q": 0.01, "above_chance": True, "alpha": 0.05} | changes
+    return judge(attention, effect, carried, **asked)
 
 
 def change(evidence, **fields):
-    return Evidence(**{**vars(evidence), **fields})
+    return dataclasses.replace(evidence, **fields)
 
 
 @pytest.mark.parametrize(("does", "looks"), list(itertools.product(DOES, LOOKS)))
 def test_truth_table(does, looks):
     joint_q = np.nan if looks == "not testable" else 0.01
-    verdict, reason = judge(LOOKS[looks], DOES[does], joint_q=joint_q, above_chance=True, alpha=0.05)
+    verdict, reason = verdict_of(LOOKS[looks], DOES[does], joint_q=joint_q)
     assert verdict == TABLE[does][list(LOOKS).index(looks)]
     if verdict == "undecided":
         assert "undecided" in reason
@@ -71,12 +99,12 @@ def test_looking_elsewhere_is_not_attending():
 def test_attention_without_an_interval_is_not_shown():
     unknown = change(LOOKS["shown"], standard_error=np.nan)
     assert attention_state(unknown, 0.05) == "undecided"
-    verdict, reason = judge(unknown, DOES["drop"], joint_q=0.01, above_chance=True, alpha=0.05)
+    verdict, reason = verdict_of(unknown, DOES["drop"], joint_q=0.01, above_chance=True)
     assert (verdict, reason) == ("causal only", "attention is undecided")
 
 
 def test_the_joint_claim_needs_its_own_p():
-    verdict, reason = judge(LOOKS["shown"], DOES["drop"], joint_q=0.06, above_chance=True, alpha=0.05)
+    verdict, reason = verdict_of(LOOKS["shown"], DOES["drop"], joint_q=0.06, above_chance=True)
     assert verdict == "causal only"
     assert "joint q 0.06" in reason
 
@@ -84,26 +112,26 @@ def test_the_joint_claim_needs_its_own_p():
 @pytest.mark.parametrize("does", DOES)
 def test_few_clusters_decide_nothing(does):
     few = change(DOES[does], n_clusters=19)
-    verdict, reason = judge(LOOKS["shown"], few, joint_q=0.01, above_chance=True, alpha=0.05)
+    verdict, reason = verdict_of(LOOKS["shown"], few, joint_q=0.01, above_chance=True)
     assert (verdict, reason) == ("undecided", "19 clusters; at least 20 are needed")
 
 
 def test_few_attention_clusters_leave_the_effect():
     few = change(LOOKS["shown"], n_clusters=19)
-    verdict, reason = judge(few, DOES["drop"], joint_q=0.01, above_chance=True, alpha=0.05)
+    verdict, reason = verdict_of(few, DOES["drop"], joint_q=0.01, above_chance=True)
     assert (verdict, reason) == ("causal only", "attention is undecided")
 
 
 @pytest.mark.parametrize("does", DOES)
 def test_without_an_interval_nothing_is_decided(does):
     unknown = change(DOES[does], standard_error=np.nan)
-    verdict, reason = judge(LOOKS["shown"], unknown, joint_q=0.01, above_chance=False, alpha=0.05)
+    verdict, reason = verdict_of(LOOKS["shown"], unknown, joint_q=0.01, above_chance=False)
     assert (verdict, reason) == ("undecided", "a template has a single cluster, so no interval is known")
 
 
 @pytest.mark.parametrize("does", DOES)
 def test_a_model_at_chance_decides_nothing(does):
-    verdict, reason = judge(LOOKS["shown"], DOES[does], joint_q=0.01, above_chance=False, alpha=0.05)
+    verdict, reason = verdict_of(LOOKS["shown"], DOES[does], joint_q=0.01, above_chance=False)
     assert verdict == "undecided"
     assert "not above chance" in reason
 
@@ -112,3 +140,45 @@ def test_what_is_unknown_is_undecided():
     unknown = Evidence(np.nan, np.nan, False, np.nan, 0.3, 40)
     assert effect_state(unknown, 0.05) == "undecided"
     assert attention_state(unknown, 0.05) == "undecided"
+
+
+@pytest.mark.parametrize(("does", "looks", "state"), list(itertools.product(DOES, LOOKS, CARRIES)))
+def test_three_way_table(does, looks, state):
+    verdict, reason = verdict_of(LOOKS[looks], DOES[does], state)
+    rows = THREE_WAY.get((does, looks), [TABLE[does][list(LOOKS).index(looks)]] * len(CARRIES))
+    assert verdict == rows[list(CARRIES).index(state)]
+    if verdict == "undecided":
+        assert "undecided" in reason
+    if (does, looks) == ("drop", "shown"):
+        assert bool(reason) == (state not in ("used", "not testable"))
+
+
+@pytest.mark.parametrize("state", CARRIES)
+def test_representation_states(state):
+    assert representation_state(CARRIES[state], 0.05) == state
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"erasure_p": 0.06}, "carried"),
+        ({"erasure_effect": -0.29}, "carried"),
+        ({"erasure_effect": 2.0}, "carried"),
+        ({"erasure_effect": np.nan, "erasure_p": np.nan}, "carried"),
+        ({"selective": False}, "undecided"),
+        ({"has_room": False}, "not testable"),
+        ({"probe": change(PROBE, q=0.06)}, "undecided"),
+        ({"probe": change(PROBE, estimate=0.09)}, "undecided"),
+        ({"probe": change(PROBE, n_clusters=19)}, "undecided"),
+        ({"probe": change(PROBE, n_clusters=0)}, "not testable"),
+        ({"probe": change(PROBE, q=0.2, absent=True)}, "none"),
+    ],
+)
+def test_what_a_claim_of_the_feature_needs(changes, state):
+    assert representation_state(change(CARRIES["used"], **changes), 0.05) == state
+
+
+def test_all_kinds_together_need_their_own_p():
+    verdict, reason = verdict_of(LOOKS["shown"], DOES["drop"], "used", tracks_q=0.06)
+    assert verdict == "attends and causal"
+    assert "not together (q 0.06)" in reason

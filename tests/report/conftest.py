@@ -10,8 +10,10 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
-VERDICTS = ("attends and causal", "attends only", "causal only", "opposes", "none", "undecided")
-EFFECTS = {"attends and causal": -4.2, "attends only": -0.02, "causal only": -1.3, "opposes": 0.8}
+VERDICTS = (
+    *("tracks", "attends and causal", "attends only", "causal only", "encodes only", "opposes", "none", "undecided"),
+)
+EFFECTS = {"tracks": -4.4, "attends and causal": -4.2, "attends only": -0.02, "causal only": -1.3, "opposes": 0.8}
 SENTENCE = ("<|endoftext|>", " The", " café", "<script>alert(1)</script>", " to", " the", " Zoë", " are")
 
 
@@ -57,12 +59,18 @@ def synthetic_report(
 
 
 def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[str, Any]:
-    chances = (0.15, 0.1, 0.1, 0.1, 0.35, 0.2)
+    chances = (0.05, 0.1, 0.1, 0.1, 0.1, 0.1, 0.25, 0.2)
     first = layer == 1 and head == 3
     verdict = "attends and causal" if first else str(rng.choice(VERDICTS, p=chances))
+    probed = task == "agreement"
+    if not probed:
+        verdict = {"tracks": "attends and causal", "encodes only": "none"}.get(verdict, verdict)
     effect = EFFECTS.get(verdict, 0.0) + 0.05 * rng.standard_normal()
     testable = verdict != "causal only" or rng.random() < 0.5
-    attends = verdict.startswith("attends")
+    attends = verdict.startswith(("attends", "tracks"))
+    carried = verdict in ("tracks", "encodes only")
+    probe = (0.9 if carried else rng.uniform(0.5, 0.6)) if probed else np.nan
+    erased = effect if probed and carried else np.nan
     attention = (rng.uniform(0.6, 0.9) if attends else rng.uniform(0.0, 0.3)) if testable else np.nan
     return {
         "layer": layer,
@@ -93,6 +101,21 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "n_excluded": 0,
         "n_templates": 3,
         "n_templates_attended": 3,
+        "feature": "number" if probed else None,
+        "probe": probe,
+        "probe_low": probe - 0.05,
+        "probe_high": probe + 0.05,
+        "probe_baseline": "majority" if probed else None,
+        "probe_baseline_score": 0.5 if probed else np.nan,
+        "probe_excess": probe - 0.5,
+        "probe_control": 0.52 if probed else np.nan,
+        "selectivity": probe - 0.52,
+        "probe_q": 0.001 if carried else np.nan,
+        "minimum_probe": 0.1,
+        "erasure_effect": erased,
+        "erasure_low": erased - 0.2,
+        "erasure_high": erased + 0.2,
+        "erasure_random": 0.1 * erased,
     }
 
 

@@ -60,7 +60,8 @@ def test_manifest_names_every_file_with_its_hash(saved, make_report):
 def test_every_task_has_its_figures(saved):
     figures = {path.name for path in (saved / "figures").iterdir()}
     names = ("agreement", "coreference", "na-ve_accord")
-    assert figures == {"overview.png"} | {f"{kind}_{name}.png" for kind in ("attention", "effect") for name in names}
+    of_all = {f"{kind}_{name}.png" for kind in ("attention", "effect") for name in names}
+    assert figures == of_all | {"overview.png", "probe_agreement.png"}  # the one task that was probed
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in (saved / "figures").iterdir())
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.report.carried import unused_sentence
 from interp.report.names import with_shown_names
 from interp.report.sentences import head_sentence, summarise
 
@@ -29,18 +30,63 @@ HEAD = {
     "relation": "subject",
     "n_templates": 6,
     "n_templates_attended": 6,
+    "erasure_effect": np.nan,
 }
+CARRIED = {
+    "feature": "number",
+    "probe": 0.98,
+    "probe_baseline": "untrained",
+    "probe_baseline_score": 0.55,
+    "probe_control": 0.51,
+    "erasure_effect": -3.9,
+    "erasure_low": -4.1,
+    "erasure_high": -3.7,
+    "erasure_random": -0.12,
+}
+"""Where a probe reads the feature."""
 
 
 def sentence(**changes: object) -> str:
     return head_sentence(pd.Series({**HEAD, **changes}))
 
 
-def test_a_tracking_head_is_said_with_all_its_numbers():
+def test_a_head_that_attends_and_is_causal_is_said_with_all_its_numbers():
     assert sentence() == (
-        "Head 1.3 tracks agreement: it attends to the subject (0.81 of its attention; its best "
+        "Head 1.3 matters for agreement: it attends to the subject (0.81 of its attention; its best "
         "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62."
     )
+
+
+def test_a_tracking_head_is_said_with_all_its_numbers():
+    assert sentence(verdict="tracks", **CARRIED) == (
+        "Head 1.3 tracks agreement: it attends to the subject (0.81 of its attention; its best "
+        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62. "
+        "A probe reads number there (accuracy 0.98 on unseen words; untrained 0.55, control task 0.51); erasing it "
+        "costs 3.9 logits [3.7, 4.1] (the effect of erasing random directions is -0.12)."
+    )
+
+
+def test_what_is_carried_for_nothing_is_said_of_other_verdicts_too():
+    reason = "the feature can be read there, but erasing it is not shown to cost enough"
+    text = sentence(**CARRIED | {"erasure_effect": 0.04, "erasure_low": -0.1, "erasure_high": 0.2}, reason=reason)
+    assert "Head 1.3 matters for agreement" in text
+    assert "0.62. The feature can be read there, but erasing it is not shown to cost enough. A probe reads" in text
+    assert "erasing it gains 0.04 logits [-0.10, 0.20] (the effect of erasing random directions is -0.12)." in text
+
+
+def test_heads_that_carry_it_unused_share_a_sentence():
+    rows = [{**HEAD, **CARRIED, "verdict": "encodes only", "head": head, "probe": 0.6 + head / 10} for head in range(3)]
+    heads = pd.DataFrame(rows).assign(erasure_effect=[0.01, -0.03, 0.02])
+    (text,) = unused_sentence(heads)
+    assert text == (
+        "Heads 1.2, 1.1 and 1.0 carry number (the first: accuracy 0.80 on unseen words; untrained 0.55, control task "
+        "0.51), unused: agreement can do without any of them, and erasing number there changes the metric by 0.03 "
+        "logits at most."
+    )
+    (one,) = unused_sentence(heads[:1])
+    assert one.startswith("Head 1.0 carries number (accuracy 0.60 on unseen words;")
+    assert "can do without it, and" in one
+    assert unused_sentence(heads.assign(verdict="none")) == []
 
 
 @pytest.mark.parametrize("verdict", ["attends and causal", "attends only"])
@@ -157,7 +203,7 @@ def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
 def test_a_file_is_named_by_its_stem(make_report):
     (summary,) = summarise(make_report(tasks=("blimp:/home/me/data/naïve_accord.jsonl",)))
     assert summary.task == "blimp:naïve_accord"
-    assert "tracks blimp:naïve_accord:" in summary.findings[0]
+    assert "for blimp:naïve_accord:" in summary.findings[0]
     assert "/work" not in " ".join(summary.sentences)
 
 
@@ -170,10 +216,12 @@ def test_every_finding_gets_one_sentence_and_none_or_undecided_get_none(make_rep
     shown = with_shown_names(report).frame
     for summary in summarise(report):
         heads = shown[shown["task"] == summary.task]
-        found = heads[~heads["verdict"].isin(["none", "undecided"])]
+        found = heads[~heads["verdict"].isin(["none", "undecided", "encodes only"])]
         named = {f"{row.layer}.{row.head}" for row in found.itertuples()}
-        assert {text.split()[1] for text in summary.findings} == named
-        assert len(summary.findings) == len(found)
+        assert {text.split()[1] for text in summary.findings[: len(found)]} == named
+        unused = heads[heads["verdict"] == "encodes only"]
+        assert len(summary.findings) == len(found) + (not unused.empty)
+        assert all(f"{row.layer}.{row.head}" in summary.findings[-1] for row in unused.itertuples())
 
 
 def test_open_questions_name_heads_reason_and_examples(make_report):

@@ -29,6 +29,8 @@ MOST_STEPS = 1000
 HISTORY = 10
 _STEEP = 0.5
 _SHORTENINGS = 20
+_STILL_WORTH = 0.8
+"""The share of probes at work above which it costs less to carry the others along than to copy these."""
 
 Coordinates = Float[Tensor, "cell problem feature column"]
 PerProbe = Float[Tensor, "cell problem"]
@@ -113,9 +115,13 @@ class _Descent:
         """Take a step with every probe that needs one; whether any did."""
         direction = self._memory.direction(self._gradient)
         self._stop(direction)
-        direction = torch.where(self._stopped[..., None, None], 0.0, direction)[:, self._keep_active()]
-        if not len(self._active):
+        direction = torch.where(self._stopped[..., None, None], 0.0, direction)
+        left = (~self._stopped.all(dim=0)).nonzero()[:, 0]
+        if not len(left):
             return False
+        if len(left) <= _STILL_WORTH * len(self._active):
+            self._keep(left)
+            direction = direction[:, left]
         moved = self._basis @ direction
         along = self._scores_of(moved)
         length, scores, residual = self._search(direction, moved, along)
@@ -146,18 +152,14 @@ class _Descent:
         self._converged[:, self._active] |= now
         self._stopped = self._stopped | now
 
-    def _keep_active(self) -> Int[Tensor, " problem"]:
-        """Leave out probes that have stopped at all cells; the numbers of those that are left."""
-        kept = (~self._stopped.all(dim=0)).nonzero()[:, 0]
-        if len(kept) == len(self._active):
-            return kept
+    def _keep(self, kept: Int[Tensor, " problem"]) -> None:
+        """Leave out the other probes, which have stopped at all cells."""
         self._active = self._active[kept]
         for name in ("_stopped", "_basis", "_penalty", "_unit", "_u", "_weight", "_gradient"):
             setattr(self, name, getattr(self, name)[:, kept])
         self._mask = self._mask[..., kept]
         self._scores, self._residual = self._scores[..., kept], self._residual[..., kept]
         self._memory.take(kept)
-        return kept
 
     def _search(self, direction: Coordinates, moved: Coordinates, along: Scores) -> tuple[PerProbe, Scores, Scores]:
         """How far every probe goes, and its scores and errors there."""

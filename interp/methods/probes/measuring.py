@@ -61,6 +61,7 @@ class Measuring:
         n_folds: Of documents, and of lemmas.
         device: Where probes are fitted.
         seed: Of folds, control labels, permutation and order.
+        description_lengths: Whether they are measured, too.
     """
 
     labelled: Labelled
@@ -69,6 +70,7 @@ class Measuring:
     n_folds: int
     device: torch.device
     seed: int
+    description_lengths: bool = True
     _fits: list[CrossFit] = field(default_factory=list)
 
     def __post_init__(self):
@@ -127,7 +129,7 @@ class Measuring:
 
     @property
     def _has_code(self) -> bool:
-        return self._target.n_classes > 0 and self.kind != "ridge"
+        return self.description_lengths and self._target.n_classes > 0 and self.kind != "ridge"
 
     def _cross(self, x: Examples | Tensor, name: str) -> Scores:
         folds = self._seen if name in ("seen", "control") else self._folds

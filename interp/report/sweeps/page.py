@@ -12,7 +12,7 @@ import pandas as pd
 from interp.report.colours import paint, reach
 from interp.report.document import flatten, model_with_hash, render
 from interp.report.heatmap import Cell, Heatmap, two_decimals
-from interp.report.sentences import METRICS
+from interp.report.metrics import METRICS
 from interp.report.sortable import Table, sortable
 from interp.report.sweeps.cells import (
     ALPHA,

@@ -10,7 +10,9 @@
 import numpy as np
 import pandas as pd
 
-from interp.report.sentences import METRICS, accuracy_clause, count, estimate
+from interp.report.amounts import estimate
+from interp.report.metrics import METRICS
+from interp.report.sentences import accuracy_clause, count
 from interp.report.sweeps.cells import ALPHA, LARGE, MINIMUM, is_large, strongest_first
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.states import STATES, UNMEASURED

@@ -1,7 +1,7 @@
 """What was done, in words? The same in the page, the figures and on the terminal."""
 
+from interp.report.metrics import UNITS
 from interp.report.names import shown_names
-from interp.report.sentences import UNITS
 from interp.report.sweeps.frames import SweepFrames
 
 _COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}

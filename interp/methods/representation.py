@@ -1,0 +1,104 @@
+"""Does a head carry the feature that a task is about, and does the task need it there? Probes, then erasure.
+
+1. A probe reads the task's ``feature`` out of what every head holds where it looks back, beside its controls
+   (``probing.py``).
+2. Where it can be read beyond them, LEACE erases it there, and random directions, as many, for comparison
+   (``erasure.py``). Elsewhere there is nothing to erase.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.interventions.sweep import Progress
+from interp.methods.erasure import erase
+from interp.methods.probing import probe
+from interp.methods.progress import part_of
+from interp.stats.intervals import FEWEST_CLUSTERS
+from interp.tasks.task import Task
+
+RANDOM_SUBSPACES = 2
+"""That erasing the feature is held against; ``interp.methods.erasure.erase`` takes more."""
+
+_OF_PROBES = {
+    **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
+    **{"excess": "probe_excess", "excess_low": "probe_excess_low", "excess_high": "probe_excess_high"},
+    **{"control": "probe_control", "selectivity": "selectivity", "selectivity_low": "selectivity_low"},
+    **{"p": "probe_p", "q": "probe_q", "score_baseline": "probe_baseline_score"},
+}
+ERASURE = ("erasure_effect", "erasure_low", "erasure_high", "erasure_random", "erasure_p")
+COLUMNS = ("feature", *_OF_PROBES.values(), "n_probe_clusters", *ERASURE)
+"""Of ``representation``, after ``layer`` and ``head``."""
+
+
+def representation(
+    model: Any, task: Task, *, minimum: float, alpha: float, seed: int, progress: Progress | None = None
+) -> pd.DataFrame:
+    """What every head carries of the task's feature.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: Its units are probed, and scored where the feature is erased; erasers are fitted to its reference sets.
+        minimum: Smallest excess of a probe that counts.
+        alpha: Error rate at which heads are taken to carry the feature, so that it is erased there.
+        seed: Of folds, control labels, random subspaces and statistics.
+        progress: Called with (steps done, steps in all).
+
+    Returns:
+        One row a head: ``layer``, ``head`` and ``COLUMNS``. ``probe`` is the accuracy on unseen templates (or
+        documents) and lemmas, ``probe_control`` that of the control task, ``selectivity`` what tells the two apart
+        where words are known from training, ``probe_excess`` how far the probe is above its toughest control,
+        ``probe_baseline``; ``n_probe_clusters`` the lexical draws, or the lemmas where they are fewer.
+        ``erasure_effect`` is what erasing the feature does to the task's metric, ``erasure_random`` what erasing random
+        directions does; ``erasure_p`` is the larger of the p that the one is not 0 and that the two do not differ. All
+        is NaN where the task has no feature or too few clusters to decide anything, erasure also where the probe does
+        not read the feature.
+
+    Raises:
+        KeyboardInterrupt: The erasure was interrupted: some of the examples are no evidence on the task.
+    """
+    first, rest = (part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2))
+    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=["layer", "head"])
+    if task.feature is None or len({unit.cluster for unit in task.units}) < FEWEST_CLUSTERS:
+        if rest is not None:
+            rest(1, 1)
+        return pd.DataFrame(np.nan, index=cells, columns=list(COLUMNS)).assign(feature=task.feature).reset_index()
+    found = probe(
+        model, task, task.feature, minimum=minimum, alpha=alpha, seed=seed, description_lengths=False, progress=first
+    ).frame
+    carried = found[found["verdict"] == "encodes"]
+    heads = [(int(layer), int(head)) for layer, head in zip(carried["layer"], carried["head"], strict=True)]
+    erased = _erased(model, task, heads, seed, rest)
+    found = found.rename(columns=_OF_PROBES).assign(
+        feature=task.feature, n_probe_clusters=found[["n_documents", "n_lemmas"]].min(axis=1)
+    )
+    return found.merge(erased, on=["layer", "head"], how="left")[["layer", "head", *COLUMNS]]
+
+
+def _erased(model: Any, task: Task, heads: list[tuple[int, int]], seed: int, progress: Progress | None) -> pd.DataFrame:
+    """What erasing the feature costs, at some heads."""
+    if not heads or task.feature is None:
+        if progress is not None:
+            progress(1, 1)
+        return pd.DataFrame(columns=["layer", "head", *ERASURE], dtype=float)
+    found = erase(
+        model,
+        task,
+        task.feature,
+        heads=heads,
+        methods=("leace", "random"),
+        seed=seed,
+        draws=RANDOM_SUBSPACES,
+        probes=False,
+        progress=progress,
+    )
+    if not found.provenance["complete"]:
+        raise KeyboardInterrupt
+    summary = found.summary().set_index(["layer", "head"])
+    ours, random = (summary[summary["method"] == method] for method in ("leace", "random"))
+    columns = (
+        *(ours["effect"], ours["low"], ours["high"], random["effect"]),
+        np.maximum(ours["p"], ours["excess_p"]),
+    )
+    return pd.DataFrame(dict(zip(ERASURE, columns, strict=True))).reset_index()

@@ -1,0 +1,45 @@
+"""What do probes and erasure say of a head, in plain words?"""
+
+import pandas as pd
+
+from interp.report.amounts import estimate, listed
+from interp.report.metrics import UNITS
+
+
+def unused_sentence(heads: pd.DataFrame) -> list[str]:
+    """One sentence of all heads that carry the feature and are not shown to do anything with it."""
+    found = heads[heads["verdict"] == "encodes only"].sort_values("probe", ascending=False)
+    if found.empty:
+        return []
+    names = [f"{layer}.{head}" for layer, head in zip(found["layer"], found["head"], strict=True)]
+    best, unit = found.iloc[0], UNITS.get(found["metric"].iloc[0], found["metric"].iloc[0])
+    who = f"Head {names[0]} carries" if len(names) == 1 else f"Heads {listed(names)} carry"
+    whose = "it" if len(names) == 1 else "any of them"
+    return [
+        f"{who} {best['feature']} ({'' if len(names) == 1 else 'the first: '}{_readings(best)}), unused: "
+        f"{best['task']} can do without {whose}, and erasing {best['feature']} there changes the metric by "
+        f"{found['erasure_effect'].abs().max():.2f} {unit} at most."
+    ]
+
+
+def carried_sentence(row: pd.Series) -> str:
+    """What a probe reads there, and what erasing it costs; empty where it is not carried."""
+    if pd.isna(row["erasure_effect"]):
+        return ""
+    unit = UNITS.get(row["metric"], row["metric"])
+    low, effect, high = row["erasure_low"], row["erasure_effect"], row["erasure_high"]
+    verb, amount = "gains", estimate(effect, low, high, unit)
+    if effect < 0:
+        verb, amount = "costs", estimate(-effect, -high, -low, unit)
+    random = round(row["erasure_random"], 2) + 0.0
+    return (
+        f" A probe reads {row['feature']} there ({_readings(row)}); erasing it {verb} {amount} (the effect of erasing "
+        f"random directions is {random:.2f})."
+    )
+
+
+def _readings(row: pd.Series) -> str:
+    return (
+        f"accuracy {row['probe']:.2f} on unseen words; {row['probe_baseline']} {row['probe_baseline_score']:.2f}, "
+        f"control task {row['probe_control']:.2f}"
+    )
