@@ -1,10 +1,15 @@
 import os
 import shutil
 from pathlib import Path
+from pkgutil import iter_modules
 
 from jaxtyping import install_import_hook
 
-install_import_hook("interp", "beartype.beartype")
+# Types and shapes are checked as the tests run; among the words of `tasks` that would take most of the tests' time.
+ROOMS = [f"interp.{room.name}" for room in iter_modules([str(Path(__file__).parent.parent / "interp")])]
+install_import_hook(
+    [*(room for room in ROOMS if room != "interp.tasks"), "interp.tasks.word_tokens"], "beartype.beartype"
+)
 
 import pytest  # noqa: E402
 import torch  # noqa: E402

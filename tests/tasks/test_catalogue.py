@@ -36,11 +36,16 @@ def few_references(monkeypatch):
 
 def test_the_list_says_what_each_task_is():
     tasks = list_tasks()
-    assert list(tasks.columns) == ["name", "description", "query", "metric"]
+    assert list(tasks.columns) == ["name", "description", "query", "metric", "feature"]
     files = ["blimp", "winobias", "winogender", "agreement", "coreference", "anaphora"]
     assert list(tasks["name"]) == [*GENERATED, *(f"{name}:PATH" for name in files)]
     assert list(tasks["query"]) == ["predicting position"] * 6 + ["later word"] * 2 + ["predicting position"] * 3
     assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False] * 3 + [True] * 3
+    probed = dict(zip(tasks["name"], tasks["feature"], strict=True))
+    assert {name: feature for name, feature in probed.items() if feature} == {
+        **{"agreement": "number", "coreference": "gender", "reflexive": "gender"},
+        **{"agreement:PATH": "number", "coreference:PATH": "gender", "anaphora:PATH": "number"},
+    }
     for description in tasks["description"]:
         assert description.endswith(".")
         assert description.count(".") == 1

@@ -57,7 +57,7 @@ def test_a_data_set_of_the_hub(tmp_path):
 )
 def test_what_is_no_corpus_is_refused(given, says):
     with pytest.raises(TaskError, match=says):
-        Corpus.of.__wrapped__(Corpus, given)
+        Corpus.of(given)
 
 
 def test_a_missing_file_is_found_out_when_it_is_read(path, tmp_path):
