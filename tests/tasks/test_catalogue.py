@@ -41,8 +41,8 @@ def test_the_list_says_what_each_task_is():
     assert list(tasks["name"]) == [*GENERATED, *(f"{name}:PATH" for name in files)]
     assert list(tasks["query"]) == ["predicting position"] * 6 + ["later word"] * 2 + ["predicting position"] * 3
     assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False] * 3 + [True] * 3
-    probed = dict(zip(tasks["name"], tasks["feature"], strict=True))
-    assert {name: feature for name, feature in probed.items() if feature} == {
+    probed = tasks.dropna(subset="feature").set_index("name")["feature"]
+    assert probed.to_dict() == {
         **{"agreement": "number", "coreference": "gender", "reflexive": "gender"},
         **{"agreement:PATH": "number", "coreference:PATH": "gender", "anaphora:PATH": "number"},
     }
