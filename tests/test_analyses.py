@@ -169,6 +169,44 @@ def test_coreference_heads(data_dir, tmp_path):
 
 
 @pytest.mark.slow
+def test_head_probing(tmp_path):
+    """The head that attends carries the feature and uses it; the decoy carries it."""
+    printed = run("analyses/head_probing/run.py", "--out", tmp_path, "--n", 60)
+    probes = pd.read_csv(tmp_path / "probes.csv").set_index(["task", "layer", "head"])["score"]
+    erased = (
+        pd.read_csv(tmp_path / "erasure.csv").query("method == 'leace'").set_index(["task", "layer", "head"])["share"]
+    )
+    for task in ("agreement", "coreference", "reflexive"):
+        assert probes[task, 2, 2] > 0.95
+        assert erased[task, 2, 2] < -0.9
+        (layer, head), *_ = re.findall(rf"{task} +decoy +(\d)\.(\d)", printed)
+        assert probes[task, int(layer), int(head)] > 0.55
+        assert abs(erased[task, int(layer), int(head)]) < 0.1
+    assert re.search(r"the feature can be read in \d+, and is used in 3\.", printed)
+    assert (tmp_path / "used.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_structural_probe(data_dir, tmp_path):
+    """A few sentences are enough to see that layer 2 holds more of the tree than what is read or a random model."""
+    fit_on, score = (data_dir / "ewt" / f"en_ewt-ud-{part}.conllu" for part in ("dev", "test"))
+    options = ("--fit-on", fit_on, "--data", score, "--out", tmp_path, "--n", 10)
+    printed = run("analyses/structural_probe/run.py", *options)
+    assert re.search(r"en_ewt-ud-dev\.conllu: \d+ of 100 sentences are read, in 10 documents", printed)
+    layers = pd.read_csv(tmp_path / "layers.csv").set_index("cell")
+    assert len(layers) == 1 + 2 * 7
+    assert layers.loc["chain", "better"] == 0
+    for name in ("uuas", "root_accuracy", "distance_spearman", "depth_spearman"):
+        assert layers.loc["layer 2", name] > layers.loc[["embedding", "untrained layer 2"], name].max() + 0.03
+    assert layers.loc["layer 2", "uuas"] > layers.loc["chain", "uuas"]
+    for name in ("uuas", "better", "root_accuracy"):
+        assert (layers[f"{name}_low"] <= layers[name]).all()
+        assert (layers[name] <= layers[f"{name}_high"]).all()
+    ranks = pd.read_csv(tmp_path / "ranks.csv").set_index("cell")["uuas"]
+    assert ranks["rank 1"] < ranks["rank 8"] < ranks["rank 64"]
+
+
+@pytest.mark.slow
 def test_false_claims(data_dir, tmp_path):
     """Relations at random places: p is uniform, and the family-wise error is what it is said to be."""
     run("analyses/false_claims/run.py", "--data", data_dir / "gum" / "en_gum-ud-test.conllu", "--out", tmp_path)

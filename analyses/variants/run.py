@@ -23,7 +23,7 @@ def best_heads(folder: Path, n: int) -> pd.DataFrame:
     model = interp.load_model(folder)
     asked = {"tokenizer": model.tokenizer, "n": n, "n_ctx": model.cfg.n_ctx}
     chosen, report = (
-        interp.heads(model, [interp.load_task(task, split=split, **asked) for task in TASKS])
+        interp.heads(model, [interp.load_task(task, split=split, **asked) for task in TASKS], probes=False)
         for split in ("select", "test")
     )
     most = chosen.frame.loc[chosen.frame.groupby("task")["effect"].idxmin()].set_index("task")[["layer", "head"]]

@@ -38,7 +38,7 @@ def collect(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="A treebank in CoNLL-U, or hub:NAME:CONFIG:SPLIT; repeat it for several.",
+            help="A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.",
             show_default=False,
             metavar="FILE",
         ),

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interp.errors import InputError, suggest
-from interp.tasks.corpus import Corpus
+from interp.tasks.corpus import Corpus, is_named
 from interp.tasks.features import features_in
-from interp.tasks.readers.hub import is_hub
 
 _MOST_NAMED = 40
 
@@ -15,7 +14,7 @@ def require_different(sources: Sequence[str], options: str) -> None:
     """Refuse a file that is named twice: documents would count twice, or choose what is tested on themselves.
 
     Args:
-        sources: Files, or data sets of the hub.
+        sources: Files, or names of texts that are in none.
         options: Where they are named, for the message.
 
     Raises:
@@ -23,7 +22,7 @@ def require_different(sources: Sequence[str], options: str) -> None:
     """
     seen = set()
     for source in sources:
-        place = source if is_hub(source) else Path(source).expanduser().resolve()
+        place = source if is_named(source) else Path(source).expanduser().resolve()
         if place in seen:
             raise InputError(f"{source}: expected different files for {options}, got it twice; leave one out")
         seen.add(place)
@@ -33,7 +32,7 @@ def with_feature(data: Sequence[str], feature: str) -> Corpus:
     """The corpus, counted before a model is loaded, so that what is wrong with it is told at once.
 
     Args:
-        data: Files, or data sets of the hub, of ``--data``.
+        data: Files, or names of texts that are in none, of ``--data``.
         feature: What is to be known of its words.
 
     Raises:

@@ -3,6 +3,8 @@
 - **Control task**: every type of the word that carries the feature gets a random label, always the same, from the
   labels' own distribution. What a probe learns of it, it has memorised. *Selectivity* is what the probe reaches on the
   feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control tasks").
+  Where no word carries the feature, as of a word's senses, each example is a type of its own: one type for all would
+  have one label, which every probe gets right.
 - **Majority**: the most frequent class, or the mean.
 - **Embedding**: a probe on the embedding of the token that is read, which has seen no other word.
 - **Position**: a probe on the position that is read.
@@ -32,7 +34,7 @@ def control_labels(carriers: Sequence[str], values: Sequence[str], seed: int = 0
     """A random but fixed label for every type, from the labels' distribution.
 
     Args:
-        carriers: The type of each example.
+        carriers: The type of each example; empty for one of its own.
         values: Its label.
         seed: Of the draw.
     """
@@ -40,9 +42,10 @@ def control_labels(carriers: Sequence[str], values: Sequence[str], seed: int = 0
     counts = Counter(values)
     classes = sorted(counts)
     shares = np.array([counts[each] for each in classes]) / len(values)
-    types = sorted(set(carriers))
+    of_example = [(carrier, 0 if carrier else number) for number, carrier in enumerate(carriers)]
+    types = sorted(set(of_example))
     drawn = dict(zip(types, generator.choice(len(classes), size=len(types), p=shares).tolist(), strict=True))
-    return [classes[drawn[each]] for each in carriers]
+    return [classes[drawn[each]] for each in of_example]
 
 
 def permuted(values: Sequence[str], seed: int = 0) -> list[str]:

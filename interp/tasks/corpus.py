@@ -11,11 +11,19 @@ from pathlib import Path
 
 from interp.errors import TaskError
 from interp.tasks.readers.conllu import read_conllu
+from interp.tasks.readers.hub import is_hub
 from interp.tasks.relations import Direction, occurring
+from interp.tasks.senses import is_senses, senses
 from interp.tasks.treebank import Document, Word
 
 Documents = str | Path | Iterable[str | Path | Document]
-"""What a corpus can be given as: a file or a data set of the hub (``hub:...``), several of them, or documents."""
+"""What a corpus can be given as: a file, a data set of the hub (``hub:...``) or the sentences of an ambiguous word
+(``senses:bank``), several of them, or documents."""
+
+
+def is_named(source: object) -> bool:
+    """Whether `source` is the name of texts that are in no file here."""
+    return isinstance(source, str) and (is_hub(source) or is_senses(source))
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Corpus:
     """Documents, read anew each time.
 
     Attributes:
-        sources: Files in CoNLL-U, data sets of the hub and documents, in order.
+        sources: Files in CoNLL-U, names of texts and documents, in order.
         without: Documents that are passed over, by the hash that ``contents`` has of them.
     """
 
@@ -64,7 +72,7 @@ class Corpus:
         seen: set[str] = set()
         counted: Contents | None = vars(self).get("contents")
         for number, source in enumerate(self.sources, start=1):
-            for document in [source] if isinstance(source, Document) else read_conllu(source):
+            for document in _read(source):
                 if self.without and _hash(document) in self.without:
                     continue
                 name = _free(document.id, number, seen)
@@ -96,6 +104,12 @@ class Corpus:
             if len(document.sentences) > 1:
                 hashes[own] = document.id
         return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes)
+
+
+def _read(source: str | Path | Document) -> Iterable[Document]:
+    if isinstance(source, Document):
+        return [source]
+    return senses(str(source)) if is_senses(source) else read_conllu(source)
 
 
 def _free(name: str, number: int, seen: Container[str]) -> str:

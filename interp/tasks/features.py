@@ -17,7 +17,8 @@ name            what it is                                              read at
 ``number`` and ``gender`` are read where they are needed to predict the next word, as tasks read them. The antecedent is
 the nearest earlier mention of the entity in the window whose head is no pronoun. The *carrier* is the word that the
 feature could be known by without abstraction: the word itself, the subject or the antecedent. A probe is tested on
-lemmas of carriers that it was not trained on. What is a word's identity (``antecedent``, ``sense``) has no such lemma.
+lemmas of carriers that it was not trained on. What is a word's identity (``antecedent``, ``sense``) has no such lemma;
+and a sense no carrier: the word is the same in all of its senses.
 """
 
 from collections import defaultdict
@@ -41,7 +42,8 @@ class Label:
 
     Attributes:
         value: The class, or the number as text.
-        carrier: Form of the word that it is known by, in lower case: the type of a control task.
+        carrier: Form of the word that it is known by, in lower case: the type of a control task. Empty where no word by
+            itself could say it.
         lemma: What must not be in training and test alike; empty where the feature is a word's identity.
     """
 
@@ -113,7 +115,7 @@ def _own(window: Window, value: Callable[[Word], str]) -> Found:
 def _senses(window: Window, lemma: str) -> Found:
     for number, word in enumerate(window.words):
         if word.sense and word.lemma == lemma:
-            yield number, Label(word.sense, word.form.lower(), "")
+            yield number, Label(word.sense, "", "")
 
 
 def _distances(window: Window) -> Found:

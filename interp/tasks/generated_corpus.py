@@ -31,9 +31,14 @@ def linked_documents(pairs: Iterable[MinimalPair]) -> Iterator[Document]:
         )
 
 
+def words_of(text: str) -> tuple[Word, ...]:
+    """The words of a plain English text, punctuation marks among them."""
+    return tuple(Word(found.group(), Span(*found.span())) for found in _WORD.finditer(text))
+
+
 def _sentence(name: str, example: Example) -> Sentence:
     text = example.text
-    words = tuple(Word(found.group(), Span(*found.span())) for found in _WORD.finditer(text))
+    words = words_of(text)
     relation = example.relation
     if relation is None:
         return Sentence(name, text, words)

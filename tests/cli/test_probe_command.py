@@ -141,6 +141,15 @@ def test_a_folder_holds_everything_and_words_stay_text(run, data, tmp_path):
     assert "bank.conllu: 24 documents" in page
 
 
+def test_senses_are_probed_by_their_name(run, tmp_path):
+    asked = ["--feature", "sense:bank", "--data", "senses:bank", "--layer", 0, "--head", 0, "--kind", "lda"]
+    result = run("probe", *asked, "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert "Labels: money (48) and river (48)\n" in result.stdout
+    assert "senses:bank: 96 documents" in (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert provenance(tmp_path / "r")["data"] == ["senses:bank"]
+
+
 def test_json_has_the_headline_the_best_cells_and_counts_of_verdicts(run, tmp_path):
     result = run(*NUMBER, "--n", 24, "--layer", 2, "--out", tmp_path / "r", "--json")
     assert result.exit_code == 0, result.output
@@ -233,6 +242,12 @@ def test_stored_activations_are_probed(run, tmp_path):
         ("--feature gender --data {data}", "feature 'gender' does not occur in the 24 documents of --data"),
         ("--feature feats:Numbr --data {data}", "of --data; did you mean 'feats:Number'"),
         ("--feature gender --data {data}", "There are: upos, deprel, distance, feats:Degree, feats:Number, number"),
+        ("--feature sense:bank --data senses:bnak", "senses of 'bnak': expected a lemma that there are sentences of"),
+        ("--feature sense:run --data senses:bank", "in the 96 documents of --data; did you mean 'sense:bank'?"),
+        (
+            "--feature sense:run --data senses:run --data senses:run",
+            "expected different files for --data, got it twice",
+        ),
         ("--feature upos --store {folder}/none", "none: expected a store of activations, got no such folder"),
         ("--feature upos --store {folder}", "expected a store of activations, got a folder without manifest.json"),
         ("--feature number --task agreement --out {folder}", "got one with other files (bank.conllu)"),

@@ -31,6 +31,14 @@ def test_a_type_has_one_label_and_labels_their_frequencies():
     assert control_labels(names, values, seed=1) != drawn
 
 
+def test_what_no_word_carries_is_a_type_of_its_own():
+    """One type for all would have one label, which every probe gets right."""
+    names, values = ["", "bank"] * 200, ["money", "river"] * 200
+    drawn = control_labels(names, values)
+    assert len(set(drawn[1::2])) == 1
+    assert Counter(drawn[::2])["money"] == pytest.approx(100, abs=25)
+
+
 def test_control_tasks_are_learnt_by_heart_on_known_types_and_at_chance_on_fresh_ones():
     names, types = carriers()
     own = np.random.default_rng(1).normal(size=(400, 400))

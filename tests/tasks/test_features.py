@@ -81,7 +81,7 @@ def test_a_pronoun_that_nobody_was_named_for_has_no_antecedent():
     assert labels(text, "gender", "antecedent") == {}
 
 
-def test_senses_are_of_one_lemma_and_hold_no_lemma_out():
+def test_senses_are_of_one_lemma_have_no_carrier_and_hold_no_lemma_out():
     made = sentence("the bank near a bank", upos=["DET", "NOUN", "ADP", "DET", "NOUN"])
     words = list(made.words)
     words[1] = replace(words[1], lemma="bank", sense="money")
@@ -89,7 +89,7 @@ def test_senses_are_of_one_lemma_and_hold_no_lemma_out():
     text = document(replace(made, words=tuple(words)))
     found = labels(text, "sense:bank")
     assert {at: each["sense:bank"].value for at, each in found.items()} == {1: "money", 4: "river"}
-    assert {each["sense:bank"].lemma for each in found.values()} == {""}
+    assert {(each["sense:bank"].carrier, each["sense:bank"].lemma) for each in found.values()} == {("", "")}
     assert "sense:bank" in features_in([text])
 
 
