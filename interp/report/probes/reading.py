@@ -73,3 +73,14 @@ def _selectivity(unit: str) -> str:
         "no word carries, every occurrence) has a label at random, always the same: what a probe learns of it, it has "
         "learnt by heart. A probe that is not selective is strong enough to find what the model has not put there."
     )
+
+
+def _verdict(frames: ProbeFrames) -> str:
+    how, measure = frames.provenance, measure_of(frames)
+    minimum = f"{100 * how['minimum']:g} points" if measure.in_points else f"{how['minimum']:g}"
+    return (
+        f"“encodes” needs q ≤ {how['alpha']:g}, an excess of at least {minimum} and a selectivity whose interval lies "
+        f"above 0; “none” needs the whole interval of the excess below {minimum}, also where a control leaves less "
+        "than that to be better by; what is neither is undecided. Encoding is what can be read: whether the model uses "
+        "it, erasure and ablation tell."
+    )
