@@ -42,12 +42,12 @@ BOOKS = {"n_layers": 6, "n_heads": 9, "d_model": 288, "d_head": 32, "d_mlp": 115
 SMALL = {"n_layers": 3, "n_heads": 4, "d_model": 128, "d_head": 32, "d_mlp": 512, "n_ctx": 64}
 FEATURES = ("upos", "deprel", "distance", "entity", "number", "gender", "antecedent")
 CASES = (
-    ("GPT-2 small's shape", GPT2, ("z",), "document", "last", 4_000),
-    ("GPT-2 small's shape", GPT2, ("z", "resid_post"), "sentence", "mean", 4_000),
-    ("books' shape", BOOKS, ("z",), "document", "last", 18_000),
-    ("books' shape", BOOKS, ("z", "resid_post"), "sentence", "mean", 18_000),
-    ("default's shape", SMALL, ("z",), "document", "last", 18_000),
-    ("default's shape", SMALL, ("z", "resid_post"), "sentence", "mean", 18_000),
+    ("GPT-2 small's shape", GPT2, ("z",), "document", "last", 12_000),
+    ("GPT-2 small's shape", GPT2, ("z", "resid_post"), "sentence", "mean", 8_000),
+    ("books' shape", BOOKS, ("z",), "document", "last", 72_000),
+    ("books' shape", BOOKS, ("z", "resid_post"), "sentence", "mean", 72_000),
+    ("default's shape", SMALL, ("z",), "document", "last", 72_000),
+    ("default's shape", SMALL, ("z", "resid_post"), "sentence", "mean", 72_000),
 )
 """A model, what is stored of all of its layers and how, and about how many words."""
 MEMORY_SHARD = 4 * 2**20
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, metavar="N")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    test = options.gum / "en_gum-ud-test.conllu"
+    test, train = (options.gum / f"en_gum-ud-{part}.conllu" for part in ("test", "train"))
     memory: Cells = [["treebank", "words", "store, MB", "peak memory, MB"]]
     spawn = multiprocessing.get_context("spawn")
     for times in (1, 6):
@@ -74,7 +74,7 @@ def main() -> None:
         model = _model(shape)
         chosen = [Site(each, layer) for layer in range(model.config.n_layers) for each in sites]
         started = time.perf_counter()
-        passages = list(_first(_passages(model, [test], context), n_words))
+        passages = list(_first(_passages(model, [train], context), n_words))
         reading = time.perf_counter() - started
         found = _throughput(model, passages, chosen, pooling, options.repeats)
         n_read = sum(len(passage.words) for passage in passages)

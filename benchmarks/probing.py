@@ -1,25 +1,34 @@
 """How fast are probes of all heads together, beside scikit-learn one by one?
 
-python benchmarks/probing.py [--heads 144] [--examples 10000] [--loop 2] [--threads 2] [--device cuda]
+python benchmarks/probing.py [--heads 144] [--examples 10000] [--loop 2] [--threads 2] [--repeats 3] [--device cuda]
 
 1. Every head has its own made-up activations (64 numbers of uneven spread) from which a label can be read in part.
 2. Ours: all heads x 5 penalties x 5 folds, from float32 activations to out-of-fold accuracies.
 3. scikit-learn: the same loop over folds and penalties with ``LogisticRegression`` as it comes, on `--loop` heads; the
-   time of all heads is scaled up from these. In 32 and in 64 bits, and, for the accuracy, with a tolerance of 1e-8.
+   time of all heads is scaled up from these. In 32 and in 64 bits, on one thread and on all; and, for the accuracy,
+   once with a tolerance of 1e-8. In turns with ours; medians.
 4. On a GPU, where one is asked for: the same heads again, the largest difference to the CPU, and the ratio of times.
+
+Prints the tables and replaces their section of RESULTS.md.
 """
 
 import argparse
+import statistics
 import time
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
+from table import Cells, show, write_section
+from threadpoolctl import threadpool_limits
 
 from interp.methods.probes.logistic import fit_logistic
 from interp.methods.probes.problems import Problems
 from interp.methods.probes.targets import Target
 
+RESULTS = Path(__file__).with_name("RESULTS.md")
 PENALTIES = (1e3, 1e2, 1e1, 1e0, 1e-1)
 FOLDS = 5
 FEATURES = 64
@@ -72,50 +81,72 @@ def loop(x: np.ndarray, y: np.ndarray, **options: float) -> tuple[np.ndarray, np
     return np.array(accuracy), np.array(weights)
 
 
+def beside(x: torch.Tensor, y: np.ndarray, dtype: type, threads: int, n: int) -> tuple[float, np.ndarray]:
+    """Seconds a head of scikit-learn's loop, over the first `n` heads, and their accuracies."""
+    given = x[:n].numpy().astype(dtype)
+    with threadpool_limits(threads):
+        started = time.perf_counter()
+        found = [loop(each, y) for each in given]
+        seconds = time.perf_counter() - started
+    return seconds / n, np.stack([accuracy for accuracy, _ in found])
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Probes of all heads together, beside scikit-learn one by one.")
+    """Measure, print the table and write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heads", type=int, default=144)
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--loop", type=int, default=2, help="heads that scikit-learn is timed on")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--device", default=None, help="cuda, to compare it with the CPU")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     x, y = activations(options.heads, options.examples)
-    n_fits = options.heads * FOLDS * len(PENALTIES)
-    shape = f"{options.heads} heads x {FEATURES} x {options.examples:,} examples"
-    print(f"{shape} x {len(PENALTIES)} penalties x {FOLDS} folds")
     ours(x[:1], y, "cpu")
-    started = time.perf_counter()
-    accuracy, weights = ours(x, y, "cpu")
-    seconds = time.perf_counter() - started
-    print(f"ours, {n_fits:,} probes, {options.threads} threads: {seconds:.1f} s; accuracy {accuracy.mean():.4f}")
-    for dtype in (np.float32, np.float64):
-        given = x[: options.loop].numpy().astype(dtype)
-        started = time.perf_counter()
-        theirs = [loop(each, y.numpy()) for each in given]
-        each = (time.perf_counter() - started) / options.loop
-        gap = np.abs(np.stack([one for one, _ in theirs]) - accuracy[: options.loop])
-        print(
-            f"scikit-learn, {np.dtype(dtype).name}, {options.loop} heads timed: {each:.1f} s a head, "
-            f"{each * options.heads:,.0f} s for all: {each * options.heads / seconds:.0f} x as long; "
-            f"accuracies differ by {gap.max():.4f} at most"
-        )
+    header = ["", "threads", "heads timed", "s a head", "s for all", "times ours", "accuracies differ by"]
+    table: Cells = [header]
+    of_ours, of_theirs = [], {}
+    for _ in range(options.repeats):
+        seconds, accuracy, weights = timed(x, y, "cpu")
+        of_ours.append(seconds)
+        for dtype, threads in product((np.float32, np.float64), sorted({1, options.threads})):
+            each, found = beside(x, y.numpy(), dtype, threads, options.loop)
+            of_theirs.setdefault((np.dtype(dtype).name, threads), []).append((each, found))
+    ours_all = statistics.median(of_ours)
+    n = options.heads
+    table.append(["interp, float64", options.threads, n, f"{ours_all / n:.3f}", f"{ours_all:.1f}", "1", ""])
+    for (dtype, threads), runs in of_theirs.items():
+        each = statistics.median(seconds for seconds, _ in runs)
+        gap = np.abs(runs[0][1] - accuracy[: options.loop]).max()
+        whole = [f"{each:.2f}", f"{each * n:,.0f} (scaled)", f"{each * n / ours_all:.0f}", f"{gap:.4f}"]
+        table.append([f"scikit-learn, {dtype}", threads, options.loop, *whole])
     exact, coefficients = loop(x[0].numpy().astype(float), y.numpy(), tol=1e-8)
-    print(
-        f"scikit-learn at tol=1e-8, one head: accuracies differ by {np.abs(exact - accuracy[0]).max():.4f} at most, "
-        f"coefficients by {np.abs(coefficients - weights[0]).max():.1e} of {np.abs(coefficients).max():.2f}"
-    )
+    gap = [f"{np.abs(exact - accuracy[0]).max():.4f}", f"{np.abs(coefficients - weights[0]).max():.1e}"]
+    largest = f"{np.abs(coefficients).max():.2f}"
+    converged: Cells = [
+        ["scikit-learn, float64, tol=1e-8", "accuracies differ by", "coefficients differ by", "largest coefficient"],
+        ["one head", *gap, largest],
+    ]
     if options.device:
         ours(x[:1], y, options.device)
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        there, far = ours(x, y, options.device)
-        elapsed = time.perf_counter() - started
-        print(
-            f"{torch.cuda.get_device_name()}: {elapsed:.2f} s, {seconds / elapsed:.0f} x as fast; accuracies differ by "
-            f"{np.abs(there - accuracy).max():.4f} at most, weights by {np.abs(far - weights).max():.1e}"
-        )
+        elapsed, there, far = timed(x, y, options.device)
+        name = torch.cuda.get_device_name()
+        gap = f"{np.abs(there - accuracy).max():.4f} (weights {np.abs(far - weights).max():.1e})"
+        whole = [f"{elapsed / n:.4f}", f"{elapsed:.2f}", f"{elapsed / ours_all:.4f}", gap]
+        table.append([f"interp, {name}", "", n, *whole])
+    shape = f"{n} heads x {FEATURES} x {options.examples:,} examples x {len(PENALTIES)} penalties x {FOLDS} folds"
+    tables = [[list(map(str, row)) for row in table], converged]
+    title = f"Probes of all heads: {shape}"
+    show(title, tables)
+    write_section(RESULTS, title, tables)
+
+
+def timed(x: torch.Tensor, y: torch.Tensor, device: str) -> tuple[float, np.ndarray, np.ndarray]:
+    """Seconds of ours, accuracies and weights."""
+    started = time.perf_counter()
+    accuracy, weights = ours(x, y, device)
+    return time.perf_counter() - started, accuracy, weights
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from interp.cli.options import (
     DtypeOption,
     JsonOption,
     ModelOption,
-    NOption,
     OutOption,
     SeedOption,
     ThreadsOption,
@@ -106,8 +105,19 @@ def probe(
         ),
     ] = None,
     least: Annotated[int, typer.Option(help="Classes with fewer examples are left out.", min=1, metavar="N")] = 1,
-    n: NOption = None,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            help="Units of a task to draw, or words of --data or --store.",
+            show_default="the task's own; all words",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
     folds: Annotated[int, typer.Option(help="Of documents or templates, and of lemmas.", min=2, metavar="N")] = 5,
+    description_lengths: Annotated[
+        bool, typer.Option(help="Measure these, too, which takes about half of the time.")
+    ] = True,
     minimum: Annotated[
         float,
         typer.Option(
@@ -138,10 +148,11 @@ def probe(
     """
     started = time.perf_counter()
     source = _source(task=task, data=data, store=store)
-    _require_own(source, {"--n": n, "--at": at, "--context": context, "--pooling": pooling})
+    _require_own(source, {"--at": at, "--context": context, "--pooling": pooling})
     options: dict[str, Any] = {"site": site, **_where(layer, head), "kind": kind, "least": least, "folds": folds}
     options |= {"at": at or "query", "context": context or "document", "pooling": pooling or "last"}
     options |= {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
+    options |= {"description_lengths": description_lengths}
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
 
@@ -156,6 +167,8 @@ def probe(
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     if task is not None:
         given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
+    else:
+        options["n"] = n
     with warnings_as_lines(), progress_bar("probe") as progress:
         result = probing.probe(loaded, given, feature, **options, progress=progress)
     result = probes.with_source(result, data=data, store=store)
@@ -173,7 +186,7 @@ def _source(**given: Any) -> str:
 
 def _require_own(source: str, given: dict[str, Any]) -> None:
     """Refuse an option that says nothing of this source."""
-    own = {"--n": ["--task"], "--at": ["--task"], "--context": ["--data"], "--pooling": ["--task", "--data"]}
+    own = {"--at": ["--task"], "--context": ["--data"], "--pooling": ["--task", "--data"]}
     for name, value in given.items():
         if value is not None and source not in own[name]:
             raise InputError(f"{name}: expected it with {' or '.join(own[name])}, got {source}; leave it out")

@@ -30,11 +30,11 @@ from interp.interventions.sweep import Progress
 from interp.methods.components import Head
 from interp.methods.controls import untrained
 from interp.methods.given_task import as_task
-from interp.methods.probes.cells import SiteCells, choose_cells, frame_of
+from interp.methods.probes.cells import SiteCells, choose_cells, distinct_sites, frame_of
 from interp.methods.probes.cross_fitting import STRENGTHS
 from interp.methods.probes.fitting import Kind
 from interp.methods.probes.judging import tabulate
-from interp.methods.probes.labels import PLACES, Labelled, labelled, with_labels
+from interp.methods.probes.labels import PLACES, Labelled, drawn, labelled, with_labels
 from interp.methods.probes.measuring import Measured, Measuring
 from interp.methods.probes.result import ProbeResult
 from interp.methods.probes.sources import Activations, device_of, held, passages_of
@@ -59,7 +59,7 @@ def probe(
     data: Task | ActivationStore | Corpus | Documents,
     feature: str,
     *,
-    site: str = "z",
+    site: str | Sequence[str] = "z",
     layers: Sequence[int] | None = None,
     heads: Sequence[Head] | None = None,
     labels: Sequence[str] | None = None,
@@ -87,6 +87,7 @@ def probe(
         feature: One of the data's: of a task a key of its examples' ``features``, of a corpus as in
             ``tasks/features.py``.
         site: What is read: ``z``, what a head reads off and writes; or a point of the stream, such as ``resid_post``.
+            Several are read in one run and corrected together; all of them have heads, or none has.
         layers: Which; None for all.
         heads: ``(layer, head)`` pairs; None for all.
         labels: Labels of one's own in place of the data's, one for each word that is read (for each row of a store's
@@ -98,7 +99,8 @@ def probe(
         at: Of a task: the position that predicts the answer, or the related word.
         context: Of a corpus: whether windows of documents are read, or sentences by themselves.
         pooling: Over the tokens of a word.
-        n: Units to draw where `data` is the name of a task.
+        n: Of a task that is given by its name, the units to draw; of a corpus or a store, the words; None for the
+            task's own default, and for all words.
         description_lengths: Whether they are measured, too, which takes about half of the time.
         minimum: Smallest excess over the toughest control that counts.
         alpha: Error rate of the verdicts.
@@ -114,10 +116,17 @@ def probe(
         LoadError: The store is damaged.
     """
     _check(kind, correction, {"minimum": minimum, "alpha": alpha}, folds)
-    cells = choose_cells(site, (model.cfg.n_layers, heads_at(site, model)), layers, heads)
+    sites = distinct_sites(site)
+    cells = [
+        cell
+        for name in sites
+        for cell in choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), layers, heads)
+    ]
     reading = _Reading(model, _given(model, data, n, seed), feature, labels, at, context, pooling)
     source, twin = reading.activations([each.site for each in cells])
     index = source.index if labels is None else with_labels(source.index, feature, labels)
+    if n is not None and not isinstance(reading.data, Task):
+        index = drawn(index, feature, n, seed)
     words = labelled(index, feature, least)
     used: Kind = kind if words.classes else "ridge"
     chosen = tuple(strengths or (MLP_STRENGTHS if used == "mlp" else STRENGTHS))
@@ -127,7 +136,7 @@ def probe(
         **model_provenance(model),
         **reading.provenance(),
         "feature": feature,
-        "site": site,
+        "site": sites[0] if len(sites) == 1 else list(sites),
         "kind": used,
         "strengths": list(chosen),
         "folds": folds,
@@ -135,6 +144,7 @@ def probe(
         "measure": "accuracy" if words.classes else "R2",
         "classes": list(words.classes),
         "least": least,
+        "n": n,
         "untrained": twin is not None,
         "n_probes": measuring.counts[1],
         "n_unconverged": measuring.counts[0],
@@ -151,7 +161,11 @@ def probe(
 
 
 class _Reading:
-    """Runs the model over the data, or opens what was collected."""
+    """Runs the model over the data, or opens what was collected.
+
+    Attributes:
+        data: What is read.
+    """
 
     def __init__(
         self,
@@ -163,18 +177,18 @@ class _Reading:
         context: Context,
         pooling: Pooling,
     ):
-        self._model, self._data, self._pooling = model, data, pooling
+        self._model, self.data, self._pooling = model, data, pooling
         self._at: At = at
         self._context: Context = context
         self._features, self._only = ([feature], True) if labels is None else ([], False)
 
     def activations(self, sites: Sequence[Site]) -> tuple[Activations, Activations | None]:
         """Those of the model, and of its untrained twin."""
-        if isinstance(self._data, ActivationStore):
-            self._data.require_model(self._model)
-            return self._data, None
+        if isinstance(self.data, ActivationStore):
+            self.data.require_model(self._model)
+            return self.data, None
         passages = passages_of(
-            self._model, self._data, self._features, at=self._at, context=self._context, only=self._only
+            self._model, self.data, self._features, at=self._at, context=self._context, only=self._only
         )
         known = getattr(self._model, "hook_dict", {EMBEDDING.hook_name: None})
         also = [EMBEDDING] if EMBEDDING.hook_name in known and EMBEDDING not in sites else []
@@ -186,12 +200,12 @@ class _Reading:
 
     def provenance(self) -> dict[str, Any]:
         """Of the data."""
-        if isinstance(self._data, ActivationStore):
-            request = self._data.manifest.request
-            return {"data_hash": request.data_hash, "pooling": request.pooling, "store": str(self._data.folder)}
-        if isinstance(self._data, Task):
-            return {"task": self._data.name, "data_hash": self._data.hash, "at": self._at, "pooling": self._pooling}
-        said = {"data_hash": self._data.contents.hash, "n_documents": len(self._data.contents.documents)}
+        if isinstance(self.data, ActivationStore):
+            request = self.data.manifest.request
+            return {"data_hash": request.data_hash, "pooling": request.pooling, "store": str(self.data.folder)}
+        if isinstance(self.data, Task):
+            return {"task": self.data.name, "data_hash": self.data.hash, "at": self._at, "pooling": self._pooling}
+        said = {"data_hash": self.data.contents.hash, "n_documents": len(self.data.contents.documents)}
         return {**said, "context": self._context, "pooling": self._pooling}
 
 

@@ -47,10 +47,8 @@ class Pooler:
     def pool(self, activation: Float[Tensor, "#batch pos ..."]) -> Float[Tensor, "word ..."]:
         """The activations of all words, one passage's after the other's; a mean of 16-bit floats is computed in 32."""
         flat = activation.expand(self._n_rows, *activation.shape[1:]).flatten(0, 1)
-        chosen = flat.index_select(0, self._tokens)
         if len(self._tokens) == len(self._starts):
-            return chosen
-        rows = chosen.to(torch.promote_types(chosen.dtype, torch.float32)).flatten(1)
-        every = torch.arange(len(rows), device=rows.device)
-        means = functional.embedding_bag(every, rows, self._starts, mode="mean")
-        return means.to(chosen.dtype).unflatten(1, chosen.shape[1:])
+            return flat.index_select(0, self._tokens)
+        rows = flat.flatten(1).to(torch.promote_types(flat.dtype, torch.float32))
+        means = functional.embedding_bag(self._tokens, rows, self._starts, mode="mean")
+        return means.to(flat.dtype).unflatten(1, flat.shape[1:])

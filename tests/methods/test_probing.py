@@ -86,6 +86,26 @@ def test_a_stream_has_a_row_a_layer(model, agreement):
     assert found["score"].iloc[2] > 0.95 > 0.8 > found["score"].iloc[0]
 
 
+def test_several_sites_are_one_family(model, agreement, tmp_path):
+    options = {"heads": [(1, 3), (2, 2)], "strengths": (1e-2,), "folds": 3, "description_lengths": False}
+    both = interp.probe(model, agreement, "number", site=("q", "z"), **options)
+    assert both.frame[["site", "layer", "head"]].values.tolist() == [
+        *(["q", 1, 3], ["q", 2, 2], ["z", 1, 3], ["z", 2, 2])
+    ]
+    alone = interp.probe(model, agreement, "number", site="z", **options)
+    columns = ["score", "low", "high", "untrained", "control", "p"]
+    found = both.at("z")
+    np.testing.assert_allclose(found.frame[columns], alone.frame[columns], rtol=1e-6)
+    assert (found.frame["q"] >= alone.frame["q"]).all()
+    assert both.frame["bits"].isna().all()
+    assert (found.provenance["site"], both.provenance["site"]) == ("z", ["q", "z"])
+    with pytest.raises(InputError, match=r"a page shows one site, got q, z; save each: result.at\('q'\)"):
+        both.save(tmp_path / "both")
+    with pytest.raises(InputError, match="nothing was probed at 'k'; "):
+        both.at("k")
+    assert (found.save(tmp_path / "z") / "report.html").is_file()
+
+
 def test_the_subject_itself_says_its_number(model, agreement):
     options = {"at": "related", "layers": [0], "site": "resid_pre", "strengths": (1e-2,), "folds": 4}
     with pytest.warns(RuntimeWarning, match="gives the feature away"):
@@ -116,6 +136,21 @@ def test_a_corpus_is_probed_word_by_word(model):
     assert found.examples["document"].nunique() == 24
 
 
+def test_words_of_a_corpus_are_drawn_where_few_are_enough(model):
+    options = {"site": "resid_post", "layers": [0], "strengths": (1e-2,), "folds": 3, "description_lengths": False}
+    every = interp.probe(model, list(documents()), "upos", n=1000, **options)
+    some, again, other = (
+        interp.probe(model, list(documents()), "upos", n=100, seed=seed, **options) for seed in (0, 0, 1)
+    )
+    assert (every.frame["n"].item(), some.frame["n"].item()) == (192, 100)
+    places = ["document", "word"]
+    assert len(some.examples.merge(every.examples, on=[*places, "value"])) == 100
+    assert some.examples.equals(again.examples)
+    assert not some.examples[places].equals(other.examples[places])
+    with pytest.raises(InputError, match="n: expected 1 word at least, got 0"):
+        interp.probe(model, list(documents()), "upos", n=0, **options)
+
+
 def test_labels_of_one_s_own(model, agreement):
     labels = [["here", "there"][len(each.prompt) % 2] for each in agreement.examples]
     found = interp.probe(
@@ -137,6 +172,12 @@ def test_other_kinds_of_probe_read_it_too(model, agreement, kind):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            {"site": ("z", "resid_post")},
+            "expected sites of heads, or sites of layers, got z, resid_post; probe them one",
+        ),
+        ({"site": ("z", "z")}, r"site: expected different ones, at least one, got \['z', 'z'\]"),
+        ({"site": ()}, r"site: expected different ones, at least one, got \[\]"),
         (
             {"feature": "nummer"},
             r"feature 'nummer': the data have no labels of it; did you mean 'number'.* There are: ",

@@ -24,6 +24,26 @@ class SiteCells:
     heads: tuple[int, ...] | None
 
 
+def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of the sites that are meant.
+
+    Raises:
+        InputError: An unknown site, one twice, none, or some that have heads beside some that have none.
+    """
+    names = (site,) if isinstance(site, str) else tuple(site)
+    for name in names:
+        if name not in SITES:
+            raise InputError(f"no site is called {name!r}; {suggest(str(name), SITES)}")
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"site: expected different ones, at least one, got {list(names)}")
+    kinds = {("{layer}" in SITES[name][0], "head" in SITES[name][1]) for name in names}
+    if len(kinds) > 1:
+        raise InputError(
+            f"site: expected sites of heads, or sites of layers, got {', '.join(names)}; probe them one after the other"
+        )
+    return names
+
+
 def choose_cells(
     site: str,
     shape: tuple[int, int],
@@ -33,17 +53,15 @@ def choose_cells(
     """The cells that are meant, layer by layer.
 
     Args:
-        site: Its name, such as ``z`` or ``resid_post``.
+        site: The name of one, such as ``z`` or ``resid_post``.
         shape: Layers, and heads of a layer.
         layers: Which; None for all.
         heads: ``(layer, head)`` pairs; None for all of these layers.
 
     Raises:
-        InputError: An unknown site, or one of pairs of positions; layers or heads that the model does not have, or
+        InputError: A site of pairs of positions; layers or heads that the model does not have, or
             heads of a site without heads.
     """
-    if site not in SITES:
-        raise InputError(f"no site is called {site!r}; {suggest(str(site), SITES)}")
     axes = SITES[site][1]
     if axes[1] != "pos":
         raise InputError(f"site {site!r}: a word has no activation of its own there; take z, or a point of the stream")

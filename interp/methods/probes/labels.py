@@ -113,6 +113,23 @@ def labelled(index: pd.DataFrame, feature: str, least: int = 1) -> Labelled:
     )
 
 
+def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
+    """The index with the labels of `n` of the words that have one, drawn at random; of all, where there are no more.
+
+    Raises:
+        InputError: `n` is below 1.
+    """
+    if n < 1:
+        raise InputError(f"n: expected 1 word at least, got {n}")
+    if feature not in features_of(index):
+        return index
+    there = index.index[index[feature].notna()]
+    if n >= len(there):
+        return index
+    kept = np.random.default_rng(seed).choice(there, size=n, replace=False)
+    return index.assign(**{feature: index[feature].where(index.index.isin(kept))})
+
+
 def with_labels(index: pd.DataFrame, feature: str, labels: Sequence[str]) -> pd.DataFrame:
     """The index with labels of one's own; a word's own form carries them, and is held out.
 

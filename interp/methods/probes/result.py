@@ -1,11 +1,13 @@
 """What does one get of probing? A table of cells with their controls, and how it was made; see ``probing.py``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from interp.errors import InputError, suggest
 
 CELL = ("site", "layer", "head")
 
@@ -50,6 +52,19 @@ class ProbeResult:
         order = self.frame.assign(encodes=encodes).sort_values(["encodes", "excess"], ascending=False, kind="stable")
         return self.frame.loc[order.index[:n]]
 
+    def at(self, site: str) -> "ProbeResult":
+        """What was found at one of several sites; p, q and verdicts stay those of all.
+
+        Raises:
+            InputError: Nothing was probed there.
+        """
+        rows = self.frame["site"] == site
+        if not rows.any():
+            raise InputError(f"nothing was probed at {site!r}; {suggest(site, self.frame['site'].unique())}")
+        return replace(
+            self, frame=self.frame[rows].reset_index(drop=True), provenance={**self.provenance, "site": site}
+        )
+
     def save(self, out: str | Path) -> Path:
         """Write tables, figures and one self-contained page into the folder `out`; see ``save_probes``.
 
@@ -58,7 +73,13 @@ class ProbeResult:
 
         Raises:
             OutputError: If `out` cannot be used.
+            InputError: If several sites were probed: a page shows one of them, see ``at``.
         """
+        sites = self.frame["site"].unique()
+        if len(sites) > 1:
+            raise InputError(
+                f"a page shows one site, got {', '.join(sites)}; save each: result.at({sites[0]!r}).save(...)"
+            )
         from interp.report.probes.folder import save_probes
 
         return save_probes(self, out)
