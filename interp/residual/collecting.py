@@ -8,6 +8,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic
 
 import torch
@@ -59,12 +60,23 @@ def word_activations(
             its row does not have, a row that the model cannot carry, or an activation that is no finite number.
     """
     require_positions(sites)
-    device, names = place_of(model)[0], [site.hook_name for site in sites]
-    for number, batch in enumerate(batched(_numbered(passages, first))):
+    rest = (passage for passage in passages if passage.words)
+    for passage in rest:
+        # A point that is not there, or is not run, is refused in our words.
+        read(
+            model, torch.tensor([tuple(passage.ids)[:1]], device=place_of(model)[0]), [site.hook_name for site in sites]
+        )
+        yield from batch_activations(model, chain([passage], rest), sites, pooling=pooling, first=first)
+
+
+def batch_activations(
+    model: Any, passages: Iterable[AnyPassage], sites: Sequence[Site], *, pooling: Pooling = "last", first: int = 0
+) -> Iterator[WordActivations[AnyPassage]]:
+    """As ``word_activations``, at points that the model is known to run."""
+    device = place_of(model)[0]
+    for batch in batched(_numbered(passages, first)):
         chosen = tuple(row.passage for row in batch)
         tokens = torch.tensor([tuple(passage.ids) for passage in chosen], device=device)
-        if number == 0:  # a point that is not there, or is not run, is refused in our words
-            read(model, tokens[:1, :1], names)
         values = _run(model, tokens, sites, Pooler(chosen, pooling, device).pool)
         for site, value in values.items():
             if not _is_finite(value):

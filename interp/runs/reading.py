@@ -9,7 +9,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.devices import resolve_dtype
-from interp.residual.collecting import WordActivations, word_activations
+from interp.residual.collecting import WordActivations, batch_activations
 from interp.runs.manifest import Request
 from interp.runs.shards import Piece, Shard
 from interp.tasks.passages import Passage
@@ -56,7 +56,7 @@ class ShardReader:
         if shard.inside:
             passages = (piece.passage for piece in shard.inside)
             options: Any = {"pooling": self._request.pooling, "first": shard.inside[0].first}
-            for batch in word_activations(self._model, passages, self._sites, **options):
+            for batch in batch_activations(self._model, passages, self._sites, **options):
                 done += self._put(batch, shard, found)
                 self._progress(done)
         return found
@@ -65,7 +65,7 @@ class ShardReader:
         """A passage with words in several shards, one after the other: run for the first that is computed."""
         if self._last is None or self._last[0] != piece:
             options: Any = {"pooling": self._request.pooling, "first": piece.first}
-            (batch,) = word_activations(self._model, [piece.passage], self._sites, **options)
+            (batch,) = batch_activations(self._model, [piece.passage], self._sites, **options)
             self._last = piece, batch
         return self._last[1]
 

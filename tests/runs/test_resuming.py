@@ -48,7 +48,7 @@ def test_what_is_there_is_not_computed_again(model, out, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         collected(out, model=model, progress=stop_after(65))
     told, run = [], []
-    monkeypatch.setattr("interp.runs.reading.word_activations", noting(run))
+    monkeypatch.setattr("interp.runs.reading.batch_activations", noting(run))
     store = collected(out, model=model, progress=told.append)
     assert min(told) > 60
     assert told[-1] == store.rows

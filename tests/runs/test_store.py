@@ -123,7 +123,7 @@ def test_no_batch_crosses_a_shard(out, monkeypatch):
     passages, run = random_passages(30), []
     found = list(shards.shards_of(passages, 20))
     assert words_of(each for shard in found for each in shard.passages()) == words_of(passages)
-    monkeypatch.setattr("interp.runs.reading.word_activations", noting(run))
+    monkeypatch.setattr("interp.runs.reading.batch_activations", noting(run))
     collected(out, passages=passages)
     in_shards = [{number // 20 for number in batch.numbers.tolist()} for batch in run]
     assert all(len(own) == 1 or len(batch.passages) == 1 for own, batch in zip(in_shards, run, strict=True))
