@@ -14,7 +14,7 @@ def unused_sentence(heads: pd.DataFrame) -> list[str]:
     names = [f"{layer}.{head}" for layer, head in zip(found["layer"], found["head"], strict=True)]
     best, unit = found.iloc[0], UNITS.get(found["metric"].iloc[0], found["metric"].iloc[0])
     who = f"Head {names[0]} carries" if len(names) == 1 else f"Heads {listed(names)} carry"
-    whose = "it" if len(names) == 1 else "any of them"
+    whose = "it" if len(names) == 1 else "any one of them"
     return [
         f"{who} {best['feature']} ({'' if len(names) == 1 else 'the first: '}{_readings(best)}), unused: "
         f"{best['task']} can do without {whose}, and erasing {best['feature']} there changes the metric by "

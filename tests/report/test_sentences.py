@@ -80,7 +80,7 @@ def test_heads_that_carry_it_unused_share_a_sentence():
     (text,) = unused_sentence(heads)
     assert text == (
         "Heads 1.2, 1.1 and 1.0 carry number (the first: accuracy 0.80 on unseen words; untrained 0.55, control task "
-        "0.51), unused: agreement can do without any of them, and erasing number there changes the metric by 0.03 "
+        "0.51), unused: agreement can do without any one of them, and erasing number there changes the metric by 0.03 "
         "logits at most."
     )
     (one,) = unused_sentence(heads[:1])
