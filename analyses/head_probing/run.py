@@ -131,7 +131,7 @@ def main() -> None:
     print(wide.to_string(na_rep=""))
     carried = readings[readings["verdict"] == "encodes"]
     own = effects[effects["method"] == "leace"]
-    used = carried.merge(own, on=["task", "layer", "head"]).query("share <= -0.1 and excess_q <= 0.05")
+    used = carried.merge(own, on=["task", "layer", "head"]).query("share <= -0.1 and excess < 0 and excess_q <= 0.05")
     print(
         f"\nOf {len(readings)} heads and tasks the feature can be read in {len(carried)}, and is used in {len(used)}."
     )

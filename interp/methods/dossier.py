@@ -31,7 +31,7 @@ from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.multiplicity import benjamini_hochberg, holm
-from interp.stats.permutation import sign_flip_test
+from interp.stats.permutation import FLIPS, sign_flip_test
 from interp.tasks.task import Task
 
 Correction = Literal["max-T", "fdr"]
@@ -45,7 +45,7 @@ COLUMNS = (
     *("n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
     *("probe_excess_low", "probe_excess_high", "selectivity_low", "erasure_low", "erasure_high", "erasure_random"),
-    *("probe_p", "erasure_p", "tracks_q", "minimum_probe", "n_probe_clusters"),
+    *("representation", "probe_p", "erasure_p", "tracks_q", "minimum_probe", "n_probe_clusters"),
 )
 """Of ``HeadsReport.frame``, in order."""
 
@@ -60,7 +60,8 @@ class HeadsReport:
             ``n_templates_attended`` the templates in which it alone reaches the minimum;
             ``n_to_decide`` the units that would decide an undecided verdict (normal
             approximation; NaN where none is needed or no number would do). What probes and erasure say is as in
-            ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.
+            ``interp.methods.representation``, ``representation`` what it comes to (``verdict.RepresentationState``);
+            NaN where the task has no ``feature`` or probes were left out.
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
             and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
@@ -143,6 +144,9 @@ def heads(
     names = [each.name for each in given]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: expected different tasks, at least one; got {names}")
+    # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
+    n_cells = model.cfg.n_layers * model.cfg.n_heads * len(given)
+    flips = max(FLIPS, int(np.ceil(2 * n_cells / alpha)))
     evidence = []
     for number, task in enumerate(given):
         step = part_of(progress, number, len(given))
@@ -155,12 +159,13 @@ def heads(
             probes=probes,
             minimum_probe=minimum_probe,
             alpha=alpha,
+            flips=flips,
             progress=step,
         )
         evidence.append(found)
     judged = [each.heads(minimum_attention, minimum_effect, minimum_probe) for each in evidence]
     frame = pd.concat(judged, ignore_index=True)
-    frame = _test(frame, evidence, alpha=alpha, correction=correction, seed=seed)
+    frame = _test(frame, evidence, flips=flips, correction=correction, seed=seed)
     # What one test of the family would have to reach, by Bonferroni; effects alone are tested on both sides.
     n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
     sides = {kind: (1 if kind == "effect" else 2) * alpha / n for kind, n in n_tests.items()}
@@ -197,11 +202,9 @@ def _check(shares: Mapping[str, float], correction: str) -> None:
 
 
 def _test(
-    frame: pd.DataFrame, evidence: Sequence[TaskEvidence], *, alpha: float, correction: Correction, seed: int
+    frame: pd.DataFrame, evidence: Sequence[TaskEvidence], *, flips: int, correction: Correction, seed: int
 ) -> pd.DataFrame:
     """Raw and corrected p of all kinds and of the joint claims, as columns."""
-    # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
-    flips = max(10_000, int(np.ceil(2 * len(frame) / alpha)))
     effects = sign_flip_test([each.effects for each in evidence], flips=flips, seed=seed)
     scored = [each for each in evidence if each.excess is not None]
     excesses = [each.excess for each in scored if each.excess is not None]
@@ -221,23 +224,12 @@ def _test(
     # NaN where attention is not testable: there is no joint claim to make.
     both = np.maximum(decidable["effect"], decidable["attention"])
     columns["joint_q"] = holm(both)
-    carried = _carried_p(frame)
-    columns["probe_q"] = _probe_q(frame, correction)
-    columns["tracks_q"] = holm(np.maximum(both, carried))
-    return frame.assign(**columns)
-
-
-def _carried_p(frame: pd.DataFrame) -> np.ndarray:
-    """Raw p that a head carries the feature for the task; 1 where no probe read it, so that it was not erased."""
-    decidable = frame["probe_p"].where(frame["n_probe_clusters"] >= FEWEST_CLUSTERS)
-    p: np.ndarray = np.maximum(decidable, frame["erasure_p"].fillna(1.0)).to_numpy()
-    return p
-
-
-def _probe_q(frame: pd.DataFrame, correction: Correction) -> np.ndarray:
-    """Corrected p of the probes: those of a task are, over its heads; the tasks are not yet."""
+    probes = frame["probe_p"].where(frame["n_probe_clusters"] >= FEWEST_CLUSTERS)
     if correction == "fdr":
-        return benjamini_hochberg(frame["probe_p"].to_numpy())
-    n_tasks = frame.loc[frame["probe_p"].notna(), "task"].nunique()
-    q: np.ndarray = np.minimum(1.0, n_tasks * frame["probe_q"]).to_numpy()
-    return q
+        columns["probe_q"] = benjamini_hochberg(probes.to_numpy())
+    else:  # they are corrected over a task's heads, and not over tasks yet
+        n_tasks = frame.loc[probes.notna(), "task"].nunique()
+        columns["probe_q"] = np.minimum(1.0, n_tasks * frame["probe_q"]).to_numpy()
+    # 1 where no probe read the feature, so that it was not erased.
+    columns["tracks_q"] = holm(np.maximum(both, np.maximum(probes, frame["erasure_p"].fillna(1.0)).to_numpy()))
+    return frame.assign(**columns)

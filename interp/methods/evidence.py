@@ -16,6 +16,7 @@ from interp.methods.progress import part_of
 from interp.methods.representation import COLUMNS, representation
 from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
 from interp.stats.intervals import cluster_bootstrap
+from interp.stats.permutation import FLIPS
 from interp.stats.units import UnitTable, estimates, standard_errors
 from interp.tasks.task import Task
 
@@ -150,6 +151,7 @@ def gather(
     probes: bool = True,
     minimum_probe: float = MINIMUM,
     alpha: float = 0.05,
+    flips: int = FLIPS,
     progress: Progress | None = None,
 ) -> TaskEvidence:
     """Run the attention pass and the ablation sweep on `task`, probe it and erase what can be read.
@@ -162,7 +164,8 @@ def gather(
         seed: Of the resamples and the statistics.
         probes: Whether the task's feature is probed for.
         minimum_probe: Smallest excess of a probe that counts.
-        alpha: Error rate at which heads are taken to carry the feature.
+        alpha: Error rate of the verdicts.
+        flips: Of signs, in a test of probes and erasure.
         progress: Called with (steps done, steps in all).
 
     Raises:
@@ -178,7 +181,8 @@ def gather(
     effects = UnitTable.from_frame(ablation.frame, "effect")
     carried = None
     if probes:
-        carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=rest)
+        options: Any = {"minimum": minimum_probe, "alpha": alpha, "seed": seed, "flips": flips}
+        carried = representation(model, task, **options, progress=rest)
     return TaskEvidence(task, ablation, attention, effects, excess, carried)
 
 

@@ -62,10 +62,11 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
             scored = row["n_attention_units"]
             needed = _units_needed(attention, scored, corrected["attention"])
             needs.append(np.ceil(needed * row["n_units"] / scored))  # attention is left out on some units
-        if carried == "undecided":
+        decides = effect_state(effect, alpha) == "none" and attention_state(attention, alpha) != "shown"
+        if carried == "undecided" and decides:
             needs.append(_units_needed(found.probe, row["n_units"], corrected["probe"]))
         n_to_decide = float(np.fmax.reduce(needs))
-    return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide}
+    return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide, "representation": carried}
 
 
 def _representation(row: Mapping[str, Any]) -> Representation:
@@ -82,6 +83,7 @@ def _representation(row: Mapping[str, Any]) -> Representation:
         selective=not row["selectivity_low"] <= 0,  # an interval that is not known says nothing
         has_room=row["probe_baseline_score"] <= 1 - row["minimum_probe"],
         erasure_effect=row["erasure_effect"],
+        erasure_random=row["erasure_random"],
         erasure_p=row["erasure_p"],
         minimum_effect=row["minimum_effect"],
     )

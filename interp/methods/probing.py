@@ -41,6 +41,7 @@ from interp.methods.probes.sources import Activations, device_of, held, passages
 from interp.model.sites import Site
 from interp.residual.pooling import Pooling
 from interp.runs.store import ActivationStore
+from interp.stats.permutation import FLIPS
 from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.passages import At, Context
 from interp.tasks.task import Task
@@ -75,6 +76,7 @@ def probe(
     minimum: float = MINIMUM,
     alpha: float = 0.05,
     correction: Correction = "max-T",
+    flips: int = FLIPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ProbeResult:
@@ -100,11 +102,12 @@ def probe(
         context: Of a corpus: whether windows of documents are read, or sentences by themselves.
         pooling: Over the tokens of a word.
         n: Of a task that is given by its name, the units to draw; of a corpus or a store, the words; None for the
-            task's own default, and for all words.
+            task's own default, and for all words. The model runs on all of them.
         description_lengths: Whether they are measured, too, which takes about half of the time.
         minimum: Smallest excess over the toughest control that counts.
         alpha: Error rate of the verdicts.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        flips: Of signs, in a test: no p is below one over them.
         seed: Of folds, control labels, resampling and signs.
         progress: Called with (cells done, cells in all).
 
@@ -144,7 +147,7 @@ def probe(
         "measure": "accuracy" if words.classes else "R2",
         "classes": list(words.classes),
         "least": least,
-        "n": n,
+        "n": None if isinstance(reading.data, Task) else n,
         "untrained": twin is not None,
         "n_probes": measuring.counts[1],
         "n_unconverged": measuring.counts[0],
@@ -153,6 +156,7 @@ def probe(
         "minimum": minimum,
         "alpha": alpha,
         "correction": correction,
+        "flips": flips,
         "seed": seed,
     }
     frame = tabulate(frame_of(cells), found, words, how)

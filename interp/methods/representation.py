@@ -6,20 +6,19 @@
    (``erasure.py``). Elsewhere there is nothing to erase.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from interp.interventions.sweep import Progress
-from interp.methods.erasure import erase
+from interp.methods.erasure import Method, erase
 from interp.methods.probing import probe
 from interp.methods.progress import part_of
 from interp.stats.intervals import FEWEST_CLUSTERS
+from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
-
-RANDOM_SUBSPACES = 2
-"""That erasing the feature is held against; ``interp.methods.erasure.erase`` takes more."""
 
 _OF_PROBES = {
     **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
@@ -33,7 +32,14 @@ COLUMNS = ("feature", *_OF_PROBES.values(), "n_probe_clusters", *ERASURE)
 
 
 def representation(
-    model: Any, task: Task, *, minimum: float, alpha: float, seed: int, progress: Progress | None = None
+    model: Any,
+    task: Task,
+    *,
+    minimum: float,
+    alpha: float,
+    seed: int,
+    flips: int = FLIPS,
+    progress: Progress | None = None,
 ) -> pd.DataFrame:
     """What every head carries of the task's feature.
 
@@ -41,8 +47,9 @@ def representation(
         model: Follows TransformerLens' protocol.
         task: Its units are probed, and scored where the feature is erased; erasers are fitted to its reference sets.
         minimum: Smallest excess of a probe that counts.
-        alpha: Error rate at which heads are taken to carry the feature, so that it is erased there.
+        alpha: Error rate of a verdict: where the probe's p is above it before any correction, nothing is erased.
         seed: Of folds, control labels, random subspaces and statistics.
+        flips: Of signs, in a test.
         progress: Called with (steps done, steps in all).
 
     Returns:
@@ -51,54 +58,60 @@ def representation(
         where words are known from training, ``probe_excess`` how far the probe is above its toughest control,
         ``probe_baseline``; ``n_probe_clusters`` the lexical draws, or the lemmas where they are fewer.
         ``erasure_effect`` is what erasing the feature does to the task's metric, ``erasure_random`` what erasing random
-        directions does; ``erasure_p`` is the larger of the p that the one is not 0 and that the two do not differ. All
-        is NaN where the task has no feature or too few clusters to decide anything, erasure also where the probe does
-        not read the feature.
+        directions does (the mean of some, which are taken as they were drawn); ``erasure_p`` is the larger of the p
+        that the one is not 0 and that the two do not differ, and 1 where erasing is no drop or a smaller one than of
+        random directions. All is NaN where the task has no feature, too few clusters to decide anything, or not two
+        examples of two values among the scored and among the reference examples; erasure also where the probe does not
+        read the feature.
 
     Raises:
         KeyboardInterrupt: The erasure was interrupted: some of the examples are no evidence on the task.
     """
     first, rest = (part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2))
     cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=["layer", "head"])
-    if task.feature is None or len({unit.cluster for unit in task.units}) < FEWEST_CLUSTERS:
+    if task.feature is None or not _testable(task, task.feature):
         if rest is not None:
             rest(1, 1)
         return pd.DataFrame(np.nan, index=cells, columns=list(COLUMNS)).assign(feature=task.feature).reset_index()
-    found = probe(
-        model, task, task.feature, minimum=minimum, alpha=alpha, seed=seed, description_lengths=False, progress=first
-    ).frame
-    carried = found[found["verdict"] == "encodes"]
+    options: Any = {"minimum": minimum, "alpha": alpha, "seed": seed, "flips": flips}
+    found = probe(model, task, task.feature, description_lengths=False, progress=first, **options).frame
+    # As far as any correction might let it pass.
+    room, selective = found["score_baseline"] <= 1 - minimum, ~(found["selectivity_low"] <= 0)
+    carried = found[(found["p"] <= alpha) & (found["excess"] >= minimum) & selective & room]
     heads = [(int(layer), int(head)) for layer, head in zip(carried["layer"], carried["head"], strict=True)]
-    erased = _erased(model, task, heads, seed, rest)
+    erased = _erased(model, task, heads, seed, flips, rest)
     found = found.rename(columns=_OF_PROBES).assign(
         feature=task.feature, n_probe_clusters=found[["n_documents", "n_lemmas"]].min(axis=1)
     )
     return found.merge(erased, on=["layer", "head"], how="left")[["layer", "head", *COLUMNS]]
 
 
-def _erased(model: Any, task: Task, heads: list[tuple[int, int]], seed: int, progress: Progress | None) -> pd.DataFrame:
+def _testable(task: Task, feature: str) -> bool:
+    """Whether there are enough clusters, and two examples of two values to fit and to judge on."""
+    if len({unit.cluster for unit in task.units}) < FEWEST_CLUSTERS:
+        return False
+    folds = {unit.fold for unit in task.units}
+    for units in (task.units, *(task.references[fold] for fold in folds)):
+        counts = Counter(each.example.features.get(feature) for unit in units for each in unit.examples)
+        if len(counts) < 2 or min(counts.values()) < 2 or None in counts:
+            return False
+    return True
+
+
+def _erased(
+    model: Any, task: Task, heads: list[tuple[int, int]], seed: int, flips: int, progress: Progress | None
+) -> pd.DataFrame:
     """What erasing the feature costs, at some heads."""
     if not heads or task.feature is None:
         if progress is not None:
             progress(1, 1)
         return pd.DataFrame(columns=["layer", "head", *ERASURE], dtype=float)
-    found = erase(
-        model,
-        task,
-        task.feature,
-        heads=heads,
-        methods=("leace", "random"),
-        seed=seed,
-        draws=RANDOM_SUBSPACES,
-        probes=False,
-        progress=progress,
-    )
+    methods: tuple[Method, Method] = ("leace", "random")
+    found = erase(model, task, task.feature, heads=heads, methods=methods, seed=seed, probes=False, progress=progress)
     if not found.provenance["complete"]:
         raise KeyboardInterrupt
-    summary = found.summary().set_index(["layer", "head"])
-    ours, random = (summary[summary["method"] == method] for method in ("leace", "random"))
-    columns = (
-        *(ours["effect"], ours["low"], ours["high"], random["effect"]),
-        np.maximum(ours["p"], ours["excess_p"]),
-    )
+    summary = found.summary(flips=flips).set_index(["layer", "head"])
+    ours, random = (summary[summary["method"] == method] for method in methods)
+    p = np.maximum(ours["p"], ours["excess_p"]).where((ours["effect"] < 0) & (ours["excess"] < 0), 1.0)
+    columns = (ours["effect"], ours["low"], ours["high"], random["effect"], p)
     return pd.DataFrame(dict(zip(ERASURE, columns, strict=True))).reset_index()

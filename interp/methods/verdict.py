@@ -12,9 +12,10 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   else *undecided*.
 - **representation**: the task's feature is *carried* if the probe's corrected p is at most alpha, its excess over the
   toughest control at least the minimum, and its selectivity's interval above 0; it is *used* if, beyond that, erasing
-  it there is a drop, too: of the minimum effect at least, and told apart from 0 and from erasing random directions. It
-  is *none* if the excess' interval lies below the minimum; *not testable* if the task has no feature, the probes were
-  left out, or a control leaves less than the minimum to be better by; else *undecided*.
+  it there is a drop, too: by the minimum effect at least, and by as much more than erasing random directions (which
+  are taken as they were drawn), and told apart from both. It is *none* if the excess' interval lies below the minimum;
+  *not testable* if the task has no feature or too few clusters or values of it, the probes were left out, or a control
+  leaves less than the minimum to be better by; else *undecided*.
 - Fewer than 20 clusters, or no interval because a template has a single cluster: that kind is undecided. If
   it is the effect, or if the base run is not above chance (its interval touches 0), the verdict is undecided.
 - Corrected p bound the chance of a false *shown*, *drop*, *rise* or *carried* over all heads and tasks, for each kind
@@ -38,7 +39,7 @@ all three kinds passes (the largest of the raw p of attention, effect, probe and
 is ``tracks``.
 
 [2] ``encodes only`` where the feature is carried: the head holds what nothing is shown to need there. ``undecided``
-where the probe is.
+where the probe is, or where erasing the feature costs what ablating the head does not.
 
 ``attends only``, ``encodes only`` and ``none`` claim an absence of effect and need it shown: not finding one is not
 enough.
@@ -113,6 +114,7 @@ class Representation:
         selective: Whether the interval of the selectivity lies above 0.
         has_room: Whether the toughest control leaves the minimum to be better by.
         erasure_effect: Of erasing the feature; NaN where it was not erased.
+        erasure_random: Of erasing random directions.
         erasure_p: That it is no drop, or not a larger one than erasing random directions is; uncorrected.
         minimum_effect: The smallest size of an effect that counts, positive.
     """
@@ -121,21 +123,25 @@ class Representation:
     selective: bool
     has_room: bool
     erasure_effect: float
+    erasure_random: float
     erasure_p: float
     minimum_effect: float
 
     def used(self, alpha: float) -> bool:
         """Whether erasing the feature is shown to cost enough."""
-        return self.erasure_p <= alpha and self.erasure_effect <= -self.minimum_effect
+        least = max(self.erasure_effect, self.erasure_effect - self.erasure_random)
+        return self.erasure_p <= alpha and least <= -self.minimum_effect
 
 
 def representation_state(evidence: Representation, alpha: float) -> RepresentationState:
     """Judge probe and erasure by themselves."""
     probe = evidence.probe
-    if probe.n_clusters == 0 or not evidence.has_room:
+    if probe.n_clusters == 0:
         return "not testable"
     if not probe.decidable:
         return "undecided"
+    if not evidence.has_room:
+        return "not testable"
     if probe.q <= alpha and probe.estimate >= probe.minimum and evidence.selective:
         return "used" if evidence.used(alpha) else "carried"
     return "none" if probe.absent else "undecided"
@@ -186,9 +192,13 @@ def judge(
         if looks == "shown":
             return "attends only", ""
         unseen = "attention is not testable" if looks == "not testable" else ""
-        if carried == "undecided":
-            return "undecided", "; ".join(filter(None, ("the probe is undecided", unseen)))
-        return "encodes only" if carried in ("used", "carried") else "none", unseen
+        open_question = {
+            "undecided": "the probe is undecided",
+            "used": "erasing the feature costs the task, and ablating the head does not",
+        }.get(carried)
+        if open_question:
+            return "undecided", "; ".join(filter(None, (open_question, unseen)))
+        return "encodes only" if carried == "carried" else "none", unseen
     return "undecided", {
         "shown": "attention is shown, the effect is undecided",
         "none": "the effect is undecided",
@@ -204,7 +214,7 @@ def _tracks(carried: RepresentationState, tracks_q: float, alpha: float) -> tupl
     return "attends and causal", {
         "used": f"attention, effect, probe and erasure pass alone, but not together (q {tracks_q:.3g})",
         "carried": "the feature can be read there, but erasing it is not shown to cost enough",
-        "none": "the feature cannot be read there",
+        "none": "the feature cannot be read there beyond its controls",
         "not testable": "",
         "undecided": "the probe is undecided",
     }[carried]

@@ -5,6 +5,9 @@ import pandas as pd
 from interp.report.amounts import estimate, listed
 from interp.report.metrics import UNITS
 
+CARRIED = ("used", "carried")
+"""States of a head in which a probe reads the feature there."""
+
 
 def unused_sentence(heads: pd.DataFrame) -> list[str]:
     """One sentence of all heads that carry the feature and are not shown to do anything with it."""
@@ -17,14 +20,14 @@ def unused_sentence(heads: pd.DataFrame) -> list[str]:
     whose = "it" if len(names) == 1 else "any one of them"
     return [
         f"{who} {best['feature']} ({'' if len(names) == 1 else 'the first: '}{_readings(best)}), unused: "
-        f"{best['task']} can do without {whose}, and erasing {best['feature']} there changes the metric by "
-        f"{found['erasure_effect'].abs().max():.2f} {unit} at most."
+        f"{best['task']} can do without {whose}, and erasing {best['feature']} there moves the metric by "
+        f"{found['erasure_effect'].abs().max():.2f} {unit} where it moves it most."
     ]
 
 
 def carried_sentence(row: pd.Series) -> str:
     """What a probe reads there, and what erasing it costs; empty where it is not carried."""
-    if pd.isna(row["erasure_effect"]):
+    if row["representation"] not in CARRIED:
         return ""
     unit = UNITS.get(row["metric"], row["metric"])
     low, effect, high = row["erasure_low"], row["erasure_effect"], row["erasure_high"]

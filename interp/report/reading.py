@@ -78,7 +78,7 @@ def _q(provenance: Mapping[str, Any]) -> str:
     correction = CORRECTIONS[provenance.get("correction", "max-T")]
     return (
         "the p-value of a permutation test that flips the signs of whole clusters, corrected over all heads and tasks "
-        f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention, effects and "
-        "probes are such families; “attends and causal” must also pass with both kinds together, “tracks” with all "
-        "(Holm)."
+        f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention and effects are "
+        "such families; the probes of each task are one, and count as often as there are tasks. “attends and causal” "
+        "must also pass with both kinds together, “tracks” with all (Holm)."
     )

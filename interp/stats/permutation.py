@@ -27,6 +27,8 @@ from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.units import ClusterTable, UnitTable, cluster_sums
 
 Alternative = Literal["two-sided", "greater"]
+FLIPS = 10_000
+"""Of a test, unless it is told otherwise."""
 _BLOCK = 500
 
 
@@ -48,7 +50,7 @@ def sign_flip_test(
     tables: Sequence[UnitTable | ClusterTable],
     *,
     alternative: Alternative = "two-sided",
-    flips: int = 10_000,
+    flips: int = FLIPS,
     seed: int = 0,
 ) -> list[SignFlips]:
     """Test every cell's stratified mean against 0, one family over all `tables`.

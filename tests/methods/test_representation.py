@@ -38,6 +38,7 @@ def test_each_head_gets_its_verdict(report):
     assert found["erasure_effect"].iloc[0] < found["erasure_random"].iloc[0] - 0.1
     assert found["erasure_effect"].iloc[1] == pytest.approx(0, abs=1e-6)
     assert found["tracks_q"].iloc[0] < 0.05 < found["tracks_q"].iloc[1:].min()
+    assert found["representation"].tolist() == ["used", "carried", "none"]
 
 
 def test_a_task_without_a_feature_is_judged_as_before(report):
@@ -98,6 +99,47 @@ def test_few_clusters_are_not_probed():
     assert list(found.columns) == ["layer", "head", *COLUMNS]
     assert found[list(COLUMNS[1:])].isna().all(axis=None)
     assert set(found["feature"]) == {"number"}
+
+
+def test_a_feature_with_one_value_is_not_tested(report):
+    """Attention and effect are judged as they would be; nothing is lost."""
+    task = noun_task()
+
+    def singular(unit):
+        plural = unit.counterfactual.example
+        other = dataclasses.replace(plural, features={"number": "singular"})
+        return dataclasses.replace(unit, counterfactual=dataclasses.replace(unit.counterfactual, example=other))
+
+    one_value = tuple(map(singular, task.units))
+    for changes in ({"units": one_value}, {"references": (tuple(map(singular, task.references[0])),)}):
+        found = heads(noun_model(), [dataclasses.replace(task, **changes)]).frame
+        assert found["verdict"].tolist() == ["attends and causal", "none", "none"]
+        assert set(found["representation"]) == {"not testable"}
+
+
+def test_directions_at_random_that_cost_more_are_no_use_of_the_feature(monkeypatch):
+    def erase(*arguments, **options):
+        found = module_erase(*arguments, **options)
+        random = found.frame["method"] == "random"
+        first = found.frame[found.frame["method"] == "leace"]["effect"].to_numpy()
+        frame = found.frame.copy()
+        frame.loc[random, "effect"] = 2 * first
+        return dataclasses.replace(found, frame=frame)
+
+    module_erase = module.erase
+    monkeypatch.setattr(module, "erase", erase)
+    found = heads(noun_model(), [noun_task()]).frame.iloc[0]
+    assert found["erasure_effect"] < 0
+    assert found["erasure_p"] == 1
+    assert (found["verdict"], found["representation"]) == ("attends and causal", "carried")
+    assert "erasing it is not shown to cost enough" in found["reason"]
+
+
+def test_many_cells_leave_claims_possible():
+    """The smallest p that flips can give, times all cells, is below alpha."""
+    found = representation(noun_model(), noun_task(), minimum=0.1, alpha=0.05, seed=0, flips=40_000).iloc[0]
+    assert found["probe_p"] == pytest.approx(1 / 40_001)
+    assert found["erasure_p"] == pytest.approx(1 / 40_001)
 
 
 def test_an_interrupted_erasure_is_no_evidence():

@@ -102,6 +102,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "n_templates": 3,
         "n_templates_attended": 3,
         "feature": "number" if probed else None,
+        "representation": ("carried" if carried else "none") if probed else "not testable",
         "probe": probe,
         "probe_low": probe - 0.05,
         "probe_high": probe + 0.05,

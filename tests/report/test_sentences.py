@@ -30,9 +30,10 @@ HEAD = {
     "relation": "subject",
     "n_templates": 6,
     "n_templates_attended": 6,
-    "erasure_effect": np.nan,
+    "representation": "not testable",
 }
 CARRIED = {
+    "representation": "used",
     "feature": "number",
     "probe": 0.98,
     "probe_baseline": "untrained",
@@ -80,8 +81,8 @@ def test_heads_that_carry_it_unused_share_a_sentence():
     (text,) = unused_sentence(heads)
     assert text == (
         "Heads 1.2, 1.1 and 1.0 carry number (the first: accuracy 0.80 on unseen words; untrained 0.55, control task "
-        "0.51), unused: agreement can do without any one of them, and erasing number there changes the metric by 0.03 "
-        "logits at most."
+        "0.51), unused: agreement can do without any one of them, and erasing number there moves the metric by 0.03 "
+        "logits where it moves it most."
     )
     (one,) = unused_sentence(heads[:1])
     assert one.startswith("Head 1.0 carries number (accuracy 0.60 on unseen words;")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from interp.interventions.sweep import SweepResult
 from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import sign_flip_test
+from interp.stats.permutation import FLIPS, sign_flip_test
 from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
@@ -36,8 +36,11 @@ class ErasureResult:
     provenance: Mapping[str, Any] = field(repr=False)
     labels: tuple[str, ...] = ("layer", "head")
 
-    def summary(self) -> pd.DataFrame:
+    def summary(self, *, flips: int = FLIPS) -> pd.DataFrame:
         """One row per method, place and task, over balanced units.
+
+        Args:
+            flips: Of signs, in a test: no p is below one over them.
 
         Columns: ``method``, ``task``, the labels, ``effect``, ``low``, ``high`` (95 %, cluster bootstrap), ``p``
         (two-sided, sign flips), ``q`` (family-wise over all places and tasks of the method, max-T), ``base``,
@@ -46,9 +49,9 @@ class ErasureResult:
         the examples: the random subspaces are taken as they were drawn; ``n_units``, ``n_clusters``. NaN where
         there is no such number.
         """
-        parts = [self._of_method(method) for method in self.frame["method"].unique()]
+        parts = [self._of_method(method, flips) for method in self.frame["method"].unique()]
         found = pd.concat(parts, ignore_index=True).merge(self._ranks(), on=["method", *self.labels], how="left")
-        excess = self._excess()
+        excess = self._excess(flips)
         if excess is None:
             found[list(_EXCESS)] = np.nan
         else:
@@ -58,10 +61,11 @@ class ErasureResult:
     def _tasks(self) -> list[str]:
         return list(self.frame["task"].unique())
 
-    def _of_method(self, method: str) -> pd.DataFrame:
+    def _of_method(self, method: str, flips: int) -> pd.DataFrame:
         frame = self.frame[self.frame["method"] == method]
         results = [SweepResult(frame[frame["task"] == name], self.provenance, self.labels) for name in self._tasks()]
-        tests = sign_flip_test([each.table("effect") for each in results], seed=self.provenance["seed"])
+        tables = [each.table("effect") for each in results]
+        tests = sign_flip_test(tables, flips=flips, seed=self.provenance["seed"])
         parts = [
             each.estimates().assign(method=method, task=name, p=test.p, q=test.p_family)
             for each, name, test in zip(results, self._tasks(), tests, strict=True)
@@ -72,7 +76,7 @@ class ErasureResult:
         columns = ["method", *self.labels, "rank"]
         return self.probes[columns].drop_duplicates() if len(self.probes) else pd.DataFrame(columns=columns)
 
-    def _excess(self) -> pd.DataFrame | None:
+    def _excess(self, flips: int) -> pd.DataFrame | None:
         """By how much LEACE changes the behaviour more than random subspaces of its rank do."""
         cell = ["task", *self.labels, "example"]
         effects = {name: each.set_index(cell)["effect"] for name, each in self.frame.groupby("method")}
@@ -81,7 +85,7 @@ class ErasureResult:
         frame = self.frame[self.frame["method"] == "leace"].set_index(cell)
         frame = frame.assign(excess=frame["effect"] - effects["random"]).reset_index()
         tables = [self._table(frame[frame["task"] == name]) for name in self._tasks()]
-        tests = sign_flip_test(tables, seed=self.provenance["seed"])
+        tests = sign_flip_test(tables, flips=flips, seed=self.provenance["seed"])
         parts = []
         for name, table, test in zip(self._tasks(), tables, tests, strict=True):
             found = cluster_bootstrap(table, seed=self.provenance["seed"])

@@ -41,7 +41,7 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
         cells: Labels of the cells.
         found: What was measured.
         labelled: The examples.
-        how: ``minimum``, ``alpha``, ``correction`` and ``seed``.
+        how: ``minimum``, ``alpha``, ``correction``, ``flips`` and ``seed``.
     """
     index = pd.MultiIndex.from_frame(cells)
 
@@ -89,7 +89,8 @@ def _interval(name: str, prefix: str, tables: Sequence[UnitTable], how: Mapping[
 
 def _tested(tables: Sequence[UnitTable], how: Mapping[str, Any]) -> tuple[PerCell, PerCell]:
     """The largest p and q."""
-    tests = [sign_flip_test([table], alternative="greater", seed=how["seed"])[0] for table in tables]
+    options = {"flips": how["flips"], "seed": how["seed"]}
+    tests = [sign_flip_test([table], alternative="greater", **options)[0] for table in tables]
     p = np.max([each.p for each in tests], axis=0)
     if how["correction"] == "max-T":
         return p, np.max([each.p_family for each in tests], axis=0)

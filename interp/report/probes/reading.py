@@ -80,7 +80,7 @@ def _verdict(frames: ProbeFrames) -> str:
     minimum = f"{100 * how['minimum']:g} points" if measure.in_points else f"{how['minimum']:g}"
     return (
         f"“encodes” needs q ≤ {how['alpha']:g}, an excess of at least {minimum} and a selectivity whose interval lies "
-        f"above 0; “none” needs the whole interval of the excess below {minimum}, also where a control leaves less "
-        "than that to be better by; what is neither is undecided. Encoding is what can be read: whether the model uses "
-        "it, erasure and ablation tell."
+        f"above 0; “none” needs the whole interval of the excess below {minimum}; what is neither is undecided, and so "
+        "is all where a control leaves less than that to be better by. Encoding is what can be read: whether the model "
+        "uses it, erasure and ablation tell."
     )

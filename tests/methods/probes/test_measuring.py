@@ -10,7 +10,7 @@ from interp.methods.probes.judging import tabulate
 from interp.methods.probes.labels import labelled
 from interp.methods.probes.measuring import Measured, Measuring
 
-HOW = {"minimum": 0.1, "alpha": 0.05, "correction": "max-T", "seed": 0}
+HOW = {"flips": 10_000, "minimum": 0.1, "alpha": 0.05, "correction": "max-T", "seed": 0}
 N, LEMMAS, DOCUMENTS = 600, 40, 30
 
 
