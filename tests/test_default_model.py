@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import interp
@@ -29,7 +30,7 @@ def report(model):
 
 def tracking(report, task):
     frame = report.frame
-    return frame[(frame["task"] == task) & (frame["verdict"] == "attends and causal")]
+    return frame[(frame["task"] == task) & frame["verdict"].isin(["tracks", "attends and causal"])]
 
 
 def test_weights_and_tokenizers_are_small():
@@ -66,6 +67,21 @@ def test_a_head_attends_and_is_causal_for_coreference_or_reflexives(report):
     assert any(len(tracking(report, task)) for task in SYNTAX)
 
 
+@pytest.mark.parametrize("task", ["agreement", *SYNTAX])
+def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
+    """It looks, matters, carries the feature, and erasing the feature alone costs as much as ablating the head."""
+    found = report.frame.query("task == @task and verdict == 'tracks'")
+    assert len(found) >= 1
+    np.testing.assert_allclose(found["erasure_effect"], found["effect"], rtol=0.1)
+    assert (found["erasure_random"] > 0.1 * found["erasure_effect"]).all()
+
+
+def test_features_that_can_be_read_are_mostly_not_used(report):
+    unused = report.frame.query("verdict == 'encodes only'")
+    assert len(unused) > 10
+    assert (unused["erasure_effect"].abs() < unused["minimum_effect"]).all()
+
+
 def test_the_agreement_head_does_not_matter_for_induction(report):
     best = tracking(report, "agreement").nsmallest(1, "effect").iloc[0]
     frame = report.frame
@@ -78,8 +94,6 @@ def test_the_agreement_head_does_not_matter_for_induction(report):
 def test_nothing_is_found_where_right_and_wrong_are_shuffled(model):
     """The same heads on agreement items whose answers were swapped in a random half: no claim."""
     import dataclasses
-
-    import numpy as np
 
     task = interp.load_task("agreement", n=100, seed=3, tokenizer=model.tokenizer)
     coin = np.random.default_rng(0)
