@@ -129,7 +129,7 @@ def main() -> None:
     found = beside(other.assign(share=(other["effect"] / other["base"]).round(3)), heads)
     wide = found.pivot(index=["task", "role", "head", "method"], columns="on", values="share")[list(TASKS)]
     print(wide.to_string(na_rep=""))
-    carried = readings[readings["verdict"] == "encodes"]
+    carried = readings.loc[readings["verdict"] == "encodes", ["task", "layer", "head"]]
     own = effects[effects["method"] == "leace"]
     used = carried.merge(own, on=["task", "layer", "head"]).query("share <= -0.1 and excess < 0 and excess_q <= 0.05")
     print(
