@@ -77,7 +77,7 @@ def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
 
 
 def test_features_that_can_be_read_are_mostly_not_used(report):
-    unused = report.frame.query("verdict == 'encodes only'")
+    unused = report.frame.query("verdict == 'encodes, unused'")
     assert len(unused) > 10
     assert (unused["erasure_effect"].abs() < unused["minimum_effect"]).all()
 
@@ -106,7 +106,7 @@ def test_nothing_is_found_where_right_and_wrong_are_shuffled(model):
 
     permuted = dataclasses.replace(task, units=tuple(shuffled(unit) for unit in task.units))
     verdicts = set(interp.heads(model, [permuted]).frame["verdict"])
-    assert verdicts <= {"none", "undecided", "attends only"}
+    assert verdicts <= {"none", "undecided", "attends, not causal"}
 
 
 @pytest.mark.parametrize("paradigm", PARADIGMS)

@@ -25,7 +25,9 @@ MAY_IMPORT = {
     "report": BASE,
     "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},
-    "cli": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report", "methods", "recipes"},
+    "calibration": BASE | {"model", "tasks", "stats", "interventions", "report", "methods"},
+    "cli": BASE
+    | {"model", "residual", "tasks", "stats", "interventions", "runs", "report", "methods", "recipes", "calibration"},
     "__main__": {"cli"},
 }
 MODULES = sorted((ROOT / "interp").rglob("*.py"))

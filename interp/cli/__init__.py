@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interp.cli import ablate, activations, attend, convert, heads, patch, plan, probe, show, train
+from interp.cli import ablate, activations, attend, calibrate, convert, head, heads, patch, plan, probe, show, train
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
 from interp.errors import AuditError, InputError, InterpError
 
@@ -87,6 +87,10 @@ activations_app = typer.Typer(help="Store a model's activations, or check a stor
 app.add_typer(activations_app, name="activations")
 
 app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
+app.command("head", epilog="Example: interp head 2.2 --out card")(head.head)
+app.command("calibrate", epilog="Example: interp calibrate --quick --processes 2 --out calibration")(
+    calibrate.calibrate
+)
 app.command("tasks", epilog="Example: interp tasks --json")(show.tasks)
 app.command("ablate", epilog="Example: interp ablate --task agreement --out ablation")(ablate.ablate)
 app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre --by layer,pos --out patching")(

@@ -3,27 +3,28 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interp.cli.exits import INTERRUPTED
 from interp.cli.options import (
+    Context,
     DeviceOption,
     DtypeOption,
     JsonOption,
     ModelOption,
     NOption,
+    Pooling,
     SeedOption,
     ThreadsOption,
+    TreebankOption,
 )
-from interp.cli.sources import Context, Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
+from interp.cli.sources import Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
 
 if TYPE_CHECKING:
     from interp.model.sites import Site
     from interp.runs.store import ActivationStore
-
-Pooling = Literal["first", "last", "mean"]
 
 
 def collect(
@@ -35,14 +36,7 @@ def collect(
         Path,
         typer.Option(help="Folder for the store: new, empty, or one to go on with.", show_default=False, metavar="DIR"),
     ],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.",
-            show_default=False,
-            metavar="FILE",
-        ),
-    ] = None,
+    data: TreebankOption = None,
     task: Annotated[
         str | None,
         typer.Option(help="In place of --data, a task of `interp tasks`: the position that predicts.", metavar="NAME"),

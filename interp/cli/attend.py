@@ -1,11 +1,12 @@
 """``interp attend``: which heads look from word to related word in treebanks, more than position explains."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interp.cli.options import (
+    CorrectionOption,
     DeviceOption,
     DtypeOption,
     JsonOption,
@@ -20,8 +21,6 @@ from interp.cli.options import (
 if TYPE_CHECKING:
     from interp.methods.relations.result import RelationResult
     from interp.tasks.corpus import Corpus
-
-Correction = Literal["max-T", "fdr"]
 
 
 def attend(
@@ -54,13 +53,7 @@ def attend(
         float, typer.Option(help="Smallest excess that counts, as a share of the pairs.", callback=share, metavar="X")
     ] = 0.1,
     alpha: Annotated[float, typer.Option(help="Error rate of the verdicts.", callback=share, metavar="X")] = 0.05,
-    correction: Annotated[
-        Correction,
-        typer.Option(
-            help="max-T bounds the chance of any false claim; fdr (Benjamini & Hochberg) is exploratory.",
-            metavar="NAME",
-        ),
-    ] = "max-T",
+    correction: CorrectionOption = "max-T",
     include_special: Annotated[
         bool,
         typer.Option("--include-special", help="Tokens of no word, such as BOS, may be what a head looks at most."),

@@ -18,12 +18,15 @@ from interp.cli.options import (
     ModelOption,
     NOption,
     SeedOption,
+    TasksOption,
     ThreadsOption,
 )
 from interp.errors import InputError
 
 if TYPE_CHECKING:
+    from interp.methods.dossier import HeadsReport
     from interp.report.frames import HeadsFrames
+    from interp.tasks.task import Task
 
 
 def heads(
@@ -37,14 +40,7 @@ def heads(
             metavar="DIR",
         ),
     ] = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A task of `interp tasks`; repeat it for several.",
-            show_default="all generated tasks",
-            metavar="NAME",
-        ),
-    ] = None,
+    task: TasksOption = None,
     n: NOption = None,
     seed: SeedOption = 0,
     ablation: Annotated[
@@ -55,6 +51,26 @@ def heads(
         typer.Option(
             help="Probe for each task's feature, and erase it where it can be read; never with --checkpoints."
         ),
+    ] = True,
+    choose: Annotated[
+        bool,
+        typer.Option(
+            "--choose",
+            help="Choose heads on other items first (the split `select` of generated tasks); only these are tested.",
+        ),
+    ] = False,
+    sibling: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A model of another seed of the same training, judged as well: do verdicts replicate? Repeat it for "
+            "several.",
+            show_default=False,
+            metavar="NAME",
+        ),
+    ] = None,
+    cards: Annotated[
+        bool,
+        typer.Option(help="A page for each head that earned a verdict, as of `interp head`; not of checkpoints."),
     ] = True,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
@@ -73,18 +89,26 @@ def heads(
     names = list(dict.fromkeys(task or generated_tasks()))
     command = shlex.join(["interp", *sys.argv[1:]])
     if checkpoints is not None:
-        if model is not None:
-            raise InputError("--model and --checkpoints each name what is judged; give one of them")
+        if model is not None or sibling or choose:
+            raise InputError("--checkpoints: expected no --model, --sibling or --choose beside it; leave these out")
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
         return
     from interp.cli.loading import load_for_tasks
     from interp.tasks.catalogue import load_task
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    tasks = [load_task(name, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for name in names]
+    how: Any = {"n": n, "seed": seed, "tokenizer": loaded.tokenizer, "n_ctx": loaded.cfg.n_ctx}
+    tasks = [load_task(name, **how) for name in names]
+    if choose:
+        options["choose_on"] = [load_task(name, **how, split="select") for name in names]
+    siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
     with progress_bar("heads") as progress:
-        report = dossier.heads(loaded, tasks, **options, probes=probes, progress=progress)
-    folder = save_report(report, out, command=command)
+        report = dossier.heads(loaded, tasks, **options, probes=probes, siblings=siblings, progress=progress)
+    pages: dict[str, str] = {}
+    try:
+        pages = _card_pages(loaded, tasks, report, command) if cards else {}
+    finally:  # whatever became of the cards
+        folder = save_report(report, out, command=command, cards=pages)
     seconds = time.perf_counter() - started
     if not as_json:
         _print_summary(report, folder, seconds)
@@ -96,8 +120,21 @@ def heads(
             "seconds": round(seconds, 3),
             "verdicts": records(report.frame[["layer", "head", "task", "verdict"]]),
             "tasks": records(report.tasks),
+            "replication": records(report.replication),
+            "cards": sorted(pages),
         }
     )
+
+
+def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command: str) -> dict[str, str]:
+    """By its name, the page of every head that earned one."""
+    from interp.cli.terminal import progress_bar, warnings_as_lines
+    from interp.methods.head_card import head_cards
+    from interp.report.cards.page import render_card
+
+    with warnings_as_lines(), progress_bar("cards") as progress:
+        found = head_cards(model, tasks, report, progress=progress)
+    return {card.name: render_card(card, command=command) for card in found}
 
 
 def _judge_checkpoints(
@@ -148,6 +185,7 @@ def generated_tasks() -> list[str]:
 
 
 def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
+    from interp.report.replicated import replication_sentence, replication_table
     from interp.report.sentences import summarise
 
     for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
@@ -162,4 +200,6 @@ def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
         for question in summary.open_questions:
             typer.echo(f"  {question}")
         typer.echo()
+    if not report.replication.empty:
+        typer.echo(f"{replication_sentence(replication_table(report.replication))}\n")
     typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")

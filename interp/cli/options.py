@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+Context = Literal["document", "sentence"]
+Pooling = Literal["first", "last", "mean"]
+Correction = Literal["max-T", "fdr"]
 Ablation = Literal["mean", "zero", "positional_mean", "resample"]
 Metric = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
 _BYTES = {"": 1, "B": 1} | {
@@ -86,6 +89,15 @@ ThreadsOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 TaskOption = Annotated[str, typer.Option("--task", help="A task of `interp tasks`.", metavar="NAME")]
+TasksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task",
+        help="A task of `interp tasks`; repeat it for several.",
+        show_default="all generated tasks",
+        metavar="NAME",
+    ),
+]
 MetricOption = Annotated[
     Metric | None,
     typer.Option(
@@ -112,5 +124,20 @@ OutOption = Annotated[
         help="Folder for a page, tables and figures; an older report there is replaced.",
         show_default=False,
         metavar="DIR",
+    ),
+]
+TreebankOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        help="A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.",
+        show_default=False,
+        metavar="FILE",
+    ),
+]
+CorrectionOption = Annotated[
+    Correction,
+    typer.Option(
+        help="max-T bounds the chance of any false claim; fdr (Benjamini & Hochberg) is exploratory.", metavar="NAME"
     ),
 ]

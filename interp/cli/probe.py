@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from interp.cli.options import (
+    Context,
+    CorrectionOption,
     DeviceOption,
     DtypeOption,
     JsonOption,
     ModelOption,
     OutOption,
+    Pooling,
     SeedOption,
     ThreadsOption,
+    TreebankOption,
     share,
 )
 from interp.errors import InputError
@@ -24,9 +28,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["logistic", "ridge", "lda", "mlp"]
 At = Literal["query", "related"]
-Context = Literal["document", "sentence"]
-Pooling = Literal["first", "last", "mean"]
-Correction = Literal["max-T", "fdr"]
 _FEATURES = "upos, deprel, distance, entity, number, gender, antecedent, feats:NAME or sense:LEMMA"
 
 
@@ -43,14 +44,7 @@ def probe(
         str | None,
         typer.Option(help="A task of `interp tasks`; or one of --data, --store.", show_default=False, metavar="NAME"),
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.",
-            show_default=False,
-            metavar="FILE",
-        ),
-    ] = None,
+    data: TreebankOption = None,
     store: Annotated[
         Path | None,
         typer.Option(
@@ -128,13 +122,7 @@ def probe(
         ),
     ] = 0.1,
     alpha: Annotated[float, typer.Option(help="Error rate of the verdicts.", callback=share, metavar="X")] = 0.05,
-    correction: Annotated[
-        Correction,
-        typer.Option(
-            help="max-T bounds the chance of any false claim; fdr (Benjamini & Hochberg) is exploratory.",
-            metavar="NAME",
-        ),
-    ] = "max-T",
+    correction: CorrectionOption = "max-T",
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",

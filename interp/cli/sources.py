@@ -2,17 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from interp.cli.options import names_in
+from interp.cli.options import Context, names_in
 from interp.errors import InputError, suggest
 
 if TYPE_CHECKING:
     from interp.model.sites import Site
     from interp.tasks.corpus import Corpus
     from interp.tasks.passages import CorpusPassages, Passage
-
-Context = Literal["document", "sentence"]
 
 
 @dataclass
@@ -55,9 +53,9 @@ def site_names(lists: list[str]) -> list[str]:
 
 
 def _layered(name: str) -> bool:
-    from interp.model.sites import SITES
+    from interp.model.sites import SITES, is_layered
 
-    return name in SITES and "{layer}" in SITES[name][0]
+    return name in SITES and is_layered(name)
 
 
 def sites_of(names: Sequence[str], layer: list[str] | None, n_layers: int) -> "list[Site]":

@@ -25,19 +25,20 @@ def as_list(values: object) -> list[Any] | None:
         return None
 
 
-def whole_number(name: str, value: object, *, expected: str, most: int | None = None) -> int:
-    """A whole number from 1.
+def whole_number(name: str, value: object, *, expected: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number that something can be.
 
     Args:
         name: What the number is called.
         value: What was given.
         expected: Which numbers are meant, in words.
+        least: The smallest of them.
         most: The largest of them; None for no end.
 
     Raises:
         InputError: Another number, or none.
     """
-    if not is_whole(value) or value < 1 or (most is not None and value > most):
+    if not is_whole(value) or value < least or (most is not None and value > most):
         raise InputError(f"{name}: expected {expected}, got {value!r}")
     return int(value)
 

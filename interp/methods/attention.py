@@ -22,7 +22,7 @@ Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019)
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
@@ -31,6 +31,7 @@ from interp.methods.relations.batch import Excluded
 from interp.methods.relations.judging import tabulate
 from interp.methods.relations.reader import RelationReader, Telling
 from interp.methods.relations.result import RelationResult
+from interp.stats.multiplicity import Correction
 from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions
 
@@ -39,7 +40,6 @@ MINIMUM = 0.1
 LONGEST_WINDOW = 512
 """Tokens that are read at once of a document, if the model's context is longer."""
 
-Correction = Literal["max-T", "fdr"]
 _CORRECTIONS = get_args(Correction)
 
 

@@ -12,7 +12,8 @@ from interp.tasks.task import EncodedExample, Task
 
 TOP_HEADS, SENTENCES = 3, 2
 _ORDER = (
-    *("tracks", "attends and causal", "causal only", "attends only", "opposes", "encodes only"),
+    *("tracks", "attends and causal", "causal, by another route", "causal", "redundant", "general"),
+    *("attends, not causal", "opposes", "encodes, unused"),
     *("undecided", "none"),
 )
 COLUMNS = (

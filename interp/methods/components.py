@@ -4,6 +4,7 @@ A component is one or several parts: a head is a part of its layer's ``z``, an M
 a part of its layer's ``mlp_post``; a set of heads has a part in every layer that it has heads in.
 """
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, get_args
@@ -103,6 +104,31 @@ def choose_components(
 def head_name(head: Head) -> str:
     """``2.1`` for head 1 of layer 2."""
     return f"{head[0]}.{head[1]}"
+
+
+def as_head(model: Any, head: Head | str) -> Head:
+    """The head that is meant, as layer and head.
+
+    Args:
+        model: Whose head it is.
+        head: ``(2, 1)`` or ``"2.1"``.
+
+    Raises:
+        InputError: Neither of these, or a head that the model does not have.
+    """
+    return check_heads(model, [parse_head(head) if isinstance(head, str) else head])[0]
+
+
+def parse_head(name: str) -> Head:
+    """Layer and head of a name such as ``2.1``, whichever model it is of.
+
+    Raises:
+        InputError: It is no such name.
+    """
+    found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", name)
+    if found is None:
+        raise InputError(f"head {name!r}: expected a layer and a head, both from 0, such as 2.1 for head 1 of layer 2")
+    return int(found[1]), int(found[2])
 
 
 def set_name(heads: Sequence[Head]) -> str:

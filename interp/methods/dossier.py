@@ -2,39 +2,46 @@
 
 1. Per task: attention against the relation and its baselines; ablation of every head; probes for the feature that the
    task is about, beside their controls, and erasure where it can be read (``representation.py``).
-2. One family of tests per kind over layers x heads x tasks: sign flips with max-T correction
-   (family-wise), or Benjamini-Hochberg as the exploratory alternative.
-   Probes are corrected by max-T over the heads of a task, and by Bonferroni over tasks.
-3. A joint claim's p is the largest of its kinds' raw p (an intersection-union test; Berger 1982),
-   Holm-corrected over layers x heads x tasks.
-4. ``methods/verdict.py`` turns estimates, intervals and corrected p into a verdict.
+2. One family of tests per kind over layers x heads x tasks, and joint claims (``family.py``).
+3. Each kind by itself comes to a state (``methods/verdict.py``). Then it is asked whether a head's effect is about the
+   task (``specificity.py``), and heads that look or carry are ablated two by two: do they hide each other
+   (``standing_in.py``)?
+4. ``methods/verdict.py`` turns all that into a verdict.
 
-Heads are not selected before they are tested, so one correction covers all.
+Heads are not selected before they are tested, so one correction covers all; or they are chosen on other items
+(``choosing.py``), and it covers the chosen.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.given_numbers import whole_number
+from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
+from interp.methods.choosing import apart, choose
+from interp.methods.conclusions import check_share
 from interp.methods.evidence import TaskEvidence, gather
+from interp.methods.family import tested
 from interp.methods.given_task import as_predicted
-from interp.methods.judging import judge_row
+from interp.methods.judging import decidable, states, verdicts
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
-from interp.stats.intervals import FEWEST_CLUSTERS
-from interp.stats.multiplicity import benjamini_hochberg, holm
-from interp.stats.permutation import FLIPS, sign_flip_test
+from interp.methods.replication import COLUMNS as REPLICATION
+from interp.methods.replication import check_reads, names, replication
+from interp.methods.specificity import specificities
+from interp.methods.standing_in import MOST_PAIRED, PARTNER_COLUMNS, candidates, partners, standing_in
+from interp.stats.multiplicity import Correction
+from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
 
-Correction = Literal["max-T", "fdr"]
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "attention_q"),
@@ -46,6 +53,7 @@ COLUMNS = (
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
     *("probe_excess_low", "probe_excess_high", "selectivity_low", "erasure_low", "erasure_high", "erasure_random"),
     *("representation", "probe_p", "erasure_p", "tracks_q", "minimum_probe", "n_probe_clusters"),
+    *("attention_state", "effect_state", "specificity", "undecidable", *PARTNER_COLUMNS),
 )
 """Of ``HeadsReport.frame``, in order."""
 
@@ -60,13 +68,18 @@ class HeadsReport:
             ``n_templates_attended`` the templates in which it alone reaches the minimum;
             ``n_to_decide`` the units that would decide an undecided verdict (normal
             approximation; NaN where none is needed or no number would do). What probes and erasure say is as in
-            ``interp.methods.representation``, ``representation`` what it comes to (``verdict.RepresentationState``);
-            NaN where the task has no ``feature`` or probes were left out.
+            ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.
+            ``attention_state``, ``effect_state``, ``representation`` and ``specificity`` are what the verdict rests on
+            (``interp.methods.verdict``), ``partners`` and what follows are who stands in for the head
+            (``interp.methods.standing_in``).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
             and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
             over balanced units; ``accuracy_items`` over the items without their counterfactuals, as others
             report it of a published file.
+        pairs: One row per task and pair of heads that were ablated together, as of ``interp.methods.standing_in``.
+        replication: Which heads of which model get each verdict, as of ``interp.methods.replication``; empty without
+            siblings.
         attention_maps: Attention from the query of up to 3 top heads per task on 2 sentences each,
             one row per key position.
         provenance: How the numbers were made.
@@ -75,6 +88,8 @@ class HeadsReport:
     frame: pd.DataFrame
     examples: pd.DataFrame
     tasks: pd.DataFrame
+    pairs: pd.DataFrame
+    replication: pd.DataFrame
     attention_maps: pd.DataFrame
     provenance: Mapping[str, Any]
 
@@ -110,7 +125,10 @@ def heads(
     minimum_effect: float = 0.1,
     probes: bool = True,
     minimum_probe: float = MINIMUM,
+    most_paired: int = MOST_PAIRED,
     correction: Correction = "max-T",
+    choose_on: Sequence[Task] = (),
+    siblings: Sequence[Any] = (),
     progress: Progress | None = None,
 ) -> HeadsReport:
     """Say which heads of `model` track what, with the evidence.
@@ -123,113 +141,147 @@ def heads(
         ablation: What replaces an ablated head's ``z``.
         draws: How many resamples to average the effects of.
         alpha: Chance of any false claim of attention, or of an effect, over all heads and tasks; each kind of evidence
-            has its own. The absence that ``none`` and ``attends only`` claim is judged by one 95 % interval a head.
+            has its own. The absence that ``none`` claims, and others with it, is judged by one 95 % interval
+            a head.
         minimum_attention: The smallest excess attention that counts, as a share of all attention.
         minimum_effect: The smallest effect that counts, as a share of the base run's mean metric: a
             share, because logits have no scale that tasks and models have in common.
         probes: Whether the tasks' features are probed for and erased, too; without, the verdicts rest on attention and
             ablation.
         minimum_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
+        most_paired: How many heads of a task are ablated two by two, at most; 0 leaves that out.
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
             expected share of false ones. The joint claim is Holm-corrected in either case.
+        choose_on: The same tasks, of other items, on which heads are chosen first: then only these are tested and
+            corrected for (``interp.methods.choosing``); not with ``"fdr"``. Empty to test all.
+        siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
+            verdicts replicate?
         progress: Called with (steps done, steps in all).
 
     Raises:
-        InputError: No task, one twice, thresholds out of range, or a task that the model cannot carry.
+        InputError: No task, one twice, thresholds out of range, fewer heads to pair than none, a task that the model
+            cannot carry, a sibling with another tokenizer, or choosing tasks of other names or with nothing but
+            what is scored.
         TaskError: A named task cannot be loaded.
     """
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
     _check({**shares, "minimum_probe": minimum_probe}, correction)
+    most_paired = whole_number("most_paired", most_paired, least=0, expected="a whole number of heads")
     given = [as_predicted(each, model, n=n, seed=seed) for each in _listed(tasks)]
-    names = [each.name for each in given]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"tasks: expected different tasks, at least one; got {names}")
-    # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
-    n_cells = model.cfg.n_layers * model.cfg.n_heads * len(given)
-    flips = max(FLIPS, int(np.ceil(2 * n_cells / alpha)))
-    evidence = []
-    for number, task in enumerate(given):
-        step = part_of(progress, number, len(given))
-        found = gather(
-            model,
-            task,
-            kind=ablation,
-            draws=draws,
-            seed=seed,
-            probes=probes,
-            minimum_probe=minimum_probe,
-            alpha=alpha,
-            flips=flips,
-            progress=step,
-        )
-        evidence.append(found)
-    judged = [each.heads(minimum_attention, minimum_effect, minimum_probe) for each in evidence]
-    frame = pd.concat(judged, ignore_index=True)
-    frame = _test(frame, evidence, flips=flips, correction=correction, seed=seed)
-    # What one test of the family would have to reach, by Bonferroni; effects alone are tested on both sides.
-    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
-    sides = {kind: (1 if kind == "effect" else 2) * alpha / n for kind, n in n_tests.items()}
-    frame = frame.join(pd.DataFrame([judge_row(row, alpha, sides) for row in frame.to_dict("records")]))
-    options = {
-        "seed": seed,
-        "ablation": ablation,
-        "alpha": alpha,
-        "minimum_attention": minimum_attention,
-        "minimum_effect": minimum_effect,
-        "probes": probes,
-        "minimum_probe": minimum_probe,
-        "correction": correction,
-    }
-    return HeadsReport(
-        frame=frame[list(COLUMNS)],
-        examples=pd.concat([each.examples() for each in evidence], ignore_index=True),
-        tasks=pd.DataFrame([each.description() for each in evidence]),
-        attention_maps=attention_maps(model, given, frame),
-        provenance={**options, "tasks": [dict(each.provenance()) for each in evidence]},
+    if not given or len({each.name for each in given}) < len(given):
+        raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
+    if choose_on:
+        _check_only_max_t(correction)
+        choose_on = apart(given, choose_on)
+    models = [model, *siblings]
+    for each in siblings:
+        check_reads(each, model)
+    asked = _Asked(
+        **shares,
+        seed=seed,
+        ablation=ablation,
+        draws=draws,
+        probes=probes,
+        minimum_probe=minimum_probe,
+        most_paired=most_paired,
+        correction=correction,
     )
+    judged = [
+        _judged(each, given, choose_on, asked, part_of(progress, number, len(models)))
+        for number, each in enumerate(models)
+    ]
+    first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
+    return HeadsReport(
+        frame=first.frame[list(COLUMNS)],
+        examples=pd.concat([each.examples() for each in first.evidence], ignore_index=True),
+        tasks=pd.DataFrame([each.description() for each in first.evidence]),
+        pairs=first.pairs,
+        replication=replication(frames) if siblings else pd.DataFrame(columns=list(REPLICATION)),
+        attention_maps=attention_maps(model, given, first.frame),
+        provenance={
+            **asdict(asked),
+            "chosen_on": [task_provenance(task) for task in choose_on],
+            "siblings": [model_provenance(each) for each in siblings],
+            "tasks": [dict(each.provenance()) for each in first.evidence],
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The options of ``heads``."""
+
+    seed: int
+    ablation: Kind
+    draws: int
+    alpha: float
+    minimum_attention: float
+    minimum_effect: float
+    probes: bool
+    minimum_probe: float
+    most_paired: int
+    correction: Correction
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What was found of one model."""
+
+    frame: pd.DataFrame
+    evidence: list[TaskEvidence]
+    pairs: pd.DataFrame
+
+
+def _judged(
+    model: Any, tasks: Sequence[Task], choose_on: Sequence[Task], asked: _Asked, progress: Progress | None
+) -> _Judged:
+    """Gather the evidence, test and judge it."""
+    # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
+    n_cells = model.cfg.n_layers * model.cfg.n_heads * len(tasks)
+    flips, alpha = max(FLIPS, int(np.ceil(2 * n_cells / asked.alpha))), asked.alpha
+    how: Any = {"kind": asked.ablation, "draws": asked.draws, "seed": asked.seed, "alpha": alpha, "flips": flips}
+    probing: Any = {"probes": asked.probes, "minimum_probe": asked.minimum_probe}
+    n_steps = len(tasks) + len(choose_on) + 1
+    steps = [part_of(progress, number, n_steps, n_cells) for number in range(n_steps)]
+    found = [
+        gather(model, task, **how, **probing, progress=step)
+        for task, step in zip([*tasks, *choose_on], steps[:-1], strict=True)
+    ]
+    evidence, choosing = found[: len(tasks)], found[len(tasks) :]
+    testing: Any = {
+        "minima": (asked.minimum_attention, asked.minimum_effect, asked.minimum_probe),
+        **{"flips": flips, "correction": asked.correction, "seed": asked.seed},
+    }
+    chosen = choose(tested(choosing, None, **testing), alpha) if choosing else None
+    frame = tested(evidence, chosen, **testing)
+    frame = frame.join(states(frame, alpha))
+    frame["specificity"] = specificities(frame)
+    by_task = {str(name): candidates(rows, asked.most_paired) for name, rows in decidable(frame).groupby("task")}
+    pairs = standing_in(model, tasks, by_task, **how, minimum_effect=asked.minimum_effect, progress=steps[-1])
+    frame = frame.join(partners(frame, pairs))
+    return _Judged(frame.join(verdicts(frame, alpha, _per_test(frame, alpha))), evidence, pairs)
+
+
+def _per_test(frame: pd.DataFrame, alpha: float) -> dict[str, float]:
+    """What one test of each kind's family has to reach, by Bonferroni; effects alone are tested on both sides."""
+    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
+    return {kind: (1 if kind == "effect" else 2) * alpha / n for kind, n in n_tests.items()}
 
 
 def _listed(tasks: Sequence[str | Task] | str | Task) -> list[str | Task]:
     return [tasks] if isinstance(tasks, str | Task) else list(tasks)
 
 
+def _check_only_max_t(correction: Correction) -> None:
+    if correction != "max-T":
+        raise InputError(
+            f"choose_on: what is chosen on other items is corrected by max-T, got correction={correction!r}, too; give "
+            "one of the two"
+        )
+
+
 def _check(shares: Mapping[str, float], correction: str) -> None:
     for name, value in shares.items():
-        if not 0 < value < 1:
-            raise InputError(f"{name}: expected a share between 0 and 1, got {value}")
+        check_share(name, value)
     if correction not in get_args(Correction):
         raise InputError(f"correction: expected one of {', '.join(get_args(Correction))}, got {correction!r}")
-
-
-def _test(
-    frame: pd.DataFrame, evidence: Sequence[TaskEvidence], *, flips: int, correction: Correction, seed: int
-) -> pd.DataFrame:
-    """Raw and corrected p of all kinds and of the joint claims, as columns."""
-    effects = sign_flip_test([each.effects for each in evidence], flips=flips, seed=seed)
-    scored = [each for each in evidence if each.excess is not None]
-    excesses = [each.excess for each in scored if each.excess is not None]
-    looks = sign_flip_test(excesses, alternative="greater", flips=flips, seed=seed + 1) if excesses else []
-    columns = {"effect_p": np.concatenate([each.p for each in effects])}
-    columns["effect_family"] = np.concatenate([each.p_family for each in effects])
-    columns["attention_p"], columns["attention_family"] = np.full((2, len(frame)), np.nan)
-    for each, test in zip(scored, looks, strict=True):
-        here = (frame["task"] == each.task.name).to_numpy()
-        columns["attention_p"][here], columns["attention_family"][here] = test.p, test.p_family
-    decidable = {}
-    for kind in ("effect", "attention"):
-        family = columns.pop(f"{kind}_family")
-        # What has too few clusters to be decided is no hypothesis, and costs the others nothing.
-        decidable[kind] = np.where(np.isnan(family), np.nan, columns[f"{kind}_p"])
-        columns[f"{kind}_q"] = benjamini_hochberg(decidable[kind]) if correction == "fdr" else family
-    # NaN where attention is not testable: there is no joint claim to make.
-    both = np.maximum(decidable["effect"], decidable["attention"])
-    columns["joint_q"] = holm(both)
-    probes = frame["probe_p"].where(frame["n_probe_clusters"] >= FEWEST_CLUSTERS)
-    if correction == "fdr":
-        columns["probe_q"] = benjamini_hochberg(probes.to_numpy())
-    else:  # they are corrected over a task's heads, and not over tasks yet
-        n_tasks = frame.loc[probes.notna(), "task"].nunique()
-        columns["probe_q"] = np.minimum(1.0, n_tasks * frame["probe_q"]).to_numpy()
-    # 1 where no probe read the feature, so that it was not erased.
-    columns["tracks_q"] = holm(np.maximum(both, np.maximum(probes, frame["erasure_p"].fillna(1.0)).to_numpy()))
-    return frame.assign(**columns)

@@ -186,5 +186,5 @@ def gather(
     return TaskEvidence(task, ablation, attention, effects, excess, carried)
 
 
-def _listed(counts: Mapping[str, float], form: str) -> str:
+def _listed(counts: Mapping[str, int | float], form: str) -> str:
     return "; ".join(form.format(name=name, value=value) for name, value in counts.items())

@@ -163,6 +163,17 @@ def label_positions(
             f"not mean the same in all, and {without} of {len(examples)} have no tagged relation to align them by; "
             "leave pos out, or choose prompts of one length"
         )
+    return role_positions(task, run, source)
+
+
+def role_positions(
+    task: Task, run: Callable[[int], EncodedExample], source: Callable[[int], EncodedExample] | None = None
+) -> list[tuple[Hashable, Positions]]:
+    """The positions of a task's prompts by what the task calls them, whatever the prompts' lengths.
+
+    The names, the order and the arguments are those of ``label_positions`` for prompts of different lengths.
+    """
+    examples = [run(number) for number in range(len(task.examples))]
     others = examples if source is None else [source(number) for number in range(len(examples))]
     labelled = [_labelled(*both) for both in zip(examples, others, strict=True)]
     names = list(dict.fromkeys(name for each in labelled for name in each))

@@ -1,32 +1,96 @@
-"""From a row of evidence to a verdict, and to the number of units that would decide where nothing is."""
+"""From rows of evidence to states, to a verdict, and to the number of units that would decide where nothing is."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import norm
 
 from interp.methods.verdict import (
     Evidence,
     Representation,
+    States,
     attention_state,
     effect_state,
     judge,
     representation_state,
+    undecidable,
 )
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.power import required_units
 
 
-def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float]) -> dict[str, Any]:
-    """Verdict, reason and the number of units that would decide, for one head and task.
+def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
+    """What each kind of evidence comes to by itself.
 
     Args:
-        row: The evidence, in the columns of ``HeadsReport.frame`` and their standard errors.
+        frame: The evidence, in the columns of ``HeadsReport.frame`` and their standard errors.
+        alpha: Error rate of a kind of evidence.
+
+    Returns:
+        ``attention_state``, ``effect_state`` and ``representation``, row by row; and ``undecidable``: why nothing can
+        be said of any head of the task, empty where something can.
+    """
+    rows = frame.to_dict("records")
+    found = {
+        "attention_state": [attention_state(_attention(row), alpha) for row in rows],
+        "effect_state": [effect_state(_effect(row), alpha) for row in rows],
+        "representation": [representation_state(_representation(row), alpha) for row in rows],
+        "undecidable": [undecidable(_effect(row), row["above_chance"]) for row in rows],
+    }
+    return pd.DataFrame(found, index=frame.index)
+
+
+def decidable(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of tasks on which anything can be said."""
+    return frame[frame["undecidable"] == ""]
+
+
+def verdicts(frame: pd.DataFrame, alpha: float, corrected: Mapping[str, float]) -> pd.DataFrame:
+    """The verdict, its reason and the number of units that would decide, row by row.
+
+    Args:
+        frame: As of ``states``, with these, ``specificity`` and ``partners``.
         alpha: Error rate of a kind of evidence.
         corrected: By kind, the two-sided error rate of one test, corrected for the size of the family.
     """
-    attention = Evidence(
+    judged = [_judge(row, alpha, corrected) for row in frame.to_dict("records")]
+    return pd.DataFrame(judged, columns=["verdict", "reason", "n_to_decide"], index=frame.index)
+
+
+def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float]) -> tuple[str, str, float]:
+    if row["undecidable"]:
+        # More units decide where clusters are too few, and nothing where the model cannot do the task.
+        return "undecided", row["undecidable"], _units_to_decide(row, corrected) if row["above_chance"] else np.nan
+    given = States(
+        attention=row["attention_state"],
+        effect=row["effect_state"],
+        representation=row["representation"],
+        specificity=row["specificity"],
+        partners=tuple(row["partners"].split()),
+    )
+    verdict, reason = judge(given, joint_q=row["joint_q"], tracks_q=row["tracks_q"], alpha=alpha)
+    return verdict, reason, _units_to_decide(row, corrected) if verdict == "undecided" else np.nan
+
+
+def _units_to_decide(row: Mapping[str, Any], corrected: Mapping[str, float]) -> float:
+    """The largest number that some open kind of evidence needs; NaN where none is known."""
+    needs = [np.nan]
+    if row["effect_state"] == "undecided":
+        needs.append(_units_needed(_effect(row), row["n_units"], corrected["effect"]))
+    if row["attention_state"] == "undecided":
+        scored = row["n_attention_units"]
+        needed = _units_needed(_attention(row), scored, corrected["attention"])
+        needs.append(np.ceil(needed * row["n_units"] / scored))  # attention is left out on some units
+    decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
+    if row["representation"] == "undecided" and decides:
+        needs.append(_units_needed(_representation(row).probe, row["n_units"], corrected["probe"]))
+    return float(np.fmax.reduce(needs))
+
+
+def _attention(row: Mapping[str, Any]) -> Evidence:
+    return Evidence(
         row["excess"],
         row["excess_se"],
         row["excess_high"] < row["minimum_attention"],
@@ -34,7 +98,10 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
         row["minimum_attention"],
         row["n_attention_clusters"],
     )
-    effect = Evidence(
+
+
+def _effect(row: Mapping[str, Any]) -> Evidence:
+    return Evidence(
         row["effect"],
         row["effect_se"],
         row["effect_absent"],
@@ -42,31 +109,6 @@ def judge_row(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, floa
         row["minimum_effect"],
         row["n_clusters"],
     )
-    found = _representation(row)
-    carried = representation_state(found, alpha)
-    verdict, reason = judge(
-        attention,
-        effect,
-        carried,
-        joint_q=row["joint_q"],
-        tracks_q=row["tracks_q"],
-        above_chance=row["above_chance"],
-        alpha=alpha,
-    )
-    n_to_decide = np.nan
-    if verdict == "undecided" and row["above_chance"]:
-        needs = []
-        if effect_state(effect, alpha) == "undecided":
-            needs.append(_units_needed(effect, row["n_units"], corrected["effect"]))
-        if attention_state(attention, alpha) == "undecided":
-            scored = row["n_attention_units"]
-            needed = _units_needed(attention, scored, corrected["attention"])
-            needs.append(np.ceil(needed * row["n_units"] / scored))  # attention is left out on some units
-        decides = effect_state(effect, alpha) == "none" and attention_state(attention, alpha) != "shown"
-        if carried == "undecided" and decides:
-            needs.append(_units_needed(found.probe, row["n_units"], corrected["probe"]))
-        n_to_decide = float(np.fmax.reduce(needs))
-    return {"verdict": verdict, "reason": reason, "n_to_decide": n_to_decide, "representation": carried}
 
 
 def _representation(row: Mapping[str, Any]) -> Representation:

@@ -16,7 +16,7 @@ Voita & Titov (2020); Belinkov (2022), "Probing classifiers: promises, shortcomi
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
+from interp.methods.conclusions import check_share
 from interp.methods.controls import untrained
 from interp.methods.given_task import as_task
 from interp.methods.probes.cells import SiteCells, choose_cells, distinct_sites, frame_of
@@ -41,6 +42,7 @@ from interp.methods.probes.sources import Activations, device_of, held, passages
 from interp.model.sites import Site
 from interp.residual.pooling import Pooling
 from interp.runs.store import ActivationStore
+from interp.stats.multiplicity import Correction
 from interp.stats.permutation import FLIPS
 from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.passages import At, Context
@@ -51,7 +53,6 @@ MINIMUM = 0.1
 MLP_STRENGTHS = (1e-4,)
 """An MLP is stopped early, and takes a thousand times as long."""
 
-Correction = Literal["max-T", "fdr"]
 EMBEDDING = Site("embed")
 
 
@@ -276,7 +277,6 @@ def _check(kind: str, correction: str, shares: dict[str, float], folds: int) -> 
         if given not in known:
             raise InputError(f"{what}: {given!r} is unknown; {suggest(str(given), known)}")
     for what, share in shares.items():
-        if not 0 < share < 1:
-            raise InputError(f"{what}: expected a share between 0 and 1, got {share}")
+        check_share(what, share)
     if folds < 2:
         raise InputError(f"folds: expected 2 at least, got {folds}")

@@ -11,7 +11,7 @@ Zhang & Nanda (2024), "Towards best practices of activation patching"; Chan et a
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, get_args
@@ -101,8 +101,8 @@ class ReplacementComparison:
         rows = []
         for first, second in combinations(self.kinds, 2):
             one, other = columns[first], columns[second]
-            kendall, spearman = _ranks_alike(means[one], means[other])
-            drawn = [_ranks_alike(each[one], each[other])[0] for each in resampled]
+            kendall, spearman = (_ranks_alike(by, means[one], means[other]) for by in (kendalltau, spearmanr))
+            drawn = [_ranks_alike(kendalltau, each[one], each[other]) for each in resampled]
             low, high = np.nanquantile(drawn, [0.025, 0.975]) if np.isfinite(drawn).any() else (np.nan, np.nan)
             labels = {"first": first, "second": second}
             rows.append({**labels, "kendall": kendall, "low": low, "high": high, "spearman": spearman})
@@ -184,13 +184,13 @@ def _check_kinds(kinds: Sequence[str]) -> None:
         raise InputError(f"kinds: expected different replacements, at least two, got {list(kinds)}; with one, ablate")
 
 
-def _ranks_alike(one: Float[np.ndarray, " cell"], other: Float[np.ndarray, " cell"]) -> tuple[float, float]:
-    """Kendall's tau-b and Spearman's rho; NaN where there is nothing to order."""
+def _ranks_alike(by: Callable[..., Any], one: Float[np.ndarray, " cell"], other: Float[np.ndarray, " cell"]) -> float:
+    """Kendall's tau-b or Spearman's rho; NaN where there is nothing to order."""
     if np.ptp(one) == 0 or np.ptp(other) == 0:
-        return np.nan, np.nan
+        return np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # two cells have a perfect correlation and no p
-        return float(kendalltau(one, other).statistic), float(spearmanr(one, other).statistic)
+        return float(by(one, other).statistic)
 
 
 def _resampled_means(table: UnitTable, seed: int) -> Float[np.ndarray, "resample cell"]:

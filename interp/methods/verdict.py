@@ -21,28 +21,36 @@ Each kind of evidence is first judged by itself, against its minimum effect:
 - Corrected p bound the chance of a false *shown*, *drop*, *rise* or *carried* over all heads and tasks, for each kind
   of evidence. Absence is judged by one 95 % interval for each head.
 
+- **specificity**: of a head whose ablation is a drop. It is *general* if it is a drop on every other task, too, and on
+  some task the head is shown not to look at the related word: it hurts whatever the task. *Specific* if another task
+  is spared (shown to lose less than the minimum, or to gain), or if the head looks at the related word on all of them.
+  *Not testable* with fewer than two other tasks that the model can do; else *undecided*.
+- **partners**: the heads with which it hides an effect: ablated together, the two cost the task, and more than one by
+  one (``methods/standing_in.py``).
+
 Then, rows are the effect, columns the attention:
 
-=========  ======================  ===========  ============  ===========
-effect     shown                   none         not testable  undecided
-=========  ======================  ===========  ============  ===========
-drop       attends and causal [1]  causal only  causal only   causal only
-rise       opposes                 opposes      opposes       opposes
-none       attends only            none [2]     none [2]      undecided
-undecided  undecided               undecided    undecided     undecided
-=========  ======================  ===========  ============  ===========
+=========  ========================  ========================  ============  ===========
+effect     shown                     none                      not testable  undecided
+=========  ========================  ========================  ============  ===========
+drop       attends and causal [1]    causal, by another route  causal        undecided
+rise       opposes                   opposes                   opposes       opposes
+none       attends, not causal       none [2]                  none [2]      undecided
+undecided  undecided                 undecided                 undecided     undecided
+=========  ========================  ========================  ============  ===========
 
-[1] Only if the joint claim passes as well: the larger of the two raw p, Holm-corrected; else
-``causal only``, with the reason. ``causal only`` therefore means that a drop is proven and attention
-is not; the reason says whether attention was shown to be absent. Where the feature is used there, too, and the claim of
-all three kinds passes (the largest of the raw p of attention, effect, probe and erasure, Holm-corrected), the verdict
-is ``tracks``.
+A drop is ``general`` where its specificity is, whatever the attention; what is shown to have no effect is ``redundant``
+where the head has partners.
 
-[2] ``encodes only`` where the feature is carried: the head holds what nothing is shown to need there. ``undecided``
-where the probe is, or where erasing the feature costs what ablating the head does not.
+[1] Only if the joint claim passes as well: the larger of the two raw p, Holm-corrected; else ``undecided``, with the
+reason. Where the feature is used there, too, the head is not shown to be unspecific, and the claim of all three kinds
+passes (the largest of the raw p of attention, effect, probe and erasure, Holm-corrected), the verdict is ``tracks``.
 
-``attends only``, ``encodes only`` and ``none`` claim an absence of effect and need it shown: not finding one is not
-enough.
+[2] ``encodes, unused`` where the feature is carried: the head holds what nothing is shown to need there.
+``undecided`` where the probe is, or where erasing the feature costs what ablating the head does not.
+
+``attends, not causal``, ``encodes, unused``, ``causal, by another route`` and ``none`` claim an absence and need it
+shown: not finding a thing is not enough. ``undecided`` always has a reason.
 """
 
 import math
@@ -52,11 +60,22 @@ from typing import Literal
 from interp.stats.intervals import FEWEST_CLUSTERS
 
 Verdict = Literal[
-    "tracks", "attends and causal", "attends only", "causal only", "encodes only", "opposes", "none", "undecided"
+    "tracks",
+    "attends and causal",
+    "causal, by another route",
+    "causal",
+    "general",
+    "redundant",
+    "attends, not causal",
+    "encodes, unused",
+    "opposes",
+    "none",
+    "undecided",
 ]
 AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "undecided"]
 RepresentationState = Literal["used", "carried", "none", "not testable", "undecided"]
+Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -147,74 +166,102 @@ def representation_state(evidence: Representation, alpha: float) -> Representati
     return "none" if probe.absent else "undecided"
 
 
-def judge(
-    attention: Evidence,
-    effect: Evidence,
-    carried: RepresentationState,
-    *,
-    joint_q: float,
-    tracks_q: float,
-    above_chance: bool,
-    alpha: float,
-) -> tuple[Verdict, str]:
-    """The verdict, and the reason where it is undecided or hides something; see the module.
+@dataclass(frozen=True)
+class States:
+    """What each kind of evidence comes to by itself, and what other tasks and heads say.
+
+    Attributes:
+        attention: Where it looks.
+        effect: What its ablation does.
+        representation: What is known of the feature there.
+        specificity: Whether it is about this task; of a drop.
+        partners: The heads that stand in for it, such as ``1.3``.
+    """
+
+    attention: AttentionState
+    effect: EffectState
+    representation: RepresentationState
+    specificity: Specificity = "not testable"
+    partners: tuple[str, ...] = ()
+
+
+def judge(states: States, *, joint_q: float, tracks_q: float, alpha: float) -> tuple[Verdict, str]:
+    """The verdict on a head of a model that can do the task, and the reason where it hides something; see the module.
 
     Args:
-        attention: Excess attention.
-        effect: Effect of ablation.
-        carried: What is known of the feature.
+        states: The evidence.
         joint_q: Corrected p of the joint claim of attention and effect; NaN where attention is not testable.
         tracks_q: Corrected p of the claim of all kinds; NaN where one of them is not testable.
-        above_chance: Whether the base run's interval lies above 0.
         alpha: Error rate.
     """
-    if effect.n_clusters < FEWEST_CLUSTERS:
-        return "undecided", f"{effect.n_clusters} clusters; at least {FEWEST_CLUSTERS} are needed"
-    if not effect.decidable:
-        return "undecided", "a template has a single cluster, so no interval is known"
-    if not above_chance:
-        return "undecided", "the unablated model is not above chance on this task"
-    looks, does = attention_state(attention, alpha), effect_state(effect, alpha)
-    if does == "rise":
+    if states.effect == "rise":
         return "opposes", ""
-    if does == "drop":
-        if looks == "shown" and joint_q <= alpha:
-            return _tracks(carried, tracks_q, alpha)
-        return "causal only", {
-            "shown": f"attention and effect pass alone, but not together (joint q {joint_q:.3g})",
-            "none": "",
-            "not testable": "attention is not testable",
-            "undecided": "attention is undecided",
-        }[looks]
-    if does == "none":
-        if looks == "undecided":
-            return "undecided", "attention is undecided"
-        if looks == "shown":
-            return "attends only", ""
-        unseen = "attention is not testable" if looks == "not testable" else ""
-        open_question = {
-            "undecided": "the probe is undecided",
-            "used": "erasing the feature costs the task, and ablating the head does not",
-        }.get(carried)
-        if open_question:
-            return "undecided", "; ".join(filter(None, (open_question, unseen)))
-        return "encodes only" if carried == "carried" else "none", unseen
+    if states.effect == "drop":
+        return _of_a_drop(states, joint_q, tracks_q, alpha)
+    if states.effect == "none":
+        return ("redundant", "") if states.partners else _without_effect(states)
     return "undecided", {
         "shown": "attention is shown, the effect is undecided",
         "none": "the effect is undecided",
         "not testable": "attention is not testable, the effect is undecided",
         "undecided": "attention and effect are undecided",
-    }[looks]
+    }[states.attention]
 
 
-def _tracks(carried: RepresentationState, tracks_q: float, alpha: float) -> tuple[Verdict, str]:
-    """Of a head that attends and is causal: whether it also carries the feature for the task."""
-    if carried == "used" and tracks_q <= alpha:
+def undecidable(effect: Evidence, above_chance: bool) -> str:
+    """Why nothing can be said of a task's heads; empty where something can.
+
+    Args:
+        effect: Of ablation.
+        above_chance: Whether the base run's interval lies above 0.
+    """
+    if effect.n_clusters < FEWEST_CLUSTERS:
+        return f"{effect.n_clusters} clusters; at least {FEWEST_CLUSTERS} are needed"
+    if not effect.decidable:
+        return "a template has a single cluster, so no interval is known"
+    return "" if above_chance else "the unablated model is not above chance on this task"
+
+
+def _of_a_drop(states: States, joint_q: float, tracks_q: float, alpha: float) -> tuple[Verdict, str]:
+    if states.specificity == "general":
+        return "general", ""
+    if states.attention == "none":
+        return "causal, by another route", ""
+    if states.attention == "not testable":
+        return "causal", "attention is not testable"
+    if states.attention == "undecided":
+        return "undecided", "the task needs the head, and its attention is undecided"
+    if not joint_q <= alpha:
+        return "undecided", f"attention and effect pass alone, but not together (joint q {joint_q:.3g})"
+    if states.representation == "used" and tracks_q <= alpha and states.specificity != "undecided":
         return "tracks", ""
-    return "attends and causal", {
+    return "attends and causal", _short_of_tracking(states, tracks_q, alpha)
+
+
+def _short_of_tracking(states: States, tracks_q: float, alpha: float) -> str:
+    """What a head lacks that attends and is causal."""
+    if states.representation == "used" and tracks_q <= alpha:
+        return "whether other tasks are spared is undecided"
+    return {
         "used": f"attention, effect, probe and erasure pass alone, but not together (q {tracks_q:.3g})",
         "carried": "the feature can be read there, but erasing it is not shown to cost enough",
         "none": "the feature cannot be read there beyond its controls",
         "not testable": "",
         "undecided": "the probe is undecided",
-    }[carried]
+    }[states.representation]
+
+
+def _without_effect(states: States) -> tuple[Verdict, str]:
+    """Of a head whose ablation is shown to do nothing that counts."""
+    if states.attention == "undecided":
+        return "undecided", "attention is undecided"
+    if states.attention == "shown":
+        return "attends, not causal", ""
+    unseen = "attention is not testable" if states.attention == "not testable" else ""
+    open_question = {
+        "undecided": "the probe is undecided",
+        "used": "erasing the feature costs the task, and ablating the head does not",
+    }.get(states.representation)
+    if open_question:
+        return "undecided", "; ".join(filter(None, (open_question, unseen)))
+    return "encodes, unused" if states.representation == "carried" else "none", unseen

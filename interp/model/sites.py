@@ -31,6 +31,11 @@ SITES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+def is_layered(name: str) -> bool:
+    """Whether a site, by its name in ``SITES``, stands in every layer."""
+    return "{layer}" in SITES[name][0]
+
+
 @dataclass(frozen=True)
 class Site:
     """One kind of activation, in one layer where it has layers.
@@ -49,7 +54,7 @@ class Site:
     def __post_init__(self):
         if self.name not in SITES:
             raise InputError(f"no site is called {self.name!r}; {suggest(self.name, SITES)}")
-        layered = "{layer}" in SITES[self.name][0]
+        layered = is_layered(self.name)
         if layered != (self.layer is not None):
             raise InputError(f"site {self.name!r}: expected {'a' if layered else 'no'} layer, got {self.layer!r}")
         if self.layer is not None and self.layer < 0:

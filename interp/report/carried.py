@@ -11,7 +11,7 @@ CARRIED = ("used", "carried")
 
 def unused_sentence(heads: pd.DataFrame) -> list[str]:
     """One sentence of all heads that carry the feature and are not shown to do anything with it."""
-    found = heads[heads["verdict"] == "encodes only"].sort_values("probe", ascending=False)
+    found = heads[heads["verdict"] == "encodes, unused"].sort_values("probe", ascending=False)
     if found.empty:
         return []
     names = [f"{layer}.{head}" for layer, head in zip(found["layer"], found["head"], strict=True)]

@@ -11,7 +11,7 @@ nothing but an older report is ever replaced.
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,9 +27,17 @@ from interp.report.page import render_page
 from interp.report.place import FOLDER, absolute, check_place, os_errors_of, sibling
 from interp.report.plots import attention_heatmap, effect_heatmap, overview, probe_heatmap
 
+CARDS = "cards"
+"""The folder of the heads' cards within that of the report."""
+
 
 def save_report(
-    report: HeadsFrames, out: str | Path, *, command: str | None = None, development: DevelopmentFrames | None = None
+    report: HeadsFrames,
+    out: str | Path,
+    *,
+    command: str | None = None,
+    development: DevelopmentFrames | None = None,
+    cards: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the frames, figures, page and manifest of a dossier into the folder `out`.
 
@@ -38,6 +46,7 @@ def save_report(
         out: The folder; made, with its parents, or replaced where it holds an older report.
         command: The command line that asked for it, for the page and the manifest.
         development: Where `report` is the last of a training's checkpoints: the frames of all of them.
+        cards: By a head's name, the page of its card; they lie in ``cards``, and the report's page leads to them.
 
     Returns:
         The folder, as an absolute path.
@@ -47,13 +56,17 @@ def save_report(
         InputError: If the frames are not a dossier's.
     """
     folder = check_output(out)
-    page = render_page(report, command=command, development=development)
+    cards = cards or {}
+    page = render_page(report, command=command, development=development, cards=tuple(cards))
     with in_place_of(folder) as draft:
         _write_frames(report, draft)
         _write_figures(report, draft / "figures")
         if development is not None:
             development.frame.to_csv(draft / "development.csv", index=False)
             development_figure(development.frame, development.tasks).savefig(draft / "figures" / "development.png")
+        for name, card in cards.items():
+            (draft / CARDS).mkdir(exist_ok=True)
+            (draft / CARDS / f"{name}.html").write_text(card, encoding="utf-8")
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, report.provenance, command, kind=HEADS)
     return folder
@@ -139,6 +152,9 @@ def _write_frames(report: HeadsFrames, folder: Path) -> None:
     heads = report.frame[[*HEAD_COLUMNS, *rest]]
     heads.to_csv(folder / "heads.csv", index=False)
     heads.to_parquet(folder / "heads.parquet", index=False)
+    report.pairs.to_csv(folder / "pairs.csv", index=False)
+    if not report.replication.empty:
+        report.replication.to_csv(folder / "replication.csv", index=False)
     report.examples.to_parquet(folder / "examples.parquet", index=False)
 
 

@@ -5,6 +5,7 @@ The report never sees a model: anything with these five attributes can be drawn,
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
@@ -34,6 +35,7 @@ FURTHER_HEAD_COLUMNS = (
     *("n_units", "n_clusters", "n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
     *("erasure_low", "erasure_high", "erasure_random", "representation", "minimum_probe"),
+    *("attention_state", "effect_state", "specificity", "partners", "pair_effect", "pair_low", "pair_high"),
 )
 TASK_COLUMNS = (
     "task",
@@ -84,12 +86,33 @@ class HeadsFrames(Protocol):
         """One row per task: what was asked and how well the unablated model does."""
 
     @property
+    def pairs(self) -> pd.DataFrame:
+        """One row per task and pair of heads that were ablated together."""
+
+    @property
+    def replication(self) -> pd.DataFrame:
+        """One row per task, verdict and model: which heads get it; empty without other models."""
+
+    @property
     def attention_maps(self) -> pd.DataFrame:
         """One row per top head, example and key position: the attention from the query."""
 
     @property
     def provenance(self) -> Mapping[str, Any]:
         """How the numbers were made."""
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """The frames of a dossier, put together here; attributes as in ``HeadsFrames``."""
+
+    frame: pd.DataFrame
+    examples: pd.DataFrame
+    tasks: pd.DataFrame
+    pairs: pd.DataFrame
+    replication: pd.DataFrame
+    attention_maps: pd.DataFrame
+    provenance: Mapping[str, Any]
 
 
 def check_frames(report: HeadsFrames) -> None:

@@ -12,7 +12,9 @@ HEADS = "interp heads report"
 SWEEP = "interp sweep report"
 RELATIONS = "interp relations report"
 PROBES = "interp probes report"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES)
+CALIBRATION = "interp calibration report"
+CARD = "interp head card"
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

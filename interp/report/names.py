@@ -6,36 +6,22 @@ the machine: headings, tables, figures and sentences show the file's stem, the p
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
-
-from interp.report.frames import HeadsFrames
+from interp.report.frames import Dossier, HeadsFrames
 
 _BLIMP = "blimp:"
-
-
-@dataclass(frozen=True)
-class _Frames:
-    """The frames of a dossier; see ``frames.HeadsFrames``."""
-
-    frame: pd.DataFrame
-    examples: pd.DataFrame
-    tasks: pd.DataFrame
-    attention_maps: pd.DataFrame
-    provenance: Mapping[str, Any]
 
 
 def with_shown_names(report: HeadsFrames) -> HeadsFrames:
     """The report with every task named for readers; its examples and provenance stay as they are."""
     names = shown_names([str(task) for task in report.tasks["task"]])
-    frame, tasks, maps = (
-        each.assign(task=each["task"].map(names)) for each in (report.frame, report.tasks, report.attention_maps)
+    frame, tasks, pairs, others, maps = (
+        each.assign(task=each["task"].map(names))
+        for each in (report.frame, report.tasks, report.pairs, report.replication, report.attention_maps)
     )
-    return _Frames(frame, report.examples, tasks, maps, report.provenance)
+    return Dossier(frame, report.examples, tasks, pairs, others, maps, report.provenance)
 
 
 def shown_names(tasks: Sequence[str]) -> dict[str, str]:

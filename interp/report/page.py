@@ -6,6 +6,7 @@
 3. ``document.py`` makes it a document that asks for nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -18,6 +19,7 @@ from interp.report.heatmap import Heatmap, heatmap
 from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
 from interp.report.reading import how_to_read
+from interp.report.replicated import replication_sentence, replication_table
 from interp.report.sentences import TaskSummary, reason_of, summarise
 from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
@@ -47,7 +49,11 @@ class TaskView:
 
 
 def render_page(
-    report: HeadsFrames, *, command: str | None = None, development: DevelopmentFrames | None = None
+    report: HeadsFrames,
+    *,
+    command: str | None = None,
+    development: DevelopmentFrames | None = None,
+    cards: Sequence[str] = (),
 ) -> str:
     """The whole report as one HTML document.
 
@@ -55,6 +61,7 @@ def render_page(
         report: The frames of a finished dossier.
         command: The command line that asked for it, shown for whoever wants to repeat it.
         development: Where `report` is the last of a training's checkpoints: the frames of all of them.
+        cards: The heads, such as ``2.1``, that have a page of their own in the folder ``cards`` beside this one.
 
     Raises:
         InputError: If the frames are not a dossier's; see ``frames.check_frames``.
@@ -71,9 +78,11 @@ def render_page(
         command=command,
         tasks=_task_views(report),
         overview=_overview(report.frame, list(report.tasks["task"])),
+        cards=cards,
         verdicts=list(VERDICTS.values()),
         reading=how_to_read(report),
         development=None if development is None else _development(development),
+        replication=None if report.replication.empty else _replication(report),
         partial="" if development is None else partial(development),
         heads_table=sortable(named, columns),
         tasks_table=sortable(report.tasks, TASK_COLUMNS),
@@ -84,6 +93,11 @@ def render_page(
 def _development(development: DevelopmentFrames) -> Table:
     table = development_table(development)
     return sortable(table, tuple(table.columns))
+
+
+def _replication(report: HeadsFrames) -> tuple[str, Table]:
+    table = replication_table(report.replication)
+    return replication_sentence(table), sortable(table, tuple(table.columns))
 
 
 def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:

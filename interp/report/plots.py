@@ -5,6 +5,9 @@ is shown. Colours are safe for colour-blind readers; every verdict also has a sh
 not measured is hatched, never 0.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -27,27 +30,17 @@ def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:
 
     The colours run from 0 to 1; below 0, the baseline has more, and is as neutral as 0.
     """
-    table = layer_by_head(frame, task, "excess")
-    figure = _figure(*table.shape)
-    ax = figure.subplots()
-    _attention(ax, table)
-    _mark_verdicts(ax, frame, task)
-    _title(ax, task, "attention to the related word, less the best\nbaseline's (colour from 0 up; below 0 neutral)")
-    _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
-    return figure
+    shown = "attention to the related word, less the best\nbaseline's (colour from 0 up; below 0 neutral)"
+    return _heatmap(frame, task, "excess", _attention, shown)
 
 
 def effect_heatmap(frame: pd.DataFrame, task: str) -> Figure:
     """Mean effect of ablating each head, in units of the task's metric; a drop is negative."""
-    table = layer_by_head(frame, task, "effect")
-    figure = _figure(*table.shape)
-    ax = figure.subplots()
-    _effects(ax, table, bound=reach(table))
-    _mark_verdicts(ax, frame, task)
     metric = str(frame.loc[frame["task"] == task, "metric"].iloc[0])
-    _title(ax, task, f"effect of ablation ({UNITS.get(metric, metric)}; a cost is negative)")
-    _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
-    return figure
+    draw = partial(_effects, bound=reach(layer_by_head(frame, task, "effect")))
+    return _heatmap(
+        frame, task, "effect", draw, f"effect of ablation ({UNITS.get(metric, metric)}; a cost is negative)"
+    )
 
 
 def probe_heatmap(frame: pd.DataFrame, task: str) -> Figure:
@@ -55,17 +48,9 @@ def probe_heatmap(frame: pd.DataFrame, task: str) -> Figure:
 
     The colours run from 0 to 1; below 0, the control does better, and is as neutral as 0.
     """
-    table = layer_by_head(frame, task, "probe_excess")
-    figure = _figure(*table.shape)
-    ax = figure.subplots()
-    _attention(ax, table)
-    _mark_verdicts(ax, frame, task)
     feature = frame.loc[frame["task"] == task, "feature"].iloc[0]
-    _title(
-        ax, task, f"accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)"
-    )
-    _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
-    return figure
+    shown = f"accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)"
+    return _heatmap(frame, task, "probe_excess", _attention, shown)
 
 
 def overview(report: HeadsFrames) -> Figure:
@@ -108,6 +93,20 @@ def overview(report: HeadsFrames) -> Figure:
         bar.set_label(label, fontsize=9)
     missing = any(table.isna().to_numpy().any() for table in (*attention, *effect, *(probe if rows == 3 else ())))
     _legend(figure, frame, missing=missing)
+    return figure
+
+
+def _heatmap(
+    frame: pd.DataFrame, task: str, column: str, draw: Callable[[Axes, pd.DataFrame], None], shown: str
+) -> Figure:
+    """One column of one task's heads, with their verdicts."""
+    table = layer_by_head(frame, task, column)
+    figure = _figure(*table.shape)
+    ax = figure.subplots()
+    draw(ax, table)
+    _mark_verdicts(ax, frame, task)
+    _title(ax, task, shown)
+    _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
     return figure
 
 

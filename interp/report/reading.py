@@ -43,8 +43,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         (
             "Ablation",
             "what is put in a head's place. Where it is zero or the mean, a head that writes the same thing in every "
-            "item is missed too: “causal only” then says that the task is built on the head, not that the head tracks "
-            "anything. Positional mean and resample keep what a template's items share.",
+            "item is missed too: “causal, by another route” then says that the task is built on the head, not that the "
+            "head tracks anything. Positional mean and resample keep what a template's items share.",
         ),
         (
             "Probe, erasure",
@@ -53,6 +53,12 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "commonest value, the word's embedding, its position and the untrained model. Control task: a random label "
             "for every word, which only a probe that knows words by heart reads; selectivity is the distance to it. "
             "Where the feature can be read, it is erased there (LEACE), and as many random directions for comparison.",
+        ),
+        (
+            "Redundant, general",
+            "heads that look at the related word or carry the feature are ablated two by two, too; two are redundant "
+            "where both together cost the task, and more than one by one. A head is general where its ablation costs "
+            "each of three tasks or more, and it is shown not to look at the related word on some of them.",
         ),
         (
             "Left out",

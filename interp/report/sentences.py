@@ -18,9 +18,12 @@ from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
 
-FINDINGS = ("tracks", "attends and causal", "causal only", "attends only", "opposes")
+FINDINGS = (
+    *("tracks", "attends and causal", "redundant", "causal, by another route", "causal", "general"),
+    *("attends, not causal", "opposes"),
+)
 """Verdicts that get a sentence for each head."""
-ATTENDING = ("tracks", "attends and causal", "attends only")
+ATTENDING = ("tracks", "attends and causal", "attends, not causal")
 _MOST_UNITS = 1_000_000
 
 
@@ -83,11 +86,30 @@ def _verdict_sentence(row: pd.Series) -> str:
         reason = reason_of(row)
         also = f". {reason[0].upper()}{reason[1:]}" if reason else ""
         return f"{name} matters for {task}: it attends to the {row['relation']} {where}, and {cost}{also}"
-    if row["verdict"] == "attends only":
+    if row["verdict"] == "redundant":
+        return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}"
+    if row["verdict"] == "general":
+        return f"{name} matters for every task, whether or not it looks at the related word: here {cost}"
+    if row["verdict"] == "attends, not causal":
         return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}"
     if row["verdict"] == "opposes":
         return f"{name} works against {task}: {cost}"
     return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}"
+
+
+def _partners(row: pd.Series) -> str:
+    return listed(str(row["partners"]).split())
+
+
+def _alone(row: pd.Series) -> str:
+    """What a redundant head costs by itself, and with the head that it shares the work with."""
+    unit = UNITS.get(row["metric"], row["metric"])
+    pair = estimate(-row["pair_effect"], -row["pair_high"], -row["pair_low"], unit)
+    other = str(row["partners"]).split()[0]
+    where = "it is not shown to look at the related word"
+    if row["attention_state"] == "shown":
+        where = f"it attends to the {row['relation']} {_attention_clause(row)}"
+    return f"{where}; {_effect_clause(row)}, and ablating it with {other} costs {pair}"
 
 
 def _looks_elsewhere(row: pd.Series, where: str) -> str:
@@ -159,7 +181,7 @@ def accuracy_clause(base: float, ablated: float) -> str:
 def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
     metric, unit = METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
     counts = heads["verdict"].value_counts()
-    found = [f"{counts[verdict]} “{verdict}”" for verdict in (*FINDINGS, "encodes only") if verdict in counts]
+    found = [f"{counts[verdict]} “{verdict}”" for verdict in (*FINDINGS, "encodes, unused") if verdict in counts]
     return (
         f"{_units(task)} in {count(task['n_clusters'], 'cluster')}, {count(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "

@@ -24,7 +24,7 @@ class Verdict:
     @property
     def slug(self) -> str:
         """The name as a CSS class."""
-        return self.name.replace(" ", "-")
+        return self.name.replace(",", "").replace(" ", "-")
 
 
 VERDICTS = {
@@ -39,21 +39,30 @@ VERDICTS = {
         ),
         Verdict("attends and causal", "●", "o", True, "looks at the related word, and the task needs it"),
         Verdict(
-            "attends only",
+            "causal, by another route",
+            "◆",
+            "D",
+            True,
+            "the task needs what it writes, and it is shown not to look at the related word",
+        ),
+        Verdict("causal", "■", "s", True, "the task needs what it writes; its attention is not testable"),
+        Verdict(
+            "redundant",
+            "▲",
+            "^",
+            True,
+            "another head stands in for it: the task needs one of the two, and hardly misses either alone",
+        ),
+        Verdict("general", "✚", "P", True, "ablating it costs every task, whether or not it looks at the related word"),
+        Verdict(
+            "attends, not causal",
             "○",
             "o",
             False,
             "looks at the related word; the effect of ablating it is smaller than the minimum that counts",
         ),
         Verdict(
-            "causal only",
-            "◆",
-            "D",
-            True,
-            "the task needs what it writes; it is not shown to look at the related word, or attention is not testable",
-        ),
-        Verdict(
-            "encodes only",
+            "encodes, unused",
             "◇",
             "D",
             False,

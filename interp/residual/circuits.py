@@ -89,9 +89,28 @@ def copying_scores(model: HookedTransformer) -> pd.DataFrame:
     for layer in range(model.config.n_layers):
         varying = _varying(model, layer)
         for head in range(model.config.n_heads):
-            eigenvalues = _ov(model, ov_weights(model, layer, head), varying).eigenvalues
-            rows.append((layer, head, float(eigenvalues.sum().real / eigenvalues.abs().sum())))
+            rows.append((layer, head, _copying(_ov(model, ov_weights(model, layer, head), varying))))
     return pd.DataFrame(rows, columns=["layer", "head", "copying"])
+
+
+@torch.no_grad()
+def copying_score(model: HookedTransformer, layer: int, head: int) -> float:
+    """One head's score, as ``copying_scores`` has it.
+
+    Args:
+        model: The model.
+        layer: The head's block, from 0.
+        head: The head.
+
+    Raises:
+        InputError: No such head, or the stream is no sum.
+    """
+    return _copying(ov_circuit(model, layer, head))
+
+
+def _copying(circuit: FactoredMatrix) -> float:
+    eigenvalues = circuit.eigenvalues
+    return float(eigenvalues.sum().real / eigenvalues.abs().sum())
 
 
 def _ov(model: HookedTransformer, weights: OVWeights, varying: Embeddings) -> FactoredMatrix:

@@ -5,9 +5,14 @@ Holm (1979) bounds the probability of any false claim, under any dependence; Ben
 not counted.
 """
 
+from typing import Literal
+
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import false_discovery_control
+
+Correction = Literal["max-T", "fdr"]
+"""Over a family of tests: max-T bounds the chance of any false claim, fdr (Benjamini & Hochberg) the share of them."""
 
 
 def holm(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:

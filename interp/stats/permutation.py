@@ -9,7 +9,9 @@
 4. Raw p: how often a cell's own flipped statistic reaches the observed one. Family-wise p (max-T):
    how often the largest flipped statistic **of all cells of all tasks** does. Both with +1 in the
    numerator and denominator, so that no p is 0.
-5. A cell of fewer than 20 clusters is decided by nobody (``FEWEST_CLUSTERS``), so it is not in the family: with
+5. Where a task has so few clusters that all its sign vectors are no more than the flips asked for, its raw p are exact:
+   all of them are tried, each once.
+6. A cell of fewer than 20 clusters is decided by nobody (``FEWEST_CLUSTERS``), so it is not in the family: with
    ``C`` clusters all signs agree in ``2^(1 - C)`` of the flips, and its t would raise every other cell's p.
 
 Westfall & Young (1993), "Resampling-based multiple testing"; Winkler et al. (2014), "Permutation
@@ -18,6 +20,7 @@ inference for the general linear model"; Phipson & Smyth (2010) on the +1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -29,6 +32,8 @@ from interp.stats.units import ClusterTable, UnitTable, cluster_sums
 Alternative = Literal["two-sided", "greater"]
 FLIPS = 10_000
 """Of a test, unless it is told otherwise."""
+MOST_EXACT = 1 << 13
+"""Sign vectors that are all tried; with more, some are drawn."""
 _BLOCK = 500
 
 
@@ -58,7 +63,7 @@ def sign_flip_test(
     Args:
         tables: One per task.
         alternative: ``"greater"`` asks only for means above 0.
-        flips: How many random sign vectors; the smallest possible p is ``1 / (flips + 1)``.
+        flips: How many random sign vectors; the smallest possible p is ``1 / (flips + 1)``, unless it is exact.
         seed: Of the signs.
 
     Returns:
@@ -81,13 +86,22 @@ def sign_flip_test(
         for index, threshold in enumerate(thresholds):
             own[index] += (flipped[index] >= threshold).sum(axis=0)
             family[index] += n_block - np.searchsorted(largest, threshold)
-    return [
-        SignFlips(
-            np.where(each.measured, (own[index] + 1) / (flips + 1), np.nan),
-            np.where(each.decidable, (family[index] + 1) / (flips + 1), np.nan),
-        )
-        for index, each in enumerate(standards)
-    ]
+    found = []
+    for index, each in enumerate(standards):
+        p = (own[index] + 1) / (flips + 1)
+        if 2 ** len(each.unit) <= min(flips, MOST_EXACT):
+            p = _exact(each, thresholds[index], alternative)
+        family_p = (family[index] + 1) / (flips + 1)
+        found.append(SignFlips(np.where(each.measured, p, np.nan), np.where(each.decidable, family_p, np.nan)))
+    return found
+
+
+def _exact(
+    cells: "_Standardised", threshold: Float[np.ndarray, " cell"], alternative: Alternative
+) -> Float[np.ndarray, " cell"]:
+    """The share of all sign vectors whose statistic reaches the observed one."""
+    signs = np.array(list(product([-1.0, 1.0], repeat=len(cells.unit))))
+    return (_statistics(signs, cells, alternative) >= threshold).mean(axis=0)
 
 
 @dataclass(frozen=True)

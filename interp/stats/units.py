@@ -63,6 +63,10 @@ class UnitTable:
             wide.columns,
         )
 
+    def only(self, cells: Bool[np.ndarray, " cell"]) -> "UnitTable":
+        """The table with the other cells as if they had not been measured."""
+        return UnitTable(np.where(cells, self.values, np.nan), self.clusters, self.strata, self.cells)
+
     @property
     def n_units(self) -> np.ndarray:
         """How many units were measured, by cell."""

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from fake_evidence import REPORT
 from fake_sweeps import a_task, ablation, patching
+from made_up_card import made_up_card
 from typer.testing import CliRunner
 
 from interp.cli import app
@@ -29,6 +30,11 @@ def calls(monkeypatch):
         progress(2, 2)
         return REPORT
 
+    def head_cards(_model, tasks, _report, *, progress):
+        noted["cards"] = [task.name for task in tasks]
+        progress(1, 1)
+        return (made_up_card(),)
+
     def ablate(_model, task, *, progress, **options):
         noted["ablate"] = (task.name, options)
         progress(1, 1)
@@ -46,6 +52,7 @@ def calls(monkeypatch):
     monkeypatch.setattr("interp.model.loading.load_model", load_model)
     monkeypatch.setattr("interp.tasks.catalogue.load_task", load_task)
     monkeypatch.setattr("interp.methods.dossier.heads", heads)
+    monkeypatch.setattr("interp.methods.head_card.head_cards", head_cards)
     monkeypatch.setattr("interp.methods.ablation.ablate", ablate)
     monkeypatch.setattr("interp.methods.patching.patch", patch)
     return noted

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from transformers.tokenization_python import PythonBackend
 
-from interp.cli.attend import Correction as Offered
+from interp.cli.options import Correction as Offered
 from interp.methods.attention import LONGEST_WINDOW, MINIMUM, Correction
 
 FILES = {

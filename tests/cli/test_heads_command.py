@@ -30,7 +30,29 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
     encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
-    assert calls["heads"] == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero", "probes": False})
+    assert calls["heads"] == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero", "probes": False, "siblings": []})
+
+
+def test_heads_that_earned_one_have_a_card(calls, run, tmp_path):
+    assert run("heads", "--out", tmp_path / "r", "--task", TASK).exit_code == 0
+    assert calls["cards"] == [TASK]
+    assert "Head 2.1" in (tmp_path / "r" / "cards" / "2.1.html").read_text(encoding="utf-8")
+    again = run("heads", "--out", tmp_path / "r", "--task", TASK, "--no-cards", "--json")
+    assert again.exit_code == 0, again.output
+    assert not (tmp_path / "r" / "cards").exists()
+    assert json.loads(again.stdout)["cards"] == []
+
+
+def test_siblings_are_loaded_and_handed_on(calls, run, tmp_path):
+    assert run("heads", "--out", tmp_path / "r", "--sibling", "s1", "--sibling", "s2").exit_code == 0
+    assert len(calls["heads"][1]["siblings"]) == 2
+    assert calls["model"] == ("s2", {"device": "cpu", "dtype": "float32"})
+
+
+def test_heads_are_chosen_on_another_split(calls, run, tmp_path):
+    assert run("heads", "--out", tmp_path / "r", "--task", "a", "--choose").exit_code == 0
+    assert [(name, options.get("split")) for name, options in calls["tasks"]] == [("a", None), ("a", "select")]
+    assert len(calls["heads"][1]["choose_on"]) == 1
 
 
 def test_heads_asks_every_generated_task_by_default(calls, run, tmp_path):
@@ -48,6 +70,7 @@ def test_heads_json_is_one_object_on_standard_output(run, tmp_path):
     ]
     assert printed["tasks"][0]["accuracy_base"] == 0.97
     assert printed["seconds"] > 0
+    assert (printed["replication"], printed["cards"]) == ([], ["2.1"])
     assert "heads" in result.stderr
 
 
@@ -98,4 +121,4 @@ class TestCheckpoints:
     def test_not_beside_a_model(self, run, tmp_path):
         result = run("heads", "--checkpoints", tmp_path, "--model", "default", "--out", tmp_path / "r")
         assert result.exit_code == 2
-        assert "--model and --checkpoints each name what is judged" in result.stderr
+        assert "--checkpoints: expected no --model, --sibling or --choose beside it" in result.stderr

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import interp
+from interp.cli import options
 from interp.cli import probe as command
 from interp.methods.probes.fitting import Kind
 from interp.methods.probing import MINIMUM, Correction
@@ -90,7 +91,7 @@ def provenance(out):
 
 
 def test_the_choices_and_defaults_are_those_of_the_method():
-    offered = (command.Kind, command.At, command.Context, command.Pooling, command.Correction)
+    offered = (command.Kind, command.At, options.Context, options.Pooling, options.Correction)
     assert [get_args(each) for each in offered] == [get_args(each) for each in (Kind, At, Context, Pooling, Correction)]
     shown = subprocess.run(
         [sys.executable, "-m", "interp", "probe", "--help"],

@@ -18,7 +18,7 @@ def judged(verdicts):
         {"step": 10 * number, "task": "t", "layer": 0, "head": 0, "verdict": each}
         for number, each in enumerate(verdicts)
     ]
-    empty = HeadsReport(*(pd.DataFrame() for _ in range(4)), {})
+    empty = HeadsReport(*(pd.DataFrame() for _ in range(6)), {})
     return Development(pd.DataFrame(rows), pd.DataFrame(), empty)
 
 

@@ -9,7 +9,8 @@ from hand_model import ARE, IS, HandModel, pair, prompts, task_of, varied_task
 from interp.errors import InputError
 from interp.methods.dossier import COLUMNS, heads
 from interp.methods.evidence import gather
-from interp.methods.judging import judge_row
+from interp.methods.judging import states
+from interp.methods.judging import verdicts as judged
 from interp.report.frames import check_frames
 from interp.tasks.task import Unit
 
@@ -88,7 +89,7 @@ def test_a_head_that_looks_but_writes_elsewhere_attends_only():
     with torch.no_grad():
         attention = model.blocks[0].attn
         attention.W_Q[1], attention.W_K[1] = attention.W_Q[0], attention.W_K[0]
-    assert verdicts(heads(model, [varied_task()])) == {(0, 0): "attends and causal", (0, 1): "attends only"}
+    assert verdicts(heads(model, [varied_task()])) == {(0, 0): "attends and causal", (0, 1): "attends, not causal"}
 
 
 def test_without_relation_the_verdict_rests_on_the_effect():
@@ -98,7 +99,7 @@ def test_without_relation_the_verdict_rests_on_the_effect():
         for unit in task.units
     ]
     found = heads(HandModel(), [dataclasses.replace(task, units=tuple(untagged))])
-    assert verdicts(found) == {(0, 0): "causal only", (0, 1): "none"}
+    assert verdicts(found) == {(0, 0): "causal", (0, 1): "none"}
     assert found.frame[["attention", "attention_baseline", "attention_q", "joint_q"]].isna().all(axis=None)
     assert found.frame["reason"].iloc[0] == "attention is not testable"
     assert found.attention_maps.empty
@@ -160,25 +161,29 @@ def row_of(**changes):
     effect = {"effect": -1.0, "effect_low": -2.0, "effect_high": 0.0, "effect_se": 0.5, "effect_q": 0.1}
     counts = {"n_units": 100, "n_clusters": 50, "n_attention_units": 100, "n_attention_clusters": 50}
     rest = {"effect_absent": False, "minimum_attention": 0.1, "minimum_effect": 0.9, "joint_q": 0.1}
-    probe = dict.fromkeys(COLUMNS[COLUMNS.index("feature") :], np.nan)
+    probe = dict.fromkeys(COLUMNS[COLUMNS.index("feature") : COLUMNS.index("representation")], np.nan)
+    probe |= dict.fromkeys(("erasure_p", "minimum_probe", "n_probe_clusters", "tracks_q"), np.nan)
     probe |= {"probe": np.nan, "probe_q": np.nan, "erasure_effect": np.nan}
     return {**probe, **attention, **effect, **counts, **rest, "above_chance": True, **changes}
 
 
-def test_the_units_that_would_decide_are_more_than_there_are():
+def units_to_decide(row):
+    frame = pd.DataFrame([{**row, "specificity": "specific", "partners": ""}])
     sides = {"effect": 0.05, "attention": 0.1, "probe": 0.1}
-    assert judge_row(row_of(), 0.05, sides)["n_to_decide"] > 100
+    return judged(frame.join(states(frame, 0.05)), 0.05, sides)["n_to_decide"].item()
+
+
+def test_the_units_that_would_decide_are_more_than_there_are():
+    assert units_to_decide(row_of()) > 100
     for enough in ({"effect_se": 0.01}, {"effect_se": np.nan}):
-        assert np.isnan(judge_row(row_of(**enough), 0.05, sides)["n_to_decide"])
-    few = row_of(n_clusters=10)
-    assert judge_row(few, 0.05, sides)["n_to_decide"] >= 200
+        assert np.isnan(units_to_decide(row_of(**enough)))
+    assert units_to_decide(row_of(n_clusters=10)) >= 200
 
 
 def test_units_without_attention_are_needed_in_proportion():
-    sides = {"effect": 0.05, "attention": 0.1, "probe": 0.1}
     undecided = {"attention_q": 0.2, "excess": 0.09, "effect_low": -0.1, "effect_absent": True, "effect": -0.05}
-    whole = judge_row(row_of(**undecided), 0.05, sides)["n_to_decide"]
-    half = judge_row(row_of(**undecided, n_attention_units=50), 0.05, sides)["n_to_decide"]
+    whole = units_to_decide(row_of(**undecided))
+    half = units_to_decide(row_of(**undecided, n_attention_units=50))
     assert whole > 100
     assert half == pytest.approx(whole, rel=0.02)  # the same spread of half the units: half as many would do
 

@@ -28,7 +28,7 @@ def report():
 
 def test_each_head_gets_its_verdict(report):
     found = report.frame.query("task == 'nouns'").set_index("head")
-    assert found["verdict"].tolist() == ["tracks", "encodes only", "none"]
+    assert found["verdict"].tolist() == ["tracks", "encodes, unused", "none"]
     assert found["probe"].tolist()[:2] == [1.0, 1.0]
     assert (found["probe_q"].iloc[:2] < 0.01).all()
     assert (found["selectivity"].iloc[:2] > 0.3).all()

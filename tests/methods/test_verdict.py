@@ -7,10 +7,12 @@ import pytest
 from interp.methods.verdict import (
     Evidence,
     Representation,
+    States,
     attention_state,
     effect_state,
     judge,
     representation_state,
+    undecidable,
 )
 
 LOOKS = {
@@ -34,23 +36,27 @@ CARRIES = {
     "undecided": Representation(Evidence(0.09, 0.05, False, 0.2, 0.1, 40), True, True, *[np.nan] * 3, 0.3),
 }
 TABLE = {
-    "drop": ["attends and causal", "causal only", "causal only", "causal only"],
+    "drop": ["attends and causal", "causal, by another route", "causal", "undecided"],
     "rise": ["opposes", "opposes", "opposes", "opposes"],
-    "none": ["attends only", "none", "none", "undecided"],
+    "none": ["attends, not causal", "none", "none", "undecided"],
     "undecided": ["undecided", "undecided", "undecided", "undecided"],
 }
 """Where nothing is known of the feature."""
 THREE_WAY = {
     ("drop", "shown"): ["tracks", *["attends and causal"] * 4],
-    ("none", "none"): ["undecided", "encodes only", "none", "none", "undecided"],
-    ("none", "not testable"): ["undecided", "encodes only", "none", "none", "undecided"],
+    ("none", "none"): ["undecided", "encodes, unused", "none", "none", "undecided"],
+    ("none", "not testable"): ["undecided", "encodes, unused", "none", "none", "undecided"],
 }
 """By what is known of it; elsewhere it changes nothing."""
 
 
 def verdict_of(attention, effect, carried="not testable", **changes):
-    asked = {"joint_q": 0.01, "tracks_q": 0.01, "above_chance": True, "alpha": 0.05} | changes
-    return judge(attention, effect, carried, **asked)
+    """Of states, or of the evidence for them."""
+    looks = attention if isinstance(attention, str) else attention_state(attention, 0.05)
+    does = effect if isinstance(effect, str) else effect_state(effect, 0.05)
+    asked = {"joint_q": 0.01, "tracks_q": 0.01, "alpha": 0.05}
+    q = asked | {name: changes.pop(name) for name in asked if name in changes}
+    return judge(States(looks, does, carried, **changes), **q)
 
 
 def change(evidence, **fields):
@@ -64,7 +70,7 @@ def test_truth_table(does, looks):
     assert verdict == TABLE[does][list(LOOKS).index(looks)]
     if verdict == "undecided":
         assert "undecided" in reason
-    if looks == "not testable" and does != "rise":
+    if looks == "not testable" and does != "rise" and verdict != "attends and causal":
         assert "attention is not testable" in reason
 
 
@@ -99,41 +105,61 @@ def test_looking_elsewhere_is_not_attending():
 def test_attention_without_an_interval_is_not_shown():
     unknown = change(LOOKS["shown"], standard_error=np.nan)
     assert attention_state(unknown, 0.05) == "undecided"
-    verdict, reason = verdict_of(unknown, DOES["drop"], joint_q=0.01, above_chance=True)
-    assert (verdict, reason) == ("causal only", "attention is undecided")
+    assert verdict_of(unknown, DOES["drop"]) == (
+        "undecided",
+        "the task needs the head, and its attention is undecided",
+    )
 
 
 def test_the_joint_claim_needs_its_own_p():
-    verdict, reason = verdict_of(LOOKS["shown"], DOES["drop"], joint_q=0.06, above_chance=True)
-    assert verdict == "causal only"
+    verdict, reason = verdict_of(LOOKS["shown"], DOES["drop"], joint_q=0.06)
+    assert verdict == "undecided"
     assert "joint q 0.06" in reason
 
 
 @pytest.mark.parametrize("does", DOES)
 def test_few_clusters_decide_nothing(does):
     few = change(DOES[does], n_clusters=19)
-    verdict, reason = verdict_of(LOOKS["shown"], few, joint_q=0.01, above_chance=True)
-    assert (verdict, reason) == ("undecided", "19 clusters; at least 20 are needed")
+    assert undecidable(few, above_chance=True) == "19 clusters; at least 20 are needed"
 
 
-def test_few_attention_clusters_leave_the_effect():
+def test_few_attention_clusters_leave_attention_open():
     few = change(LOOKS["shown"], n_clusters=19)
-    verdict, reason = verdict_of(few, DOES["drop"], joint_q=0.01, above_chance=True)
-    assert (verdict, reason) == ("causal only", "attention is undecided")
+    assert verdict_of(few, DOES["drop"])[0] == "undecided"
+    assert verdict_of(few, DOES["rise"])[0] == "opposes"
 
 
 @pytest.mark.parametrize("does", DOES)
 def test_without_an_interval_nothing_is_decided(does):
     unknown = change(DOES[does], standard_error=np.nan)
-    verdict, reason = verdict_of(LOOKS["shown"], unknown, joint_q=0.01, above_chance=False)
-    assert (verdict, reason) == ("undecided", "a template has a single cluster, so no interval is known")
+    assert undecidable(unknown, above_chance=False) == "a template has a single cluster, so no interval is known"
 
 
 @pytest.mark.parametrize("does", DOES)
 def test_a_model_at_chance_decides_nothing(does):
-    verdict, reason = verdict_of(LOOKS["shown"], DOES[does], joint_q=0.01, above_chance=False)
-    assert verdict == "undecided"
-    assert "not above chance" in reason
+    assert "not above chance" in undecidable(DOES[does], above_chance=False)
+    assert undecidable(DOES[does], above_chance=True) == ""
+
+
+@pytest.mark.parametrize(("looks", "state"), list(itertools.product(LOOKS, CARRIES)))
+def test_a_head_that_costs_every_task_is_general_whatever_else_it_does(looks, state):
+    assert verdict_of(looks, "drop", state, specificity="general") == ("general", "")
+
+
+def test_who_tracks_is_not_known_to_cost_every_task():
+    assert verdict_of("shown", "drop", "used", specificity="specific")[0] == "tracks"
+    assert verdict_of("shown", "drop", "used", specificity="not testable")[0] == "tracks"
+    verdict, reason = verdict_of("shown", "drop", "used", specificity="undecided")
+    assert (verdict, reason) == ("attends and causal", "whether other tasks are spared is undecided")
+
+
+@pytest.mark.parametrize(("does", "looks"), list(itertools.product(DOES, LOOKS)))
+def test_partners_make_redundant_what_is_shown_to_have_no_effect(does, looks):
+    with_partner = verdict_of(looks, does, "used", partners=("1.3",))
+    if does == "none":
+        assert with_partner == ("redundant", "")
+    else:
+        assert with_partner == verdict_of(looks, does, "used")
 
 
 def test_what_is_unknown_is_undecided():

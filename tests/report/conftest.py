@@ -11,9 +11,13 @@ from playwright.sync_api import Browser, sync_playwright
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
 VERDICTS = (
-    *("tracks", "attends and causal", "attends only", "causal only", "encodes only", "opposes", "none", "undecided"),
+    *("tracks", "attends and causal", "attends, not causal", "causal, by another route", "causal", "redundant"),
+    *("general", "encodes, unused", "opposes", "none", "undecided"),
 )
-EFFECTS = {"tracks": -4.4, "attends and causal": -4.2, "attends only": -0.02, "causal only": -1.3, "opposes": 0.8}
+EFFECTS = {
+    **{"tracks": -4.4, "attends and causal": -4.2, "attends, not causal": -0.02, "causal, by another route": -1.3},
+    **{"causal": -1.1, "general": -2.0, "opposes": 0.8},
+}
 SENTENCE = ("<|endoftext|>", " The", " café", "<script>alert(1)</script>", " to", " the", " Zoë", " are")
 
 
@@ -22,6 +26,8 @@ class SyntheticReport:
     frame: pd.DataFrame
     examples: pd.DataFrame
     tasks: pd.DataFrame
+    pairs: pd.DataFrame
+    replication: pd.DataFrame
     attention_maps: pd.DataFrame
     provenance: Mapping[str, Any]
 
@@ -37,6 +43,8 @@ def synthetic_report(
         frame=frame,
         examples=_examples(rng, frame),
         tasks=pd.DataFrame([_task(task) for task in tasks]),
+        pairs=pd.DataFrame({"task": tasks[:1], "first": "0.1", "second": "2.3", "effect": -3.1, "redundant": True}),
+        replication=pd.DataFrame(columns=["task", "verdict", "model", "heads", "n_heads"]),
         attention_maps=_attention_maps(rng, tasks),
         provenance={
             "seed": seed,
@@ -59,16 +67,16 @@ def synthetic_report(
 
 
 def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[str, Any]:
-    chances = (0.05, 0.1, 0.1, 0.1, 0.1, 0.1, 0.25, 0.2)
+    chances = (*(0.05, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.1, 0.05), 0.2, 0.15)
     first = layer == 1 and head == 3
     verdict = "attends and causal" if first else str(rng.choice(VERDICTS, p=chances))
     probed = task == "agreement"
     if not probed:
-        verdict = {"tracks": "attends and causal", "encodes only": "none"}.get(verdict, verdict)
+        verdict = {"tracks": "attends and causal", "encodes, unused": "none"}.get(verdict, verdict)
     effect = EFFECTS.get(verdict, 0.0) + 0.05 * rng.standard_normal()
-    testable = verdict != "causal only" or rng.random() < 0.5
+    testable = verdict != "causal"
     attends = verdict.startswith(("attends", "tracks"))
-    carried = verdict in ("tracks", "encodes only")
+    carried = verdict in ("tracks", "encodes, unused")
     probe = (0.9 if carried else rng.uniform(0.5, 0.6)) if probed else np.nan
     erased = effect if probed and carried else np.nan
     attention = (rng.uniform(0.6, 0.9) if attends else rng.uniform(0.0, 0.3)) if testable else np.nan
@@ -101,6 +109,13 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "n_excluded": 0,
         "n_templates": 3,
         "n_templates_attended": 3,
+        "attention_state": ("shown" if attends else "none") if testable else "not testable",
+        "effect_state": "drop" if effect < -0.5 else "rise" if effect > 0.5 else "none",
+        "specificity": "general" if verdict == "general" else "specific",
+        "partners": "2.3 0.1" if verdict == "redundant" else "",
+        "pair_effect": -3.1 if verdict == "redundant" else np.nan,
+        "pair_low": -3.4 if verdict == "redundant" else np.nan,
+        "pair_high": -2.8 if verdict == "redundant" else np.nan,
         "feature": "number" if probed else None,
         "representation": ("carried" if carried else "none") if probed else "not testable",
         "probe": probe,

@@ -123,7 +123,7 @@ def test_a_verdict_without_a_reason_has_no_empty_brackets(make_report):
 
 def test_minor_findings_and_the_provenance_are_folded_away(make_report):
     report = make_report(tasks=("agreement",))
-    frame = report.frame.assign(verdict="causal only", reason="")
+    frame = report.frame.assign(verdict="causal, by another route", reason="")
     source = render_page(replace(report, frame=frame))
     visible = re.sub(r"<details>.*?</details>", "", source, flags=re.DOTALL)
     assert source.count(" matters for agreement") == 12

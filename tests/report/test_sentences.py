@@ -76,7 +76,9 @@ def test_what_is_carried_for_nothing_is_said_of_other_verdicts_too():
 
 
 def test_heads_that_carry_it_unused_share_a_sentence():
-    rows = [{**HEAD, **CARRIED, "verdict": "encodes only", "head": head, "probe": 0.6 + head / 10} for head in range(3)]
+    rows = [
+        {**HEAD, **CARRIED, "verdict": "encodes, unused", "head": head, "probe": 0.6 + head / 10} for head in range(3)
+    ]
     heads = pd.DataFrame(rows).assign(erasure_effect=[0.01, -0.03, 0.02])
     (text,) = unused_sentence(heads)
     assert text == (
@@ -90,10 +92,10 @@ def test_heads_that_carry_it_unused_share_a_sentence():
     assert unused_sentence(heads.assign(verdict="none")) == []
 
 
-@pytest.mark.parametrize("verdict", ["attends and causal", "attends only"])
+@pytest.mark.parametrize("verdict", ["attends and causal", "attends, not causal"])
 def test_attention_in_some_templates_only_is_said(verdict):
     assert "has 0.12; more than that in 2 of 6 templates only)" in sentence(verdict=verdict, n_templates_attended=2)
-    assert "templates" not in sentence(verdict="causal only", n_templates_attended=2)
+    assert "templates" not in sentence(verdict="causal, by another route", n_templates_attended=2)
 
 
 def test_a_cost_is_positive_and_its_interval_in_order():
@@ -108,23 +110,23 @@ def test_a_gain_keeps_its_sign():
 
 
 def test_zero_has_no_minus_sign():
-    assert "-0.00" not in sentence(verdict="attends only", effect=0.001, effect_low=-0.002, effect_high=0.1)
+    assert "-0.00" not in sentence(verdict="attends, not causal", effect=0.001, effect_low=-0.002, effect_high=0.1)
 
 
 def test_untestable_attention_is_said_and_not_shown_as_a_number():
-    text = sentence(verdict="causal only", attention=np.nan, attention_baseline=np.nan, baseline=None)
+    text = sentence(verdict="causal", attention=np.nan, attention_baseline=np.nan, baseline=None)
     assert text.endswith("Its attention is not testable.")
     assert "nan" not in text
 
 
 def test_a_small_effect_is_not_called_none():
-    text = sentence(verdict="attends only", effect=0.22, effect_low=0.18, effect_high=0.27, accuracy_ablated=1.0)
+    text = sentence(verdict="attends, not causal", effect=0.22, effect_low=0.18, effect_high=0.27, accuracy_ablated=1.0)
     assert "but has an effect below the minimum that counts (0.22 of 0.47 logits): ablating it gains 0.22" in text
     assert "can do without it" not in text
 
 
 def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
-    text = sentence(verdict="attends only", effect=0.01, effect_low=-0.01, effect_high=0.05)
+    text = sentence(verdict="attends, not causal", effect=0.01, effect_low=-0.01, effect_high=0.05)
     assert "but agreement can do without it: ablating it gains 0.01" in text
     assert "below the minimum" not in text
 
@@ -139,7 +141,9 @@ def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
     ],
 )
 def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
-    text = sentence(verdict="causal only", attention=0.01, attention_baseline=0.74, baseline=baseline, excess=-0.73)
+    text = sentence(
+        verdict="causal, by another route", attention=0.01, attention_baseline=0.74, baseline=baseline, excess=-0.73
+    )
     assert text.endswith(
         f"accuracy goes from 1.00 to 0.62. It attends instead to {shown}: 0.74 of its attention; the subject has 0.01."
     )
@@ -147,7 +151,11 @@ def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
 
 def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_there():
     text = sentence(
-        verdict="causal only", attention=0.06, attention_baseline=0.12, excess=-0.06, reason="attention is undecided"
+        verdict="causal, by another route",
+        attention=0.06,
+        attention_baseline=0.12,
+        excess=-0.06,
+        reason="attention is undecided",
     )
     assert "instead" not in text
     assert text.endswith(
@@ -217,10 +225,10 @@ def test_every_finding_gets_one_sentence_and_none_or_undecided_get_none(make_rep
     shown = with_shown_names(report).frame
     for summary in summarise(report):
         heads = shown[shown["task"] == summary.task]
-        found = heads[~heads["verdict"].isin(["none", "undecided", "encodes only"])]
+        found = heads[~heads["verdict"].isin(["none", "undecided", "encodes, unused"])]
         named = {f"{row.layer}.{row.head}" for row in found.itertuples()}
         assert {text.split()[1] for text in summary.findings[: len(found)]} == named
-        unused = heads[heads["verdict"] == "encodes only"]
+        unused = heads[heads["verdict"] == "encodes, unused"]
         assert len(summary.findings) == len(found) + (not unused.empty)
         assert all(f"{row.layer}.{row.head}" in summary.findings[-1] for row in unused.itertuples())
 

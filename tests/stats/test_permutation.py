@@ -69,7 +69,23 @@ def test_agrees_with_all_sign_vectors_counted_out():
     values = np.array([0.9, -0.2, 1.4, 0.3, 0.8, -0.5, 1.1, 0.6])
     sums = np.array(list(itertools.product([-1, 1], repeat=8))) @ values
     exact = np.mean(np.abs(sums) >= abs(values.sum()) - 1e-9)
-    assert sign_flip_test([simple(values)], flips=20_000)[0].p[0] == pytest.approx(exact, abs=0.006)
+    assert sign_flip_test([simple(values)], flips=20_000)[0].p[0] == pytest.approx(exact)
+    assert sign_flip_test([simple(values)], flips=200)[0].p[0] == pytest.approx(exact, abs=0.06)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+def test_few_clusters_are_counted_out(alternative):
+    """Exact, whatever the seed: every p is a multiple of 2^-C."""
+    values = np.random.default_rng(5).normal(0.4, size=(9, 3))
+    found = [sign_flip_test([simple(values)], alternative=alternative, flips=512, seed=seed)[0].p for seed in (0, 1)]
+    np.testing.assert_array_equal(*found)
+    exact = stats.permutation_test(
+        (values,), lambda x, axis: x.mean(axis), permutation_type="samples", alternative=alternative, axis=0
+    )
+    np.testing.assert_allclose(found[0], exact.pvalue)
+    drawn = sign_flip_test([simple(values)], alternative=alternative, flips=511)[0].p
+    assert not np.array_equal(drawn, found[0])
+    np.testing.assert_allclose(drawn, found[0], atol=0.08)
 
 
 def test_agrees_with_scipys_permutation_test():

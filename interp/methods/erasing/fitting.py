@@ -13,6 +13,7 @@ from interp.methods.erasing.inlp import inlp
 from interp.methods.erasing.leace import leace, random_subspace
 from interp.methods.erasing.place import Place
 from interp.methods.erasing.readings import Readings
+from interp.methods.erasing.whitening import Whitening
 from interp.model.sites import Site
 
 FittedMethod = Literal["leace", "random", "inlp"]
@@ -70,7 +71,8 @@ def fit_erasers(
             found["leace"][key] = (least,)
         if "random" in methods:
             generator = np.random.default_rng([seed, fold, place.site.layer or 0, place.head or 0])
-            found["random"][key] = tuple(random_subspace(x, least.rank, generator) for _ in range(draws))
+            white = Whitening.of(x)
+            found["random"][key] = tuple(random_subspace(white, least.rank, generator) for _ in range(draws))
         if "inlp" in methods:
             found["inlp"][key] = (inlp(x, labels, drawn[mine], seed=seed),)
     return {method: Fitted(erasers) for method, erasers in found.items()}

@@ -43,9 +43,8 @@ def leace(x: Float[Tensor, "reading d"], labels: np.ndarray) -> Eraser:
     return Eraser(white.mu, right @ white.forward.T, left @ white.back)
 
 
-def random_subspace(x: Float[Tensor, "reading d"], rank: int, generator: np.random.Generator) -> Eraser:
-    """The eraser of a random subspace of the whitened activations."""
-    white = Whitening.of(x)
+def random_subspace(white: Whitening, rank: int, generator: np.random.Generator) -> Eraser:
+    """The eraser of a random subspace of whitened activations."""
     directions = torch.from_numpy(generator.normal(size=(white.n, rank)))
     return _between(white, torch.linalg.qr(directions).Q.T)
 

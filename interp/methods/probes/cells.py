@@ -8,7 +8,7 @@ import pandas as pd
 from interp.errors import InputError, suggest
 from interp.interventions.given_numbers import numbers_below
 from interp.methods.components import Head
-from interp.model.sites import SITES, Site
+from interp.model.sites import SITES, Site, is_layered
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
             raise InputError(f"no site is called {name!r}; {suggest(str(name), SITES)}")
     if not names or len(set(names)) < len(names):
         raise InputError(f"site: expected different ones, at least one, got {list(names)}")
-    kinds = {("{layer}" in SITES[name][0], "head" in SITES[name][1]) for name in names}
+    kinds = {(is_layered(name), "head" in SITES[name][1]) for name in names}
     if len(kinds) > 1:
         raise InputError(
             f"site: expected sites of heads, or sites of layers, got {', '.join(names)}; probe them one after the other"
@@ -68,7 +68,7 @@ def choose_cells(
     if heads is not None and (layers is not None or "head" not in axes):
         raise InputError(f"heads: expected them without layers, and a site that has heads, got site {site!r}")
     n_layers, n_heads = shape
-    if "{layer}" not in SITES[site][0]:
+    if not is_layered(site):
         return [SiteCells(Site(site), None)]
     if heads is not None:
         return _of_heads(site, heads, shape)

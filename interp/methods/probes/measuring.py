@@ -28,7 +28,9 @@ from interp.methods.probes.targets import Target
 
 Scores = Float[np.ndarray, "#cell example"]
 ON_GPU = 16
-"""Cells that are fitted at once on a GPU; on a CPU one, whose activations stay in its cache."""
+"""Cells that are fitted at once on a GPU."""
+CACHE = 1 << 18
+"""Bytes of activations that are fitted at once on a CPU: what stays in its cache; one cell at least."""
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Measuring:
         self, x: Float[Tensor, "cell example feature"], twin: Float[Tensor, "cell example feature"] | None
     ) -> Iterator[dict[str, Scores]]:
         """What some cells at a time reach, with the lengths of their codes as ``bits`` and ``control_bits``."""
-        size = ON_GPU if self.device.type == "cuda" else 1
+        size = ON_GPU if self.device.type == "cuda" else max(1, CACHE // (8 * x[0].numel()))
         for start in range(0, len(x), size):
             part = x[start : start + size]
             found = {name: self._cross(part, name) for name in ("probe", "control", "permuted")}

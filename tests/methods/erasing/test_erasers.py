@@ -129,7 +129,7 @@ class TestLeace:
         x, labels = drawn()
         x[:, 1] = 1000 * x[:, 0] + 1 / 3
         x = x.float()
-        for each in (leace(x, labels), random_subspace(x, 1, np.random.default_rng(0))):
+        for each in (leace(x, labels), random_subspace(Whitening.of(x), 1, np.random.default_rng(0))):
             assert float((each.right * x.double().std(0)).norm()) < 10
             assert float((each.left / x.double().std(0)).norm()) < 10
 
@@ -138,7 +138,7 @@ class TestLeace:
         x = x.float()
         x[:, 1] = 1000 + 1e-4 * torch.rand(len(x), generator=torch.Generator().manual_seed(0))
         assert len(x[:, 1].unique()) > 1
-        for each in (leace(x, labels), random_subspace(x, 1, np.random.default_rng(0))):
+        for each in (leace(x, labels), random_subspace(Whitening.of(x), 1, np.random.default_rng(0))):
             assert float(each.right[:, 1].abs().max()) < 1e-9
 
 
@@ -146,7 +146,7 @@ class TestRandomSubspace:
     def test_it_takes_away_as_much_of_whitened_activations_as_leace_and_is_a_projection(self):
         x, labels = drawn(sizes=(200, 60, 40))
         white = Whitening.of(x)
-        for eraser in (leace(x, labels), random_subspace(x, 2, np.random.default_rng(0))):
+        for eraser in (leace(x, labels), random_subspace(Whitening.of(x), 2, np.random.default_rng(0))):
             gone = white(x) - white(eraser(x))
             assert float(gone.square().sum(1).mean()) == pytest.approx(2 * (len(x) - 1) / len(x))
             torch.testing.assert_close(eraser.right @ eraser.left.T, torch.eye(2).double())
@@ -157,13 +157,13 @@ class TestRandomSubspace:
         before = trained_accuracy(x, labels, x)
         assert before > 0.9
         for seed in range(3):
-            eraser = random_subspace(x, 1, np.random.default_rng(seed))
+            eraser = random_subspace(Whitening.of(x), 1, np.random.default_rng(seed))
             assert trained_accuracy(eraser(x), labels, x) > before - 0.05
 
     def test_draws_differ(self):
         x, _ = drawn()
         rng = np.random.default_rng(0)
-        one, other = (random_subspace(x, 1, rng) for _ in range(2))
+        one, other = (random_subspace(Whitening.of(x), 1, rng) for _ in range(2))
         assert float((one(x) - other(x)).abs().max()) > 0.1
 
 

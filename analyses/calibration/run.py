@@ -1,0 +1,59 @@
+"""How often is a verdict wrong? See README.md.
+
+python analyses/calibration/run.py --out DIR [--processes 2] [--quick]
+"""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
+from interp.calibration.rates import outcomes
+from interp.report.calibration.sentences import findings
+
+
+def costs(found: Calibration) -> pd.DataFrame:
+    """Seconds that a model takes, by what it is."""
+    by_kind = found.frame.groupby(["kind", "job"])["seconds"].first().groupby("kind")
+    return by_kind.agg(["count", "median", "max"]).reset_index()
+
+
+def wrong(found: Calibration) -> pd.DataFrame:
+    """The wrong verdicts on planted models at the standard difficulty, by what the head is."""
+    planted = found.frame[found.frame["part"] == "planted"]
+    bad = planted[outcomes(planted) == "wrong"]
+    return bad.groupby(["role", "truth", "verdict"]).size().rename("heads").reset_index()
+
+
+def main() -> None:
+    """Run, print and write everything."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=10_000, help="Of models that no rule was made on.")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    pd.set_option("display.width", 200, "display.max_columns", 20)
+    size = QUICK if options.quick else FULL
+    found = calibrate(size, seed=options.seed, folder=options.out / "models", processes=options.processes)
+    found.save(options.out)
+    tables = {
+        "false claims where nothing is to be found": found.false_discoveries,
+        "decoys that get their own verdict": found.decoys,
+        "verdicts by what the head is": found.confusion.reset_index(),
+        "wrong verdicts": wrong(found),
+        "fewer examples": found.halves,
+        "p where the null holds": found.p_values,
+        **{f"trackers by {name}": table for name, table in found.curves.items()},
+        "seconds a model": costs(found),
+    }
+    print("\n".join(findings(found)), end="\n\n")
+    for name, table in tables.items():
+        print(f"{name}\n\n{table.round(4).to_string(index=False)}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""How often is a verdict wrong? The dossier on hundreds of models whose truth is known.
+
+1. **Planted**: models with trackers and decoys at random places: recall, false ``tracks``, each decoy's verdict.
+2. **Nulls**: four kinds of models on which nothing tracks: false claims, and whether p is uniform.
+3. **Half**: the planted models again with half the examples: what is lost must be undecided, not wrong.
+4. **Curves**: planted models that are harder in one respect: how recall falls.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.calibration import rates
+from interp.calibration.drawing import STANDARD, Difficulty, check_shape
+from interp.calibration.planted import Shape
+from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, source_hash
+from interp.errors import InputError
+from interp.interventions.given_numbers import whole_number
+from interp.interventions.sweep import Progress
+
+CURVES: Mapping[str, Sequence[int | float]] = {
+    "sharpness": (0.15, 0.25, 0.4, 1.0),
+    "noise": (0.0, 1.0, 2.0, 4.0),
+    "share": (0.05, 0.1, 0.12, 0.15, 0.3),
+    "n": (20, 30, 40),
+}
+"""By what makes heads hard to find, the values that are tried beside the standard one."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many models.
+
+    Attributes:
+        planted: Planted ones.
+        nulls: Of each of the four kinds of null.
+        halves: Planted ones that are judged again with half the examples.
+        curve: For each value of ``CURVES``.
+    """
+
+    planted: int
+    nulls: int
+    halves: int
+    curve: int
+
+
+FULL = Size(planted=200, nulls=100, halves=50, curve=10)
+QUICK = Size(planted=12, nulls=5, halves=6, curve=0)
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration:
+    """Verdicts beside the truth, and what they come to.
+
+    Attributes:
+        frame: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``null``, ``half`` or
+            ``curve NAME``.
+        false_discoveries: As of ``rates.false_discoveries``.
+        recall: As of ``rates.recall``.
+        false_tracks: As of ``rates.false_tracks``.
+        decoys: As of ``rates.decoys``.
+        confusion: As of ``rates.confusion``.
+        halves: As of ``rates.transitions``.
+        curves: By what is harder, as of ``rates.curve``.
+        p_values: As of ``rates.p_values``.
+        provenance: How the numbers were made.
+    """
+
+    frame: pd.DataFrame
+    false_discoveries: pd.DataFrame
+    recall: pd.DataFrame
+    false_tracks: pd.DataFrame
+    decoys: pd.DataFrame
+    confusion: pd.DataFrame
+    halves: pd.DataFrame
+    curves: Mapping[str, pd.DataFrame]
+    p_values: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        found, wrong = self.recall.iloc[1], self.false_discoveries.iloc[0]
+        return (
+            f"Calibration(recall {found['count']} of {found['of']}, false tracks in {wrong['count']} of {wrong['of']} "
+            "nulls)"
+        )
+
+    def save(self, out: str | Path, *, command: str | None = None) -> Path:
+        """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
+
+        Args:
+            out: Made, or that of an earlier calibration.
+            command: The command line that asked for it, for the page and the manifest.
+
+        Raises:
+            OutputError: `out` exists and is no such folder, or cannot be written.
+        """
+        from interp.report.calibration.folder import save_calibration
+
+        return save_calibration(self, out, command=command)
+
+
+def calibrate(
+    size: Size = FULL,
+    *,
+    n: int = STANDARD.n,
+    shape: Shape | None = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Measure how often the dossier's verdicts are right.
+
+    Args:
+        size: How many models.
+        n: Units of a task.
+        shape: Of the models; None for one at random for each.
+        seed: Of the first model of each kind.
+        folder: Where what is done is kept, and looked for; None for nowhere.
+        processes: That run at the same time, each with one thread.
+        progress: Called with (models done, models in all).
+
+    Raises:
+        InputError: Numbers that are none, or a shape too small for what is planted.
+        KeyboardInterrupt: Interrupted; the folder holds the models that are done.
+    """
+    standard = replace(STANDARD, n=whole_number("n", n, least=2, expected="a whole number of units, at least 2"))
+    processes = whole_number("processes", processes, expected="a whole number of at least 1")
+    if size.planted < 1 or size.nulls < 1:
+        raise InputError(f"size: expected a planted model and a null of each kind, at least, got {size}")
+    if shape is not None:
+        check_shape(shape)
+    jobs = _jobs(size, standard, shape, seed)
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    every = [job for own in jobs.values() for job in own]
+    frame = run_jobs(every, folder=None if folder is None else Path(folder), processes=processes, progress=progress)
+    parts = {part: frame[frame["job"].isin([job.name for job in own])] for part, own in jobs.items()}
+    planted, nulls = parts["planted"], parts["null"]
+    curves = {name: parts[f"curve {name}"] for name in CURVES if f"curve {name}" in parts}
+    return Calibration(
+        frame=pd.concat([own.assign(part=part) for part, own in parts.items()], ignore_index=True),
+        false_discoveries=rates.false_discoveries(nulls),
+        recall=rates.recall(planted),
+        false_tracks=rates.false_tracks(planted),
+        decoys=rates.decoys(planted),
+        confusion=rates.confusion(planted),
+        halves=rates.transitions(planted, parts["half"]),
+        curves={name: rates.curve(pd.concat([planted, own]), name) for name, own in curves.items()},
+        p_values=rates.p_values(nulls),
+        provenance={
+            **{"size": vars(size), "n": n, "shape": None if shape is None else vars(shape), "seed": seed},
+            **{"source": source_hash(), "alpha": jobs["planted"][0].alpha, "standard": vars(standard)},
+        },
+    )
+
+
+def _jobs(size: Size, standard: Difficulty, shape: Shape | None, seed: int) -> dict[str, list[Job]]:
+    """By part."""
+    found = {
+        "planted": planted_jobs(size.planted, seed=seed, difficulty=standard, shape=shape),
+        "null": null_jobs(size.nulls, seed=seed, difficulty=standard, shape=shape),
+        "half": planted_jobs(size.halves, seed=seed, difficulty=replace(standard, n=standard.n // 2), shape=shape),
+    }
+    for name, values in CURVES.items() if size.curve else ():
+        found[f"curve {name}"] = [
+            job
+            for value in values
+            for job in planted_jobs(size.curve, seed=seed, difficulty=_with(standard, name, value), shape=shape)
+        ]
+    return found
+
+
+def _with(standard: Difficulty, name: str, value: int | float) -> Difficulty:
+    changes: dict[str, Any] = {name: value}
+    return replace(standard, **changes)

@@ -1,0 +1,200 @@
+"""Which model next? Shapes, places and decoys at random, everything else as asked.
+
+1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all.
+2. Induction: a tracker, and in an earlier layer the head that it needs.
+3. Agreement and coreference each: a tracker, by itself or beside one that goes another route; or a pair of twins.
+4. Often a head that looks, and one that carries; where nothing is as loud, a loud one in the last layer.
+5. All at random places; a looker reads no later than twins write, for these drown what comes after.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from interp.calibration.language import PHENOMENA, TASKS, TaskName, load
+from interp.calibration.planted import Shape, plant
+from interp.calibration.roles import Planted, Role
+from interp.calibration.stream import FEWEST, WORDS
+from interp.errors import InputError
+from interp.methods.verdict import Verdict
+from interp.model.transformer import HookedTransformer
+from interp.tasks.task import Task
+
+PHENOMENA_TASKS: tuple[TaskName, ...] = tuple(task for task in TASKS if task in PHENOMENA)
+FEWEST_HEADS = 12
+"""Of a model: as many as may have a purpose, and two idle ones."""
+MOST_HEADS = 18
+"""Of a model whose shape is drawn."""
+UNITS = 60
+"""Of a task, at the standard difficulty."""
+CORRELATION = 0.85
+"""Of attractors with the related word, where a head answers by them."""
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """What makes heads hard to find.
+
+    Attributes:
+        n: Units of a task.
+        sharpness: Of the planted heads' attention; 1 looks at hardly anything else.
+        noise: What idle heads write to the answers, where a tracker writes 1.
+        share: Of a task's answer that a tracker writes; where it is below 1, another tracker writes the rest.
+    """
+
+    n: int = UNITS
+    sharpness: float = 0.6
+    noise: float = 0.3
+    share: float = 1.0
+
+
+STANDARD = Difficulty()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A model to write, and the tasks that it is asked.
+
+    Attributes:
+        shape: Of the model.
+        heads: Those with a purpose.
+        difficulty: Of finding them.
+        seed: Of weights and tasks.
+    """
+
+    shape: Shape
+    heads: tuple[Planted, ...]
+    difficulty: Difficulty
+    seed: int
+
+    def model(self) -> HookedTransformer:
+        """Write it."""
+        asked = self.difficulty
+        return plant(self.shape, self.heads, sharpness=asked.sharpness, noise=asked.noise, seed=self.seed)
+
+    def tasks(self) -> list[Task]:
+        """Load them."""
+        by_another_route = {each.task for each in self.heads if each.role == "other route"}
+        return [
+            load(
+                name,
+                n=self.difficulty.n,
+                seed=self.seed,
+                correlation=CORRELATION if name in by_another_route else 0.5,
+            )
+            for name in TASKS
+        ]
+
+    def truth(self) -> Mapping[tuple[int, int, TaskName], tuple[Role, Verdict]]:
+        """By layer, head and task: the head's role, and the right verdict."""
+        placed = {(each.layer, each.head): each for each in self.heads}
+        found: dict[tuple[int, int, TaskName], tuple[Role, Verdict]] = {}
+        for layer, head in np.ndindex(self.shape.n_layers, self.shape.n_heads):
+            planted = placed.get((layer, head), Planted(layer, head, "idle"))
+            for task in TASKS:
+                role: Role = planted.role if planted.is_about(task) else "idle"
+                found[layer, head, task] = (role, planted.truth(task))
+        return found
+
+
+def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD) -> Plan:
+    """A plan at random.
+
+    Args:
+        seed: Of everything.
+        shape: Of the model; None for one at random.
+        difficulty: Of finding the heads.
+
+    Raises:
+        InputError: The shape is too small.
+    """
+    generator = np.random.default_rng(seed)
+    chosen = shape or _shape(generator)
+    check_shape(chosen)
+    while True:
+        try:
+            return Plan(chosen, tuple(_Places(chosen, generator, difficulty.share).fill()), difficulty, seed)
+        except _FullError:
+            continue
+
+
+class _FullError(Exception):
+    """No place is left where a head would have to stand."""
+
+
+def check_shape(shape: Shape) -> None:
+    """Refuse a shape that does not hold what is planted.
+
+    Raises:
+        InputError: It is too small.
+    """
+    n_heads = shape.n_layers * shape.n_heads
+    fits = shape.n_layers >= 2 and n_heads >= FEWEST_HEADS and shape.d_model >= FEWEST and shape.d_head > WORDS + 1
+    if not fits:
+        raise InputError(
+            f"shape: expected 2 layers and {FEWEST_HEADS} heads in all, d_model {FEWEST} and d_head {WORDS + 2}, at "
+            f"least; got {shape.n_layers} layers of {shape.n_heads} heads, d_model {shape.d_model}, d_head "
+            f"{shape.d_head}"
+        )
+
+
+def _shape(generator: np.random.Generator) -> Shape:
+    while True:
+        n_layers, n_heads = int(generator.integers(2, 5)), int(generator.integers(4, 9))
+        if FEWEST_HEADS <= n_layers * n_heads <= MOST_HEADS:
+            d_model = int(generator.choice([FEWEST, 96, 112]))
+            return Shape(n_layers, n_heads, d_model, int(generator.choice([18, 20, 24])))
+
+
+class _Places:
+    """Gives out places at random, each once."""
+
+    def __init__(self, shape: Shape, generator: np.random.Generator, share: float):
+        self._shape, self._generator, self._share = shape, generator, share
+        self._free = {(layer, head) for layer, head in np.ndindex(shape.n_layers, shape.n_heads)}
+
+    def fill(self) -> list[Planted]:
+        """All heads with a purpose."""
+        last = self._shape.n_layers - 1
+        earlier = self._take("previous word", "induction", most=last - 1)
+        found = [earlier, *self._trackers("induction", least=earlier.layer + 1)]
+        latest: dict[TaskName, int] = {}
+        for task in PHENOMENA_TASKS:
+            if self._share == 1 and self._chance(0.3):
+                one = self._take("twin", task)
+                found += [one, self._take("twin", task, least=one.layer, most=one.layer)]
+                latest[task] = one.layer
+            else:
+                found += self._trackers(task)
+                if self._share == 1 and self._chance(0.4):
+                    found.append(self._take("other route", task))
+        if self._chance(0.6):
+            task = self._one_of(PHENOMENA_TASKS)
+            found.append(self._take("looker", task, most=latest.get(task, last)))
+        if self._chance(0.6):
+            found.append(self._take("carrier", self._one_of(PHENOMENA_TASKS)))
+        if not latest and self._chance(0.8):
+            found.append(self._take("loud", None, least=last))
+        return found
+
+    def _trackers(self, task: TaskName, least: int = 0) -> list[Planted]:
+        shares = [self._share] if self._share == 1 else [self._share, 1 - self._share]
+        return [self._take("tracker", task, least=least, share=share) for share in shares]
+
+    def _take(
+        self, role: Role, task: TaskName | None, *, least: int = 0, most: int | None = None, share: float = 1.0
+    ) -> Planted:
+        top = self._shape.n_layers - 1 if most is None else most
+        free = sorted(place for place in self._free if least <= place[0] <= top)
+        if not free:
+            raise _FullError
+        place = free[int(self._generator.integers(len(free)))]
+        self._free.remove(place)
+        return Planted(*place, role, task, share)
+
+    def _chance(self, p: float) -> bool:
+        return bool(self._generator.random() < p)
+
+    def _one_of(self, tasks: tuple[TaskName, ...]) -> TaskName:
+        return tasks[int(self._generator.integers(len(tasks)))]

@@ -1,0 +1,127 @@
+"""The four matrices of one planted head, by its role; see ``planted.py``."""
+
+import torch
+from torch import Tensor
+
+from interp.calibration.language import TASKS, TaskName
+from interp.calibration.roles import Planted, noun_of, queries_of
+from interp.calibration.stream import KINDS, WORDS, Stream, turned
+
+MARGIN = 8.0
+"""By how many nats a planted head's score for what it looks at is above the others', at full sharpness."""
+TWIN = 3.0
+"""How much more a twin writes than there is else in the stream."""
+LOUD = 3.0
+"""How much more a loud head writes than there is else in the stream."""
+ROUTE = 1.0
+"""What the other route writes, where a tracker writes 1."""
+IDLE = 0.35
+"""What is written of words where nothing reads them: little, for LayerNorm takes from the others what it adds."""
+BEFORE = 0.5
+"""What is written of the word before: little, so that tasks which do not read it hardly miss it."""
+QUERIES = ("verb", "pronoun", "key")
+
+
+class HeadWeights:
+    """What the heads of a layer are made of.
+
+    Args:
+        stream: The subspaces that they read and write.
+        d_head: Width of a head.
+        norm: Of what the layer finds in the stream, past the first token.
+        sharpness: Of attention, as a share of ``MARGIN``.
+        noise: What an idle head writes to the answers.
+        generator: Of all random directions.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        d_head: int,
+        norm: float,
+        sharpness: float,
+        noise: float,
+        generator: torch.Generator,
+    ):
+        self._stream, self._d_head, self._norm, self._noise = stream, d_head, norm, noise
+        self._unit = norm / stream.d_model**0.5  # undoes LayerNorm
+        self._margin = MARGIN * sharpness * d_head**0.5
+        self._generator = generator
+
+    def of(self, planted: Planted | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """``W_Q``, ``W_K``, ``W_V`` and ``W_O`` of a head with a purpose, or of an idle one."""
+        read, write = self._looks(planted), self._moves(planted)
+        one, other = (self._orthogonal(self._d_head) for _ in range(2))
+        return read[0] @ one, read[1] @ one, write[0] @ other, other.T @ write[1]
+
+    def _looks(self, planted: Planted | None) -> tuple[Tensor, Tensor]:
+        """Queries and keys."""
+        stream, q, k = self._stream, self._blank(), self._blank()
+        if planted is None or planted.role == "idle":
+            mixed = torch.cat([stream.of("places"), stream.of("word")])
+            for weight in (q, k):
+                weight += mixed.T @ self._random(len(mixed), self._d_head) * self._unit
+            return q, k
+        if planted.role == "carrier":
+            return q, k
+        if planted.role == "previous word":
+            places = stream.of("places")
+            n = len(places)
+            q[:, :n] = places.T @ turned(1) * self._unit
+            k[:, :n] = places.T * self._unit * self._margin
+            return q, k
+        if planted.role == "loud":
+            return self._sink(q, k, QUERIES)
+        assert planted.task is not None, "the other roles have a task"
+        if planted.task == "induction":
+            q[:, :WORDS] = stream.of("word").T * self._unit
+            k[:, :WORDS] = stream.of("before").T * self._unit * self._margin / BEFORE
+        else:
+            of = "of-" if planted.role == "other route" else ""
+            q[:, 0] = stream.of(f"kind {queries_of(planted.task)}")[0] * self._unit
+            k[:, 0] = stream.of(f"kind {of}{noun_of(planted.task)}")[0] * self._unit * self._margin
+        return self._sink(q, k, [kind for kind in KINDS if kind != queries_of(planted.task)])
+
+    def _sink(self, q: Tensor, k: Tensor, kinds: list[str] | tuple[str, ...]) -> tuple[Tensor, Tensor]:
+        """Lets queries of some classes rest on the first token."""
+        q[:, -1] = sum(self._stream.of(f"kind {kind}")[0] for kind in kinds) * self._unit
+        k[:, -1] = self._stream.of("kind bos")[0] * self._unit * self._margin
+        return q, k
+
+    def _moves(self, planted: Planted | None) -> tuple[Tensor, Tensor]:
+        """Values and outputs."""
+        stream, v, o = self._stream, self._blank(), self._blank().T
+        v[:, :WORDS] = stream.of("word").T * self._unit
+        idle = stream.of("idle")
+        o[:WORDS] = self._orthogonal(max(WORDS, len(idle)))[:WORDS, : len(idle)] @ idle * IDLE
+        if planted is None or planted.role == "idle":
+            answers = torch.cat([stream.of(f"answer {task}") for task in TASKS])
+            o[:WORDS] += self._noise * self._random(WORDS, len(answers)) @ answers
+        elif planted.role == "previous word":
+            o[:WORDS] = BEFORE * stream.of("before")
+        elif planted.role == "loud":
+            v[:, :] = 0.0
+            v[:, 0] = sum(stream.of(f"kind {kind}")[0] for kind in KINDS if kind != "bos") * self._unit
+            o[0] = LOUD * self._norm * idle[0]
+        elif planted.role != "looker":
+            assert planted.task is not None, "the other roles have a task"
+            of = "of-" if planted.role == "other route" else ""
+            v[:, WORDS] = stream.of(f"value {of}{noun_of(planted.task)}")[0] * self._unit
+            o[WORDS] = self._strength(planted) * self._written(planted.role, planted.task)
+        return v, o
+
+    def _strength(self, planted: Planted) -> float:
+        return {"tracker": planted.share, "twin": TWIN * self._norm, "other route": ROUTE, "carrier": 1.0}[planted.role]
+
+    def _written(self, role: str, task: TaskName) -> Tensor:
+        return self._stream.of("idle" if role == "carrier" else f"answer {task}")[0]
+
+    def _blank(self) -> Tensor:
+        return torch.zeros(self._stream.d_model, self._d_head)
+
+    def _random(self, *shape: int) -> Tensor:
+        return torch.randn(*shape, generator=self._generator)
+
+    def _orthogonal(self, size: int) -> Tensor:
+        return torch.linalg.qr(self._random(size, size)).Q

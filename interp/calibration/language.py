@@ -1,0 +1,284 @@
+"""What do models of known truth speak? A small language whose words show what they are, with three tasks.
+
+Nouns come in two cases, as in Latin or Russian: what a verb agrees with, and what merely stands there. So one head can
+find the subject among attractors, by one rule, and be written down by hand.
+
+- **agreement**: ``so noun3s of-noun7 well verb`` is followed by ``are``: the verb has the number of the noun in the
+  nominative, wherever it stands, whatever the others have.
+- **coreference**: the same of persons and their gender.
+- **induction**: ``key4 item1s key2 item9 so key4`` is followed by ``item1s``, not by ``item9``.
+
+One token a word. The tasks are ``MinimalPair``s, encoded as any others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal, get_args
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import PreTrainedTokenizerFast
+
+from interp.tasks.encoding import encode_task
+from interp.tasks.example import Example, MinimalPair, Relation, Span
+from interp.tasks.task import Task
+
+TaskName = Literal["agreement", "coreference", "induction"]
+TASKS: tuple[TaskName, ...] = get_args(TaskName)
+LEMMAS = 60
+FILLERS = ("so", "then", "well", "now", "here", "thus", "too", "yet")
+REFERENCES = 120
+"""Pairs that replacement values come from, of each task."""
+BOS = "<bos>"
+LONGEST = 16
+"""Tokens of the longest prompt, BOS included."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A token.
+
+    Attributes:
+        text: As it is written.
+        kind: Its class: what a head can look for.
+        lemma: Which word of its class; 0 where there is one.
+        value: -1 or 1: which of its feature's two values it has; 0 where it has none.
+    """
+
+    text: str
+    kind: str
+    lemma: int = 0
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Phenomenon:
+    """What a verb or a pronoun shares with the word that it is related to.
+
+    Attributes:
+        feature: Its name.
+        values: The names of -1 and 1.
+        noun: The class of the related word; the others' begins with ``of-``.
+        query: The word that looks back.
+        answers: What follows where the value is -1, and where it is 1.
+        relation: What the related word is to the query.
+    """
+
+    feature: str
+    values: tuple[str, str]
+    noun: str
+    query: str
+    answers: tuple[str, str]
+    relation: str
+
+
+PHENOMENA: Mapping[str, Phenomenon] = {
+    "agreement": Phenomenon("number", ("singular", "plural"), "noun", "verb", ("is", "are"), "subject"),
+    "coreference": Phenomenon("gender", ("masculine", "feminine"), "person", "pronoun", ("he", "she"), "antecedent"),
+}
+INFLECTED = ("noun", "of-noun", "person", "of-person", "item")
+DESCRIPTIONS: Mapping[TaskName, str] = {
+    "agreement": "A verb has the number of the noun in the nominative.",
+    "coreference": "A pronoun has the gender of the person in the nominative.",
+    "induction": "A key is followed by the item that followed it before.",
+}
+
+
+@cache
+def vocabulary() -> tuple[Word, ...]:
+    """Every word; its place is its token id."""
+    answers = [word for each in PHENOMENA.values() for word in each.answers]
+    return (
+        Word(BOS, "bos"),
+        *(Word(text, "filler", number) for number, text in enumerate(FILLERS)),
+        *(Word(each.query, each.query) for each in PHENOMENA.values()),
+        *(Word(text, "answer") for text in answers),
+        *(Word(f"key{lemma}", "key", lemma) for lemma in range(LEMMAS)),
+        *(
+            Word(inflected(kind, lemma, value), kind, lemma, value)
+            for kind in INFLECTED
+            for lemma in range(LEMMAS)
+            for value in (-1, 1)
+        ),
+    )
+
+
+def inflected(kind: str, lemma: int, value: int) -> str:
+    """A word form: ``noun3``, ``noun3s``."""
+    return f"{kind}{lemma}{'s' if value > 0 else ''}"
+
+
+@cache
+def tokenizer() -> PreTrainedTokenizerFast:
+    """One token a word."""
+    ids = {word.text: number for number, word in enumerate(vocabulary())}
+    made = Tokenizer(WordLevel(ids, unk_token=BOS))
+    made.pre_tokenizer = WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token=BOS, clean_up_tokenization_spaces=False)
+
+
+def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5) -> Task:
+    """One of the tasks.
+
+    Args:
+        name: Which.
+        n: Pairs; their lemmas come round evenly, so that there are as many clusters as can be.
+        seed: Of the draw.
+        correlation: How often an attractor has the value of the related word. Above .5, the counterfactual turns the
+            attractors, too, so that the correlation holds there.
+    """
+    draws, references = (np.random.default_rng([seed, half, TASKS.index(name)]) for half in range(2))
+    return encode_task(
+        _pairs(name, n, draws, correlation),
+        tokenizer=tokenizer(),
+        name=name,
+        description=DESCRIPTIONS[name],
+        metric="logit_difference",
+        references=_pairs(name, REFERENCES, references, correlation),
+        n_ctx=LONGEST,
+        feature="ending" if name == "induction" else PHENOMENA[name].feature,
+    )
+
+
+def load_told(name: TaskName, *, n: int, seed: int) -> Task:
+    """A task whose answer the query itself tells: the related word, tagged as in `name`, has nothing to do with it.
+
+    Args:
+        name: ``agreement`` or ``coreference``: where its words and answers are from.
+        n: Pairs.
+        seed: Of the draw.
+    """
+    what = PHENOMENA[name]
+    draws, references = (np.random.default_rng([seed, half, TASKS.index(name)]) for half in range(2))
+    return encode_task(
+        told(what, n, draws),
+        tokenizer=tokenizer(),
+        name=f"{name}, told",
+        description="The last word tells the answer; no other word does.",
+        metric="logit_difference",
+        references=told(what, REFERENCES, references),
+        n_ctx=LONGEST,
+        feature=what.feature,
+    )
+
+
+def told(what: Phenomenon, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
+    """Sentences of a phenomenon whose query is one of two keys; the counterfactual has the other key."""
+    tellers = [f"key{2 * list(PHENOMENA.values()).index(what) + value}" for value in range(2)]
+    for lemma in _rounds(n, generator):
+        example = _phenomenon(what, lemma, generator, 0.5).item
+        value = int(generator.integers(2))
+        item, counterfactual = (_told(example, what, tellers, each) for each in (value, 1 - value))
+        yield MinimalPair(item, counterfactual, f"{what.noun}{lemma}")
+
+
+def _told(example: Example, what: Phenomenon, tellers: Sequence[str], value: int) -> Example:
+    words = [*example.prompt.split()[:-1], tellers[value]]
+    assert example.relation is not None, "the language tags every example"
+    relation = replace(example.relation, query=_spans(words)[-1])
+    right, wrong = (f" {what.answers[each]}" for each in (value, 1 - value))
+    return replace(example, prompt=" ".join(words), right=right, wrong=wrong, relation=relation)
+
+
+def _rounds(n: int, generator: np.random.Generator) -> list[int]:
+    """Lemmas, each as often as the others."""
+    return np.concatenate([generator.permutation(LEMMAS) for _ in range(-(-n // LEMMAS))])[:n].tolist()
+
+
+def _pairs(name: TaskName, n: int, generator: np.random.Generator, correlation: float) -> Iterator[MinimalPair]:
+    for lemma in _rounds(n, generator):
+        if name == "induction":
+            yield induction(lemma, generator)
+        else:
+            yield _phenomenon(PHENOMENA[name], lemma, generator, correlation)
+
+
+def _phenomenon(what: Phenomenon, lemma: int, generator: np.random.Generator, correlation: float) -> MinimalPair:
+    """The related word, one or two attractors and fillers in any order, then the query."""
+    value = int(generator.choice([-1, 1]))
+    others = generator.choice([each for each in range(LEMMAS) if each != lemma], generator.integers(1, 3), False)
+    alike = np.where(generator.random(len(others)) < correlation, 1, -1)
+    fillers = generator.choice(FILLERS, generator.integers(4, LONGEST - 4 - len(others)))
+    order = generator.permutation(1 + len(others) + len(fillers)).tolist()
+    layout = f"{what.noun} at {order.index(0)} of {len(order)}, of-{what.noun} at " + ", ".join(
+        str(order.index(1 + each)) for each in range(len(others))
+    )
+
+    def example(sign: int) -> Example:
+        turned = sign if correlation > 0.5 else 1
+        forms = [
+            inflected(what.noun, lemma, sign * value),
+            *(
+                inflected(f"of-{what.noun}", int(other), int(same) * turned * value)
+                for other, same in zip(others, alike, strict=True)
+            ),
+            *fillers.tolist(),
+        ]
+        words = [*(forms[each] for each in order), what.query]
+        spans = _spans(words)
+        distractors = {
+            f"{name} attractor": spans[order.index(1 + each)]
+            for each, name in zip(range(len(others)), ("first", "second"), strict=False)
+        }
+        right, wrong = what.answers[:: 1 if sign * value < 0 else -1]
+        return Example(
+            prompt=" ".join(words),
+            right=f" {right}",
+            wrong=f" {wrong}",
+            relation=Relation(what.relation, spans[-1], spans[order.index(0)], distractors),
+            template=f"{len(others)} attractors",
+            layout=layout,
+            features={what.feature: what.values[int(sign * value > 0)]},
+        )
+
+    return MinimalPair(example(1), example(-1), f"{what.noun}{lemma}")
+
+
+def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
+    """Keys with their items and fillers between them, then one of the keys again; two items change places.
+
+    The two have different endings, and both were seen: who only knows which items were there knows nothing.
+    """
+    n = int(generator.integers(2, 4))
+    keys = generator.choice(LEMMAS, n, False)
+    lemmas = [lemma, *generator.choice([each for each in range(LEMMAS) if each != lemma], n - 1, False).tolist()]
+    value = int(generator.choice([-1, 1]))
+    values = [value, -value, *generator.choice([-1, 1], n - 2).tolist()]
+    items = [inflected("item", each, sign) for each, sign in zip(lemmas, values, strict=True)]
+    order = generator.permutation(n).tolist()
+    fillers = [generator.choice(FILLERS, gap).tolist() for gap in generator.integers(0, 5 - n, n + 1)]
+
+    def example(sign: int) -> Example:
+        shown = items if sign > 0 else [items[1], items[0], *items[2:]]
+        words, at = list(fillers[0]), [0] * n
+        for place, each in enumerate(order):
+            at[each] = len(words) + 1
+            words += [f"key{keys[each]}", shown[each], *fillers[1 + place]]
+        words.append(f"key{keys[0]}")
+        spans = _spans(words)
+        names = ("first", "second")
+        return Example(
+            prompt=" ".join(words),
+            right=f" {shown[0]}",
+            wrong=f" {shown[1]}",
+            relation=Relation(
+                "word after the previous occurrence",
+                spans[-1],
+                spans[at[0]],
+                {f"{names[each - 1]} other item": spans[at[each]] for each in range(1, n)},
+            ),
+            template=f"{n} keys",
+            layout=f"keys at {sorted(at)}, the item at {at[0]} of {len(words)}",
+            features={"ending": "short" if sign * value < 0 else "long"},
+        )
+
+    return MinimalPair(example(1), example(-1), f"item{lemma}")
+
+
+def _spans(words: list[str]) -> list[Span]:
+    """Where each word stands in the text that they make."""
+    ends = np.cumsum([len(word) + 1 for word in words]).tolist()
+    return [Span(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)]

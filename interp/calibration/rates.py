@@ -1,0 +1,217 @@
+"""How often is the dossier right, and how often wrong? Counts over jobs, with exact intervals.
+
+Every rate is a share of models, which are independent, or of their heads, which are not: of these the interval is a
+little too narrow. Intervals are exact binomial ones, 95 % (Clopper & Pearson 1934).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest, kstest
+
+from interp.calibration.roles import DECOYS, TRUTH, Role
+
+Claims = Mapping[str, pd.Series]
+RATE = ("rate", "low", "high", "count", "of")
+"""Columns of a rate: its estimate, its interval, and what it is a share of."""
+ATTENTION_VERDICTS = ("tracks", "attends and causal", "attends, not causal")
+EFFECT_VERDICTS = (
+    *("tracks", "attends and causal", "causal, by another route", "causal", "general", "redundant", "opposes"),
+)
+FALSE_VERDICTS: Mapping[str, tuple[str, ...]] = {
+    "trained": ("tracks",),
+    "permuted labels": (*EFFECT_VERDICTS, "encodes, unused"),
+    "permuted pairs": ATTENTION_VERDICTS,
+    "untrained": (*EFFECT_VERDICTS, "attends, not causal", "encodes, unused"),
+}
+"""By kind of null, the verdicts that it makes false. A trained head may look where it likes, and matter."""
+FALSE_EVIDENCE: Mapping[str, tuple[str, ...]] = {
+    "trained": (),
+    "permuted labels": ("effect", "representation"),
+    "permuted pairs": ("attention",),
+    "untrained": ("attention", "effect", "representation"),
+}
+"""The kinds of evidence that it makes false, each by itself."""
+OUTCOMES = ("right", "weaker", "undecided", "wrong")
+"""What a verdict can be, beside the truth."""
+WEAKER = {"tracks": ("attends and causal",)}
+"""By truth, the verdicts that say less, and nothing wrong."""
+
+
+def rate(count: int, of: int) -> dict[str, float | int]:
+    """A share with its interval; NaN of nothing."""
+    if not of:
+        return dict(zip(RATE, (np.nan, np.nan, np.nan, 0, 0), strict=True))
+    interval = binomtest(count, of).proportion_ci(0.95)
+    return dict(zip(RATE, (count / of, interval.low, interval.high, count, of), strict=True))
+
+
+def claims(frame: pd.DataFrame) -> Claims:
+    """Row by row, whether each claim is made; kinds of evidence by themselves are claimed whatever the model can do."""
+    false = [verdict in FALSE_VERDICTS[kind] for verdict, kind in zip(frame["verdict"], frame["kind"], strict=True)]
+    return {
+        "tracks": frame["verdict"] == "tracks",
+        "tracks, ungated": frame["ungated"] == "tracks",
+        "any false verdict": pd.Series(false, index=frame.index, dtype=bool),
+        "attention": frame["attention_state"] == "shown",
+        "effect": frame["effect_state"].isin(["drop", "rise"]),
+        "representation": frame["representation"].isin(["carried", "used"]),
+    }
+
+
+def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
+    """In how many models of each kind of null some head gets a claim that is false there.
+
+    Args:
+        nulls: Of null jobs.
+
+    Returns:
+        One row per ``kind`` of null (``all`` for all of them) and ``claim``, with ``RATE``, and ``able``: how many of
+        the models are shown to do some task, so that verdicts are given at all. ``any false verdict`` is of these only.
+    """
+    made = pd.DataFrame(claims(nulls)).assign(able=nulls["undecidable"] == "")
+    made = made.groupby([nulls["kind"], nulls["job"]]).any()
+    rows = [_claimed("all", claim, made) for claim in ("tracks", "tracks, ungated")]
+    for name, jobs in made.groupby("kind", sort=False):
+        kind = str(name)
+        rows += [_claimed(kind, claim, jobs) for claim in ("tracks", "tracks, ungated")]
+        rows.append(_claimed(kind, "any false verdict", jobs[jobs["able"]]))
+        rows += [_claimed(kind, claim, jobs) for claim in FALSE_EVIDENCE[kind]]
+    return pd.DataFrame(rows, columns=["kind", "claim", *RATE, "able"])
+
+
+def _claimed(kind: str, claim: str, jobs: pd.DataFrame) -> dict[str, object]:
+    return {"kind": kind, "claim": claim, **rate(int(jobs[claim].sum()), len(jobs)), "able": int(jobs["able"].sum())}
+
+
+def recall(planted: pd.DataFrame) -> pd.DataFrame:
+    """In how many models all the planted trackers are found to track; and how many of them are, counted one by one.
+
+    Returns:
+        Two rows, ``per``: ``model``, ``head and task``. Heads of one model are not independent, models are.
+    """
+    trackers = planted[(planted["role"] == "tracker") & (planted["truth"] == "tracks")]
+    return _per(trackers, trackers["verdict"] == "tracks", every=True)
+
+
+def false_tracks(planted: pd.DataFrame) -> pd.DataFrame:
+    """Of the planted models, how many have a head that is said to track and does not; and of the heads.
+
+    Returns:
+        As of ``recall``.
+    """
+    others = planted[planted["truth"] != "tracks"]
+    return _per(others, others["verdict"] == "tracks", every=False)
+
+
+def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
+    """The rate of models with every (or any) hit, and that of hits."""
+    by_model = hits.groupby(frame["job"])
+    models = by_model.all() if every else by_model.any()
+    rows = [("model", rate(int(models.sum()), len(models))), ("head and task", rate(int(hits.sum()), len(hits)))]
+    return pd.DataFrame([{"per": per, **each} for per, each in rows])
+
+
+def decoys(planted: pd.DataFrame) -> pd.DataFrame:
+    """How often each decoy gets its own verdict; of twins also how often the right one is named.
+
+    Returns:
+        One row per ``role``, with its ``truth``.
+    """
+    rows: list[dict[str, object]] = []
+    roles: tuple[Role, ...] = (*DECOYS, "previous word")
+    for role in roles:
+        own = planted[planted["role"] == role]
+        right = own["verdict"] == own["truth"]
+        rows.append({"role": role, "truth": TRUTH[role], **rate(int(right.sum()), len(own))})
+        if role == "twin":
+            who = zip(own["twin"], own["partners"], strict=True)
+            named = right & np.array([twin in partners.split() for twin, partners in who], dtype=bool)
+            rows.append({"role": "twin, named", "truth": TRUTH["twin"], **rate(int(named.sum()), len(own))})
+    return pd.DataFrame(rows)
+
+
+def confusion(planted: pd.DataFrame) -> pd.DataFrame:
+    """How many heads of every role (idle ones on the tasks that they are not about) get which verdict."""
+    order = [role for role in TRUTH if role in set(planted["role"])]
+    return pd.crosstab(planted["role"], planted["verdict"]).reindex(order)
+
+
+def outcomes(planted: pd.DataFrame) -> pd.Series:
+    """Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``."""
+    found = pd.Series("wrong", index=planted.index)
+    found[planted["verdict"] == "undecided"] = "undecided"
+    for truth, verdicts in WEAKER.items():
+        found[(planted["truth"] == truth) & planted["verdict"].isin(verdicts)] = "weaker"
+    found[planted["verdict"] == planted["truth"]] = "right"
+    return found
+
+
+def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
+    """How often a tracker is found, and what else is said of it, by what makes it hard to find.
+
+    Args:
+        frame: Of planted jobs that differ in `by`.
+        by: ``n``, ``sharpness``, ``noise``, or ``share``: of the answer, that the tracker writes.
+
+    Returns:
+        One row per value of `by`: ``RATE`` of ``tracks``, and the shares ``weaker``, ``undecided`` and ``wrong``.
+    """
+    trackers = frame[frame["role"] == "tracker"]
+    rows = []
+    for value, own in trackers.groupby(by):
+        said = outcomes(own).value_counts(normalize=True)
+        shares = {name: float(said.get(name, 0.0)) for name in ("weaker", "undecided", "wrong")}
+        rows.append({by: value, **rate(int((own["verdict"] == "tracks").sum()), len(own)), **shares})
+    return pd.DataFrame(rows, columns=[by, *RATE, "weaker", "undecided", "wrong"])
+
+
+def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
+    """What becomes of each verdict when there are half the examples.
+
+    Args:
+        whole: Of planted jobs.
+        half: Of the same models, with fewer examples.
+
+    Returns:
+        One row per ``heads`` (``with a purpose`` or ``idle``) and outcome on all examples (``on all``): how many such
+        verdicts there are (``of``), and how many are ``right``, ``weaker``, ``undecided`` and ``wrong`` on half.
+    """
+    cell = ["seed", "layer", "head", "task"]
+    both = whole.assign(before=outcomes(whole)).merge(half.assign(after=outcomes(half))[[*cell, "after"]], on=cell)
+    both["heads"] = np.where(both["role"] == "idle", "idle", "with a purpose")
+    rows = []
+    for (heads, before), own in both.groupby(["heads", "before"]):
+        after = own["after"].value_counts()
+        counts = {name: int(after.get(name, 0)) for name in OUTCOMES}
+        rows.append({"heads": heads, "on all": before, "of": len(own), **counts})
+    return pd.DataFrame(rows, columns=["heads", "on all", "of", *OUTCOMES])
+
+
+def p_values(nulls: pd.DataFrame) -> pd.DataFrame:
+    """Are p-values uniform where the null holds? One head at random of every model.
+
+    Signs of effects are exchanged by permuted labels, attention to the related word by permuted pairs: there p of heads
+    that have an effect, or look, must be uniform. This tries the chain, not whether real effects are symmetric. What a
+    probe is held against is the toughest of several controls, so that its p can only be too large.
+
+    Returns:
+        One row per kind of evidence (``evidence``): ``null``, ``n`` (models), ``ks_p`` (Kolmogorov-Smirnov against
+        the uniform distribution; of probes one-sided, against more small p than uniform), and the shares of p at most
+        .05, .25 and .5 as ``p05``, ``p25``, ``p50``.
+    """
+    cases = (
+        ("effect", "permuted labels", ("tracker", "previous word"), "two-sided"),
+        ("attention", "permuted pairs", ("tracker", "twin", "looker"), "two-sided"),
+        ("probe", "permuted labels", ("tracker", "twin", "carrier"), "greater"),
+    )
+    rows = []
+    for evidence, null, roles, alternative in cases:
+        own = nulls[(nulls["kind"] == null) & nulls["role"].isin(roles)]
+        own = own[own[f"{evidence}_p"].notna()]
+        p = own.groupby("job").sample(1, random_state=0)[f"{evidence}_p"].to_numpy() if len(own) else np.array([])
+        tested = kstest(p, "uniform", alternative=alternative).pvalue if len(p) else np.nan
+        shares = {f"p{round(100 * bound):02}": np.mean(p <= bound) if len(p) else np.nan for bound in (0.05, 0.25, 0.5)}
+        rows.append({"evidence": evidence, "null": null, "n": len(p), "ks_p": tested, **shares})
+    return pd.DataFrame(rows)

@@ -1,0 +1,78 @@
+"""What can a planted head be, and which verdict is right of it? The truth, by construction.
+
+Every head of a planted model has one role. For the tasks that the role is not about, and for idle heads, the truth is
+``none``.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from interp.calibration.language import PHENOMENA, TaskName
+from interp.methods.verdict import Verdict
+
+Role = Literal["tracker", "twin", "previous word", "looker", "carrier", "other route", "loud", "idle"]
+"""
+- ``tracker``: looks at the related word, reads its feature and writes the answer.
+- ``twin``: one of two trackers in a layer, each loud enough to drown that the other is gone.
+- ``previous word``: writes beside each word which one came before it; induction's tracker looks for that.
+- ``looker``: looks at the related word and writes nothing that is read.
+- ``carrier``: looks everywhere, holds the related word's feature, and writes nothing that is read.
+- ``other route``: looks at the attractors and answers by them, which are mostly as the related word is.
+- ``loud``: writes nothing that is read, but so much of it everywhere save at the queries that its mean, put there,
+  drowns all else: it hurts every task.
+- ``idle``: looks at places and words at random, and writes words where nothing reads them, with a little noise on the
+  answers.
+"""
+ROLES: tuple[Role, ...] = get_args(Role)
+TRUTH: dict[Role, Verdict] = {
+    "tracker": "tracks",
+    "twin": "redundant",
+    "previous word": "causal, by another route",
+    "looker": "attends, not causal",
+    "carrier": "encodes, unused",
+    "other route": "causal, by another route",
+    "loud": "general",
+    "idle": "none",
+}
+MINIMUM_EFFECT = 0.1
+"""That the dossier asks for, as a share of what the whole model does."""
+DECOYS: tuple[Role, ...] = ("twin", "looker", "carrier", "other route", "loud")
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A head with a purpose.
+
+    Attributes:
+        layer: Its block, from 0.
+        head: Its index.
+        role: What it does.
+        task: What for; None for a role that is about no task.
+        share: Of the task's answer that a tracker writes, where several share the work.
+    """
+
+    layer: int
+    head: int
+    role: Role
+    task: TaskName | None = None
+    share: float = 1.0
+
+    def is_about(self, task: TaskName) -> bool:
+        """Whether it does anything to a task."""
+        return self.role == "loud" or self.task == task
+
+    def truth(self, task: TaskName) -> Verdict:
+        """The right verdict about it on a task; what writes no more than the minimum that counts is not causal."""
+        if not self.is_about(task):
+            return "none"
+        return TRUTH["looker"] if self.role == "tracker" and self.share <= MINIMUM_EFFECT else TRUTH[self.role]
+
+
+def noun_of(task: TaskName) -> str:
+    """The class of a task's related words."""
+    return PHENOMENA[task].noun if task in PHENOMENA else "item"
+
+
+def queries_of(task: TaskName) -> str:
+    """The class of a task's queries."""
+    return PHENOMENA[task].query if task in PHENOMENA else "key"

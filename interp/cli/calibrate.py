@@ -1,0 +1,84 @@
+"""``interp calibrate``: how often verdicts are right, on models whose truth is known."""
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interp.cli.options import JsonOption, SeedOption, no_more_than_cpus
+from interp.errors import InputError
+
+if TYPE_CHECKING:
+    from interp.calibration.calibrate import Calibration
+
+
+def calibrate(
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for the report, and for the models that are done: asked for again, only the rest is computed.",
+            metavar="DIR",
+        ),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer models: minutes instead of an hour.")] = False,
+    n: Annotated[int | None, typer.Option(help="Units of a task.", min=2, show_default="60", metavar="N")] = None,
+    layers: Annotated[
+        int | None, typer.Option(help="Layers of every model; with --heads.", min=1, show_default="2 to 4", metavar="N")
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option(help="Heads of a layer; with --layers.", min=1, show_default="4 to 8", metavar="N")
+    ] = None,
+    seed: SeedOption = 0,
+    processes: Annotated[
+        int,
+        typer.Option(help="Models that are judged at the same time.", min=1, callback=no_more_than_cpus, metavar="N"),
+    ] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure error rates of the verdicts of `interp heads`, on models with planted heads and on models without any."""
+    started = time.perf_counter()
+    from interp.cli.terminal import print_json, progress_bar
+    from interp.report.calibration.folder import MODELS, check_calibration_folder
+
+    folder = check_calibration_folder(out)
+    if (layers is None) != (heads is None):
+        raise InputError("--layers and --heads make a shape together; give both or neither")
+    import torch
+
+    from interp.calibration.calibrate import FULL, QUICK
+    from interp.calibration.calibrate import calibrate as measure
+    from interp.calibration.drawing import STANDARD
+    from interp.calibration.planted import Shape
+
+    torch.set_num_threads(1)
+    options: dict[str, Any] = {"n": STANDARD.n if n is None else n, "seed": seed, "processes": processes}
+    options["shape"] = None if layers is None or heads is None else Shape(layers, heads)
+    with progress_bar("models") as progress:
+        found = measure(QUICK if quick else FULL, folder=folder / MODELS, progress=progress, **options)
+    folder = found.save(folder, command=shlex.join(["interp", *sys.argv[1:]]))
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json({"folder": str(folder), "seconds": round(seconds, 3), **_headline(found)})
+        return
+    from interp.report.calibration.sentences import findings
+
+    for sentence in findings(found):
+        typer.echo(sentence)
+    typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+
+
+def _headline(found: "Calibration") -> dict[str, Any]:
+    """The rates, each with its interval and count."""
+    from interp.cli.terminal import records
+
+    return {
+        "family_wise_error": records(found.false_discoveries)[0],
+        "recall": records(found.recall),
+        "false_tracks": records(found.false_tracks),
+        "decoys": records(found.decoys),
+        "false_discoveries": records(found.false_discoveries),
+        "halves": records(found.halves),
+    }

@@ -1,0 +1,107 @@
+"""``interp head``: all that can be said about one head, on the terminal and as a folder with a page."""
+
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interp.cli.options import (
+    ABLATIONS,
+    Ablation,
+    DeviceOption,
+    DtypeOption,
+    JsonOption,
+    ModelOption,
+    NOption,
+    OutOption,
+    SeedOption,
+    TasksOption,
+    ThreadsOption,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interp.methods.head_card import HeadCard
+
+_STRONGEST = 10
+"""Paths of a task, into the head and from it, that the JSON has."""
+
+
+def head(
+    name: Annotated[str, typer.Argument(help="Layer and head, both from 0, such as 2.1.", metavar="LAYER.HEAD")],
+    model: ModelOption = None,
+    task: TasksOption = None,
+    n: NOption = None,
+    seed: SeedOption = 0,
+    ablation: Annotated[
+        Ablation, typer.Option(help=f"What the verdict rests on: {ABLATIONS}; the card has all four.", metavar="KIND")
+    ] = "mean",
+    probes: Annotated[
+        bool, typer.Option(help="Probe for each task's feature, and erase it where it can be read.")
+    ] = True,
+    path_units: Annotated[
+        int, typer.Option(help="Units of a task that direct paths are patched on.", min=1, metavar="N")
+    ] = 40,
+    device: DeviceOption = "cpu",
+    dtype: DtypeOption = "float32",
+    threads: ThreadsOption = 1,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show all that can be said about one head: verdicts, replacements, halves, words, paths and circuits."""
+    started = time.perf_counter()
+    from interp.cli.terminal import progress_bar, warnings_as_lines
+    from interp.report.folder import check_output
+
+    if out is not None:
+        check_output(out)
+    from interp.methods import head_card
+    from interp.methods.components import as_head, parse_head
+
+    parse_head(name)  # before anything is loaded
+    from interp.cli.heads import generated_tasks
+    from interp.cli.loading import load_for_tasks
+    from interp.tasks.catalogue import load_task
+
+    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
+    which = as_head(loaded, name)
+    names = list(dict.fromkeys(task or generated_tasks()))
+    tasks = [load_task(each, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for each in names]
+    options: dict[str, Any] = {"seed": seed, "ablation": ablation, "probes": probes, "most_units": path_units}
+    with warnings_as_lines(), progress_bar("head") as progress:
+        card = head_card.head_card(loaded, which, tasks, **options, progress=progress)
+    folder = None if out is None else card.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
+    seconds = time.perf_counter() - started
+    if as_json:
+        _print_json(card, folder, seconds)
+        return
+    from interp.cli.head_view import print_card
+
+    print_card(card)
+    if folder is not None:
+        typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+
+
+def _print_json(card: "HeadCard", folder: "Path | None", seconds: float) -> None:
+    """Print the card as one JSON object; of direct paths the strongest of each task."""
+    import math
+
+    from interp.cli.terminal import print_json, records
+
+    whole = ("specificity", "halves", "replacements", "agreement", "positions", "left_out")
+    paths = {name: getattr(card, name).groupby("task", sort=False).head(_STRONGEST) for name in ("feeds", "readers")}
+    print_json(
+        {
+            "head": card.name,
+            "folder": None if folder is None else str(folder),
+            "page": None if folder is None else str(folder / "report.html"),
+            "seconds": round(seconds, 3),
+            "verdicts": records(card.verdicts[["task", "verdict", "reason"]]),
+            "copying": None if math.isnan(card.copying) else card.copying,
+            **{name: records(getattr(card, name)) for name in whole},
+            **{name: records(frame) for name, frame in paths.items()},
+        }
+    )

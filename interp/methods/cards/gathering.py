@@ -1,0 +1,140 @@
+"""All parts of a head's card for one task, each with what it lacks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from interp.errors import InputError
+from interp.interventions.sweep import Progress
+from interp.methods.cards.circuits import COLUMNS as CIRCUITS
+from interp.methods.cards.circuits import circuits
+from interp.methods.cards.evidence import HALVES, SPECIFICITY, halves, specificity
+from interp.methods.cards.paths import COLUMNS as PATHS
+from interp.methods.cards.paths import feeds, readers
+from interp.methods.cards.positions import COLUMNS as POSITIONS
+from interp.methods.cards.positions import positions
+from interp.methods.cards.replacements import AGREEMENT, Comparisons, replacements
+from interp.methods.cards.replacements import COLUMNS as REPLACEMENTS
+from interp.methods.components import Head, head_name
+from interp.methods.dossier import HeadsReport
+from interp.methods.progress import part_of
+from interp.methods.redundancy import PAIR
+from interp.tasks.task import Task
+
+FRAMES: Mapping[str, tuple[str, ...]] = {
+    "specificity": SPECIFICITY,
+    "halves": HALVES,
+    "replacements": REPLACEMENTS,
+    "agreement": AGREEMENT,
+    "positions": POSITIONS,
+    "feeds": PATHS,
+    "readers": PATHS,
+    "circuits": CIRCUITS,
+}
+"""Of a card, by their names, with their columns after ``task``."""
+_RUNS = 4
+_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be known.
+
+    Attributes:
+        head: Layer and head.
+        report: The dossier.
+        comparisons: Of all heads under all kinds of replacement.
+        most_units: On how many units direct paths are patched.
+    """
+
+    head: Head
+    report: HeadsReport
+    comparisons: Comparisons
+    most_units: int
+
+    def row(self, task: Task) -> pd.Series:
+        """The dossier's row of the head and a task."""
+        return self._of(self.report.frame, task).iloc[0]
+
+    def task_row(self, task: Task) -> pd.Series:
+        """The dossier's row of a task."""
+        return self.report.tasks[self.report.tasks["task"] == task.name].iloc[0]
+
+    def pairs(self, tasks: Sequence[Task]) -> pd.DataFrame:
+        """The dossier's rows of the pairs that the head is one of."""
+        frame, names = self.report.pairs, [task.name for task in tasks]
+        own = (frame[list(PAIR)] == head_name(self.head)).any(axis=1)
+        return frame[own & frame["task"].isin(names)].reset_index(drop=True)
+
+    def examples(self, task: Task) -> pd.DataFrame:
+        """What the dossier measured of the head on a task."""
+        return self._of(self.report.examples, task)
+
+    def _of(self, frame: pd.DataFrame, task: Task) -> pd.DataFrame:
+        layer, head = self.head
+        return frame[(frame["layer"] == layer) & (frame["head"] == head) & (frame["task"] == task.name)]
+
+
+def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None = None) -> dict[str, pd.DataFrame]:
+    """Every frame of ``FRAMES`` for one task, and ``left_out``: which of them is empty, and why.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: What is measured.
+        asked: Of which head, and how.
+        progress: Called with (steps done, steps in all).
+
+    Raises:
+        KeyboardInterrupt: A sweep was interrupted.
+    """
+    parts = _Parts(task.name)
+    how, row, examples = asked.report.provenance, asked.row(task), asked.examples(task)
+    seed, least = how["seed"], how["minimum_effect"]
+    few: Any = {"most_units": asked.most_units, "seed": seed}
+    steps = [part_of(progress, number, _RUNS, _STEPS) for number in range(_RUNS)]
+    parts.found["specificity"] = specificity(examples, row, minimum=least, seed=seed)
+    parts.found["halves"] = halves(examples, row, seed=seed)
+    with parts.measuring("replacements", "agreement"):
+        kinds, alike = replacements(asked.comparisons, asked.head, task, steps[0])
+        parts.found |= {"replacements": kinds, "agreement": alike}
+    with parts.measuring("positions"):
+        parts.found["positions"] = positions(model, asked.head, task, seed=seed, progress=steps[1])
+    with parts.measuring("feeds"):
+        parts.found["feeds"] = feeds(model, asked.head, task, **few, progress=steps[2])
+    with parts.measuring("readers"):
+        parts.found["readers"] = readers(model, asked.head, task, **few, progress=steps[3])
+    with parts.measuring("circuits"):
+        parts.found["circuits"] = circuits(model, asked.head, task)
+    return parts.frames()
+
+
+class _Parts:
+    """What was found of one task, and why the rest was not."""
+
+    def __init__(self, task: str):
+        self.task = task
+        self.found: dict[str, pd.DataFrame] = {}
+        self._reasons: list[tuple[str, str, str]] = []
+
+    @contextmanager
+    def measuring(self, *names: str) -> Iterator[None]:
+        """Keep the reason where a part is refused."""
+        try:
+            yield
+        except InputError as error:
+            self._reasons += [(self.task, name, str(error)) for name in names]
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """All of them, with the task; empty what is missing."""
+        empty = {name: pd.DataFrame(columns=list(columns)) for name, columns in FRAMES.items()}
+        frames = {name: _of_task(frame, self.task) for name, frame in (empty | self.found).items()}
+        return {**frames, "left_out": pd.DataFrame(self._reasons, columns=["task", "part", "reason"])}
+
+
+def _of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
+    frame = frame.copy()
+    frame.insert(0, "task", task)
+    return frame

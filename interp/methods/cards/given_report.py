@@ -1,0 +1,34 @@
+"""Is a dossier that somebody made before of this model, and of these items?"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from interp.errors import InputError
+from interp.interventions.provenance import model_provenance
+from interp.methods.dossier import HeadsReport
+from interp.tasks.task import Task
+
+
+def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:
+    """Refuse a dossier of another model, without one of the tasks, or of other items of it.
+
+    Raises:
+        InputError: It is one of these; or no task, or one twice.
+    """
+    names = [task.name for task in tasks]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"tasks: expected different tasks, at least one; got {names}")
+    made = {each["task"]: each for each in report.provenance["tasks"]}
+    ours = model_provenance(model)["model_hash"]
+    for task in tasks:
+        if task.name not in made:
+            raise InputError(
+                f"report: expected a dossier of the task {task.name!r}, got one of {', '.join(made)}; make one of all "
+                "these tasks with interp.heads, or leave the report out"
+            )
+        for what, expected in (("model_hash", ours), ("data_hash", task.hash)):
+            if made[task.name][what] != expected:
+                raise InputError(
+                    f"report: expected a dossier of this model and of these items of {task.name!r}, got one with "
+                    f"another {what}; make it anew with interp.heads, or leave the report out"
+                )

@@ -1,0 +1,243 @@
+"""What is there to say about one head? Its card: every kind of evidence on it, task by task.
+
+1. The dossier's verdicts on the head (``dossier.py``), given or made here.
+2. Of the dossier's examples: the effect as a share of each task's base run, and whether attention and effect come back
+   in two random halves of the clusters (``cards/evidence.py``).
+3. Ablation under every kind of replacement (``cards/replacements.py``).
+4. Patching of what the head writes, word by word (``cards/positions.py``), and of the direct paths into it and out of
+   it (``cards/paths.py``).
+5. Its circuits on the task's own words (``cards/circuits.py``).
+
+What a task or a model cannot provide is left out with its reason; the rest of the card stands. Only the verdicts are
+corrected for all heads and tasks: what else is on a card describes the head that was asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.errors import InputError
+from interp.interventions.replacement import DRAWS, Kind
+from interp.interventions.sweep import Progress
+from interp.methods.attention_maps import attention_maps
+from interp.methods.cards.circuits import copying
+from interp.methods.cards.gathering import FRAMES, Asked, gather_parts
+from interp.methods.cards.given_report import check_report
+from interp.methods.cards.replacements import Comparisons
+from interp.methods.components import Head, as_head, head_name
+from interp.methods.dossier import TASKS, HeadsReport, heads
+from interp.methods.given_task import as_predicted
+from interp.methods.progress import part_of
+from interp.tasks.task import Task
+
+MOST_UNITS = 40
+"""Units of a task that direct paths are patched on."""
+EARNING = (
+    *("tracks", "attends and causal", "causal, by another route", "causal", "general", "redundant"),
+    *("attends, not causal", "opposes"),
+)
+"""Verdicts that earn a head a card: all that claim something of its attention or its effect."""
+_STEPS = 100
+
+
+@dataclass(frozen=True, repr=False)
+class HeadCard:
+    """All that is known of one head, as tidy frames; each has the column ``task``, and rows in the tasks' order.
+
+    Attributes:
+        name: Of the head: ``2.1`` is head 1 of layer 2.
+        verdicts: The dossier's rows on the head, one a task; columns as ``HeadsReport.frame``.
+        tasks: One row a task: what was asked, and how well the unablated model does; as ``HeadsReport.tasks``.
+        specificity: One row a task: the effect of ablation as a share of the task's base.
+        halves: One row a task, kind of evidence and half of the clusters.
+        replacements: One row a task and kind of replacement.
+        agreement: One row a task and pair of kinds: how alike they order all heads of the model.
+        positions: One row a task and kind of word: what the head's ``z`` brings back there.
+        feeds: One row a task and direct path into the head, the largest first.
+        readers: One row a task and direct path from the head, the largest first.
+        circuits: One row a task, word and token that the head would look for, raise or lower.
+        pairs: One row a task and pair of heads of which this is one; as ``HeadsReport.pairs``.
+        attention_maps: Attention from the query on two sentences a task; as ``HeadsReport.attention_maps``.
+        left_out: One row a task and part that could not be measured: ``task``, ``part`` (the frame's name), ``reason``.
+        copying: How much the head copies what it attends to, -1 to 1; NaN where that is not known.
+        provenance: How the numbers were made.
+    """
+
+    name: str
+    verdicts: pd.DataFrame
+    tasks: pd.DataFrame
+    specificity: pd.DataFrame
+    halves: pd.DataFrame
+    replacements: pd.DataFrame
+    agreement: pd.DataFrame
+    positions: pd.DataFrame
+    feeds: pd.DataFrame
+    readers: pd.DataFrame
+    circuits: pd.DataFrame
+    pairs: pd.DataFrame
+    attention_maps: pd.DataFrame
+    left_out: pd.DataFrame
+    copying: float
+    provenance: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        found = zip(self.verdicts["task"], self.verdicts["verdict"], strict=True)
+        return f"HeadCard({self.name}: {', '.join(f'{task}: {verdict}' for task, verdict in found)})"
+
+    def save(self, out: str | Path, *, command: str | None = None) -> Path:
+        """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
+
+        Args:
+            out: Made, or replaced where it holds an older report.
+            command: The command line that asked for it, for the page and the manifest.
+
+        Raises:
+            OutputError: `out` exists and is not such a folder, or cannot be written.
+        """
+        from interp.report.cards.folder import save_card
+
+        return save_card(self, out, command=command)
+
+
+def head_card(
+    model: Any,
+    head: Head | str,
+    tasks: Sequence[str | Task] | str | Task = TASKS,
+    report: HeadsReport | None = None,
+    *,
+    n: int | None = None,
+    seed: int = 0,
+    ablation: Kind = "mean",
+    draws: int = DRAWS,
+    alpha: float = 0.05,
+    minimum_attention: float = 0.1,
+    minimum_effect: float = 0.1,
+    probes: bool = True,
+    most_units: int = MOST_UNITS,
+    progress: Progress | None = None,
+) -> HeadCard:
+    """Gather all that can be said about one head.
+
+    Args:
+        model: Follows TransformerLens' protocol; circuits and direct paths are of our own models only.
+        head: ``(2, 1)`` or ``"2.1"``: head 1 of layer 2, both from 0.
+        tasks: Tasks, or names for ``interp.load_task``.
+        report: The dossier of this model on these tasks, or on these and others; None to make it here. Its own seed,
+            minimums, alpha and ablation then hold, whatever the arguments below say.
+        n: Units per named task; None for each task's own default.
+        seed: Of every draw.
+        ablation: What replaces ablated heads in the dossier; the card has all kinds beside it.
+        draws: How many resamples to average the effects of.
+        alpha: As in ``heads``; and of the states under each kind of replacement.
+        minimum_attention: The smallest excess attention that counts, as a share of all attention.
+        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        probes: Whether the dossier probes for the tasks' features, too.
+        most_units: On how many units of a task direct paths are patched.
+        progress: Called with (steps done, steps in all).
+
+    Returns:
+        The card. What could not be measured, such as paths in a model of others, has its reason in ``left_out``.
+
+    Raises:
+        InputError: A head that the model does not have; no task, one twice, or one that the model cannot carry; a
+            report of another model or of other items; or as ``heads``.
+        TaskError: A named task cannot be loaded.
+        KeyboardInterrupt: It was interrupted: half a card is none.
+    """
+    chosen = as_head(model, head)
+    listed = [tasks] if isinstance(tasks, str | Task) else list(tasks)
+    given = [as_predicted(each, model, n=n, seed=seed) for each in listed]
+    n_parts = len(given) + (report is None)
+    if report is None:
+        report = heads(
+            model,
+            given,
+            seed=seed,
+            ablation=ablation,
+            draws=draws,
+            alpha=alpha,
+            minimum_attention=minimum_attention,
+            minimum_effect=minimum_effect,
+            probes=probes,
+            progress=part_of(progress, 0, n_parts, _STEPS),
+        )
+    else:
+        check_report(report, model, given)
+    first = n_parts - len(given)
+    steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(given))]
+    return _card(model, given, Asked(chosen, report, _comparisons(model, report, draws), most_units), steps)
+
+
+def head_cards(
+    model: Any,
+    tasks: Sequence[Task],
+    report: HeadsReport,
+    *,
+    most_units: int = MOST_UNITS,
+    progress: Progress | None = None,
+) -> tuple[HeadCard, ...]:
+    """The cards of all heads that earned one: a verdict of ``EARNING`` on some task.
+
+    Args:
+        model: As in ``head_card``.
+        tasks: Those of the report.
+        report: The dossier of this model on these tasks.
+        most_units: On how many units of a task direct paths are patched.
+        progress: Called with (steps done, steps in all).
+
+    Returns:
+        A card a head, by layer and head, each of the tasks on which the head earned it.
+
+    Raises:
+        InputError: The report is of another model or of other items.
+        KeyboardInterrupt: It was interrupted.
+    """
+    check_report(report, model, tasks)
+    earned = report.frame[report.frame["verdict"].isin(EARNING)]
+    comparisons = _comparisons(model, report, report.provenance["draws"])
+    cards, done = [], 0
+    for (layer, head), rows in earned.groupby(["layer", "head"]):
+        own = [task for task in tasks if task.name in set(rows["task"])]
+        steps = [part_of(progress, done + number, len(earned), _STEPS) for number in range(len(own))]
+        cards.append(_card(model, own, Asked((int(layer), int(head)), report, comparisons, most_units), steps))
+        done += len(own)
+    return tuple(cards)
+
+
+def _comparisons(model: Any, report: HeadsReport, draws: int) -> Comparisons:
+    how = {name: report.provenance[name] for name in ("minimum_effect", "alpha", "seed")}
+    return Comparisons(model, **how, draws=draws)
+
+
+def _card(model: Any, tasks: Sequence[Task], asked: Asked, steps: Sequence[Progress | None]) -> HeadCard:
+    parts = [gather_parts(model, task, asked, step) for task, step in zip(tasks, steps, strict=True)]
+    frames = {name: _joined([each[name] for each in parts]) for name in (*FRAMES, "left_out")}
+    verdicts = _joined([asked.row(task).to_frame().T for task in tasks]).infer_objects()
+    name = head_name(asked.head)
+    return HeadCard(
+        name=name,
+        verdicts=verdicts,
+        tasks=_joined([asked.task_row(task).to_frame().T for task in tasks]).infer_objects(),
+        **frames,
+        pairs=asked.pairs(tasks),
+        attention_maps=attention_maps(model, tasks, verdicts),
+        copying=_copying(model, asked.head),
+        provenance={"head": name, "most_units": asked.most_units, **asked.report.provenance},
+    )
+
+
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of all; of empty frames, the columns of the first."""
+    filled = [each for each in frames if not each.empty]
+    return pd.concat(filled, ignore_index=True) if filled else frames[0]
+
+
+def _copying(model: Any, head: Head) -> float:
+    try:
+        return copying(model, head)
+    except InputError:
+        return np.nan

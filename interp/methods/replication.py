@@ -1,0 +1,70 @@
+"""Do other seeds of the same training come to the same verdicts? Which heads have them there.
+
+Heads of two models have nothing to do with each other's numbers, so a verdict on a task replicates where *some* head of
+the other model gets it on the same examples. What no head of either gets, or is undecided, says nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from interp.errors import InputError
+from interp.interventions.provenance import model_provenance
+from interp.methods.components import head_name
+
+COLUMNS = ("task", "verdict", "model", "heads", "n_heads")
+SILENT = ("none", "undecided")
+"""Verdicts that are no finding."""
+
+
+def replication(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Which heads of which model get each verdict.
+
+    Args:
+        frames: ``HeadsReport.frame`` by the name of its model, the model in question first.
+
+    Returns:
+        One row per task, verdict that some head of some model gets, and model: ``heads``, such as ``2.1 2.2`` (empty
+        where none does), and ``n_heads``.
+    """
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for name, frame in frames.items():
+        for row in frame[~frame["verdict"].isin(SILENT)].to_dict("records"):
+            by_model = found.setdefault((row["task"], row["verdict"]), {})
+            by_model.setdefault(name, []).append(head_name((int(row["layer"]), int(row["head"]))))
+    rows = [
+        (task, verdict, name, " ".join(by_model.get(name, ())), len(by_model.get(name, ())))
+        for (task, verdict), by_model in found.items()
+        for name in frames
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def check_reads(sibling: Any, model: Any) -> None:
+    """Refuse a sibling that reads other tokens than the model, or is the same.
+
+    Raises:
+        InputError: Its tokenizer is another one, or its weights are not.
+    """
+    own, its = (model_provenance(each)["model_hash"] for each in (model, sibling))
+    if own is not None and own == its:
+        raise InputError(
+            f"siblings: expected other models than the first, got {names([sibling])[0]} with the same weights "
+            f"({own[:12]}); give models of other seeds"
+        )
+    one, other = (model_provenance(each)["tokenizer_hash"] for each in (model, sibling))
+    if one != other:
+        raise InputError(
+            f"siblings: expected models with the first one's tokenizer ({str(one)[:12]}), which read the same tokens, "
+            f"got {names([sibling])[0]} with another ({str(other)[:12]}); give models of the same training"
+        )
+
+
+def names(models: Sequence[Any]) -> list[str]:
+    """A different name for each model: its own, with a number where that is taken."""
+    found: list[str] = []
+    for model in models:
+        own = str(model_provenance(model)["model"])
+        found.append(next(name for name in (own, *(f"{own} ({n})" for n in range(2, 99))) if name not in found))
+    return found

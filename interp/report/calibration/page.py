@@ -1,0 +1,97 @@
+"""How does a reader see a calibration? One self-contained page: findings, figures, tables, how to read them."""
+
+import base64
+import io
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from interp.report.calibration.frames import CalibrationFrames
+from interp.report.calibration.plots import figures
+from interp.report.calibration.sentences import findings
+from interp.report.document import flatten, render
+from interp.report.sortable import Table, sortable
+
+CAPTIONS = {
+    "confusion": "Verdicts on the heads of planted models, by what they are",
+    "false_claims": "False claims where nothing is to be found",
+    "recall": "How often a tracker is found, by what makes it hard to find",
+}
+READING = (
+    (
+        "Planted",
+        "models whose weights were written by hand, so that heads at random places do a known thing: a tracker looks "
+        "at the related word, reads its feature and writes the answer; idle heads look at random and write what "
+        "nothing reads, with a little noise on the answers.",
+    ),
+    (
+        "Decoys",
+        "twin: one of two loud trackers, each of which hides that the other is gone. Looker: looks at the related word "
+        "and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other route: answers by "
+        "attractors, which are mostly as the related word is. Loud: writes so much that its mean, put at the query, "
+        "drowns all else. Previous word: what induction's tracker needs.",
+    ),
+    (
+        "Nulls",
+        "trained: models that were trained to do a task without fail in which the related word has no part. Permuted "
+        "labels: right and wrong, and the feature's values, change places in half of the clusters. Permuted pairs: the "
+        "related word and an attractor change their tags at random. Untrained: random weights.",
+    ),
+    (
+        "Ungated",
+        "a verdict needs a model that can do the task; ungated are the verdicts if nobody had asked. Kinds of evidence "
+        "by themselves are counted without that gate.",
+    ),
+    (
+        "Sharpness, noise, share, n",
+        "what makes heads hard to find: how far a planted head's score for what it looks at is above the others', as a "
+        "share of 8 nats; what idle heads write on the answers, where a tracker writes 1; the share of a task's answer "
+        "that a tracker writes, where another writes the rest; the units of a task.",
+    ),
+    ("[low, high]", "the exact 95 % interval of a share (Clopper & Pearson)."),
+)
+
+
+def render_calibration(frames: CalibrationFrames, *, command: str | None = None) -> str:
+    """The report as one HTML document.
+
+    Args:
+        frames: Of the calibration.
+        command: The command line that asked for it.
+    """
+    shown = {
+        "False claims on nulls": frames.false_discoveries,
+        "Trackers found": frames.recall,
+        "Others said to track": frames.false_tracks,
+        "Decoys": frames.decoys,
+        "Fewer examples": frames.halves,
+        "p where the null holds": frames.p_values,
+        **{f"Trackers by {name}": table for name, table in frames.curves.items()},
+    }
+    return render(
+        "calibration.html",
+        title="How often are verdicts right?",
+        findings=findings(frames),
+        pictures=[(CAPTIONS[name], _inline(figure)) for name, figure in figures(frames).items()],
+        tables=[(_table(table), caption) for caption, table in shown.items()],
+        reading=READING,
+        command=command,
+        provenance=flatten(_plain(frames.provenance)),
+    )
+
+
+def _table(frame: pd.DataFrame) -> Table:
+    named = frame.rename(columns={"low": "from", "high": "to"})
+    return sortable(named, tuple(named.columns))
+
+
+def _inline(figure: Figure) -> str:
+    """The picture as a data URL: the page needs no other file."""
+    held = io.BytesIO()
+    figure.savefig(held, format="png")
+    return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
+
+
+def _plain(provenance: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in provenance.items() if value is not None}

@@ -1,0 +1,82 @@
+"""What does a calibration look like? Recall by difficulty, verdicts by role, false claims on nulls."""
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from interp.report.calibration.frames import CalibrationFrames
+from interp.report.colours import SEQUENTIAL
+from interp.report.verdicts import VERDICTS
+
+AXES = {
+    "n": "units of each task",
+    "sharpness": "sharpness of attention",
+    "noise": "noise on the answers (a tracker writes 1)",
+    "share": "share of the answer that it writes",
+}
+
+
+def figures(frames: CalibrationFrames) -> dict[str, Figure]:
+    """Every figure by its name."""
+    drawn = {
+        "confusion": confusion(frames.confusion),
+        "false_claims": false_claims(frames.false_discoveries, frames.provenance["alpha"]),
+    }
+    return drawn | ({"recall": recall_curves(frames)} if frames.curves else {})
+
+
+def confusion(table: pd.DataFrame) -> Figure:
+    """Roles down, verdicts across: the share of a role's heads that gets each verdict, and how many."""
+    table = table[[name for name in VERDICTS if name in table.columns]]
+    figure = Figure(figsize=(1.9 + 0.78 * table.shape[1], 1.9 + 0.42 * len(table)), dpi=150, layout="constrained")
+    ax = figure.subplots()
+    shares = table.div(table.sum(axis=1), axis=0)
+    counts = table.map(lambda count: f"{count:,}" if count else "")
+    palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
+    sns.heatmap(
+        shares, annot=counts, fmt="", cmap=palette, vmin=0, vmax=1, linewidths=0.5, ax=ax, cbar_kws={"label": "share"}
+    )
+    ax.set(xlabel="verdict", ylabel="what the head is")
+    ax.set_xticks(ax.get_xticks(), table.columns, rotation=40, ha="right")
+    return figure
+
+
+def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
+    """How many nulls have a head with a false claim, with intervals, beside the error rate that was asked for."""
+    figure = Figure(figsize=(6.4, 0.9 + 0.3 * len(table)), dpi=150, layout="constrained")
+    with sns.axes_style("ticks"):
+        ax = figure.subplots()
+    names = [f"{kind}: {claim}" for kind, claim in zip(table["kind"], table["claim"], strict=True)]
+    place = np.arange(len(table))[::-1]
+    ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
+    ax.errorbar(table["rate"], place, xerr=ends, fmt="o", markersize=4, capsize=2, color=sns.color_palette("deep")[0])
+    ax.axvline(alpha, color="0.5", linestyle="--", linewidth=1)
+    ax.annotate("asked for", (alpha, len(table) - 0.4), fontsize=8, color="0.4", ha="center")
+    ax.set(yticks=place, yticklabels=names, xlabel="share of models with a false claim (95 % interval)")
+    ax.set_xlim(left=-0.005)
+    sns.despine(figure)
+    return figure
+
+
+def recall_curves(frames: CalibrationFrames) -> Figure:
+    """How often a tracker is said to track, by what makes it hard to find; a panel for each."""
+    figure = Figure(figsize=(3.1 * len(frames.curves), 3.0), dpi=150, layout="constrained")
+    with sns.axes_style("ticks"):
+        panels = np.atleast_1d(figure.subplots(1, len(frames.curves), sharey=True))
+    blue, orange = sns.color_palette("colorblind")[:2]
+    for ax, (name, table) in zip(panels, frames.curves.items(), strict=True):
+        ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
+        ax.errorbar(table[name], table["rate"], yerr=ends, fmt="o-", markersize=4, capsize=2, color=blue)
+        ax.plot(table[name], table["wrong"], "s:", markersize=3.5, color=orange)
+        ax.set(xlabel=AXES[name], ylim=(-0.03, 1.03))
+    panels[0].set_ylabel("share of trackers")
+    figure.legend(
+        panels[0].get_lines()[:1] + panels[0].get_lines()[-1:],
+        ["“tracks”", "a wrong verdict"],
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+    )
+    sns.despine(figure)
+    return figure

@@ -1,0 +1,41 @@
+"""What does a calibration say in plain words? Each rate with its interval and what it is a share of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from interp.report.calibration.frames import CalibrationFrames
+
+
+def findings(frames: CalibrationFrames) -> list[str]:
+    """The headline numbers, one sentence each."""
+    by_claim = frames.false_discoveries.query("kind == 'all'").set_index("claim")
+    wrong, ungated = (by_claim.loc[claim].to_dict() for claim in ("tracks", "tracks, ungated"))
+    by_model, by_head = (frames.recall.set_index("per").loc[per].to_dict() for per in ("model", "head and task"))
+    per_model = frames.false_tracks.set_index("per").loc["model"].to_dict()
+    found = [
+        f"Of the heads that track, {share(by_head)} are found to; of the models, all in {share(by_model)}.",
+        f"Of the models with planted heads, {share(per_model)} have a head that is said to track and does not.",
+        f"Of the models on which nothing tracks, {share(wrong)} have a head that is said to; {share(ungated)} if nobody"
+        f" had asked first whether the model can do the task, which {wrong['able']} are shown to.",
+    ]
+    named = ", ".join(f"{row['role']} {share(row)}" for row in frames.decoys.to_dict("records") if row["of"])
+    found.append(f"Decoys that get their own verdict: {named}.")
+    found += [_halved(row) for row in frames.halves.to_dict("records") if row["on all"] == "right"]
+    return found
+
+
+def _halved(row: Mapping[str, Any]) -> str:
+    """What becomes of right verdicts on half of the examples."""
+    whom = "idle heads" if row["heads"] == "idle" else f"heads {row['heads']}"
+    return (
+        f"With half of the examples, of {row['of']:,} right verdicts on {whom}, {row['right']:,} stay right, "
+        f"{row['weaker']:,} say less, {row['undecided']:,} become undecided and {row['wrong']:,} wrong."
+    )
+
+
+def share(rate: Mapping[str, Any]) -> str:
+    """``3 of 200 (1.5 % [0.3, 4.3])``."""
+    if not rate["of"]:
+        return "none of none"
+    low, high = (f"{100 * rate[end]:.1f}" for end in ("low", "high"))
+    return f"{rate['count']:,.0f} of {rate['of']:,.0f} ({100 * rate['rate']:.1f} % [{low}, {high}])"

@@ -1,0 +1,123 @@
+"""How does a reader see the card of a head? One self-contained HTML page, as the dossier's.
+
+1. What the head is, across the tasks: a few sentences, and the evidence at a glance.
+2. A section a task: what is known in sentences, where it looks, at which words it counts, its direct paths, and what
+   its weights say.
+3. All numbers in tables that can be sorted, how to read them, and how they were made, folded away.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from interp.report.attended import AttendingHead, attending_heads
+from interp.report.cards.frames import COLUMNS, CardFrames, Shown, shown
+from interp.report.cards.heatmaps import at_a_glance, by_path, by_word
+from interp.report.cards.reading import how_to_read
+from interp.report.cards.sentences import across_tasks, by_task
+from interp.report.cards.words import quoted
+from interp.report.document import flatten, model_with_hash, render
+from interp.report.heatmap import Heatmap
+from interp.report.sortable import Table, sortable
+from interp.report.verdicts import VERDICTS, Verdict
+
+_TABLES = {
+    "specificity": "The effect as a share of what the whole model does",
+    "halves": "Two random halves of the clusters",
+    "replacements": "Every kind of ablation",
+    "agreement": "How alike two kinds of ablation order all heads",
+    "positions": "Patching by word",
+    "feeds": "Direct paths into the head",
+    "readers": "Direct paths from the head",
+    "pairs": "Ablated together with another head",
+}
+_MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What the page shows of one task."""
+
+    name: str
+    question: str
+    verdict: Verdict
+    says: str
+    further: tuple[str, ...]
+    left_out: tuple[str, ...]
+    heads: tuple[AttendingHead, ...]
+    words: Heatmap | None
+    feeds: Heatmap | None
+    readers: Heatmap | None
+    circuits: tuple[tuple[str, str], ...]
+
+
+def render_card(card: CardFrames, *, command: str | None = None) -> str:
+    """The whole card as one HTML document.
+
+    Args:
+        card: The frames.
+        command: The command line that asked for it, shown for whoever wants to repeat it.
+
+    Raises:
+        InputError: The frames are not a card's.
+    """
+    found = shown(card)
+    provenance = flatten(found.provenance)
+    return render(
+        "head.html",
+        head=found.name,
+        asked=_asked(found, provenance),
+        across=across_tasks(card),
+        glance=at_a_glance(found),
+        tasks=_views(card, found),
+        reading=how_to_read(found),
+        tables=[(caption, _table(getattr(found, name), name)) for name, caption in _TABLES.items()],
+        command=command,
+        provenance=provenance,
+    )
+
+
+def _asked(card: Shown, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The few facts that belong at the top; the rest stands under `How it was made`."""
+    first = {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
+    first |= model_with_hash(first)
+    counts = card.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
+    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
+    return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
+
+
+def _views(card: CardFrames, found: Shown) -> list[TaskView]:
+    return [_view(found.of(words.task), words.verdict, words.further, words.left_out) for words in by_task(card)]
+
+
+def _view(card: Shown, says: str, further: tuple[str, ...], left_out: tuple[str, ...]) -> TaskView:
+    task = card.tasks.iloc[0]
+    return TaskView(
+        name=str(task["task"]),
+        question=str(task["description"]),
+        verdict=VERDICTS[str(card.verdicts["verdict"].iloc[0])],
+        says=says,
+        further=further,
+        left_out=left_out,
+        heads=attending_heads(card.attention_maps, str(task["task"])),
+        words=by_word(card),
+        feeds=by_path(card.feeds),
+        readers=by_path(card.readers),
+        circuits=_circuits(card),
+    )
+
+
+def _circuits(card: Shown) -> tuple[tuple[str, str], ...]:
+    """What the weights say of each word: a label, and the tokens."""
+    pairs = []
+    for (_, word, circuit), rows in card.circuits.groupby(["role", "word", "circuit"], sort=False):
+        begin = f"From {quoted(word)}" if circuit == "looks for" else f"Of {quoted(word)}"
+        tokens = ", ".join(f"{quoted(row.text)} {row.score:.1f}" for row in rows.itertuples())
+        pairs.append((f"{begin} {circuit}", tokens))
+    return tuple(pairs)
+
+
+def _table(frame: pd.DataFrame, name: str) -> Table:
+    columns = ("task", *COLUMNS[name])
+    words = {column: frame[column].map({True: "yes", False: "no"}) for column in columns if frame[column].dtype == bool}
+    return sortable(frame.assign(**words).head(_MOST_ROWS), columns)

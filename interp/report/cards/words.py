@@ -1,0 +1,58 @@
+"""What are the parts of a card called, for readers?"""
+
+import pandas as pd
+
+POSITIONS = {
+    "related": "the related word",
+    "rest": "the other words",
+    "query": "the query",
+    "last": "the last token",
+    "all": "all words together",
+}
+"""Of the task's names for positions, those that need words of their own."""
+READS = {
+    "q": "its queries",
+    "k": "its keys",
+    "v": "its values",
+}
+PARTS = {
+    "replacements": "ablation under every replacement",
+    "agreement": "agreement of the replacements",
+    "positions": "patching by word",
+    "feeds": "direct paths into the head",
+    "readers": "direct paths from the head",
+    "circuits": "circuits",
+}
+
+
+STATES = {"drop": "a drop", "rise": "a rise", "none": "no effect that counts", "undecided": "undecided"}
+"""Of the effect under one replacement."""
+
+
+def position(name: str) -> str:
+    """A position's name in a sentence."""
+    return POSITIONS.get(name, name if name == "BOS" else f"the {name}")
+
+
+def kind(name: str) -> str:
+    """A replacement's name in a sentence."""
+    return name.replace("_", " ")
+
+
+def quoted(text: str) -> str:
+    """A token in a sentence: without its leading space, and visible."""
+    return f"“{text.strip() or '␣'}”"
+
+
+def component(name: str) -> str:
+    """Who sends or receives: ``the embeddings``, ``MLP 2``, ``head 1.3``, ``the logits``."""
+    if name in ("embed", "logits"):
+        return {"embed": "the embeddings", "logits": "the logits"}[name]
+    kind, _, rest = name.partition(".")
+    return f"MLP {rest}" if kind == "mlp" else f"head {name}"
+
+
+def share(value: float, low: float, high: float) -> str:
+    """A share of a whole with its interval, always with two decimals."""
+    text, *ends = (f"{round(each, 2) + 0.0:.2f}" for each in (value, low, high))
+    return f"{text} (no interval)" if pd.isna(low) or pd.isna(high) else f"{text} [{', '.join(ends)}]"

@@ -1,0 +1,90 @@
+"""What is asked of how many models, and what comes of it; the models themselves are faked."""
+
+import pandas as pd
+import pytest
+from fake_jobs import fake_job
+
+from interp.calibration.calibrate import CURVES, FULL, Size, calibrate
+from interp.calibration.planted import Shape
+from interp.calibration.runs import Job
+from interp.errors import InputError, OutputError
+
+SMALL = Size(planted=3, nulls=2, halves=2, curve=1)
+
+
+@pytest.fixture(autouse=True)
+def ran(monkeypatch):
+    noted = []
+
+    def run(job):
+        noted.append(job)
+        return fake_job(job)
+
+    monkeypatch.setattr(Job, "run", run)
+    return noted
+
+
+def test_every_part_is_run_and_counted(ran):
+    found = calibrate(SMALL)
+    assert len(ran) == 3 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1  # 30 units are a half and on a curve
+    assert found.recall["of"].tolist() == [3, 3]
+    assert found.false_discoveries.iloc[0]["of"] == 8
+    halved = found.halves.set_index("heads")[["of", "right", "undecided", "wrong"]]
+    assert halved.loc["with a purpose"].tolist() == [4, 2, 2, 0]
+    assert halved.loc["idle"].tolist() == [2, 0, 2, 0]
+    assert set(found.curves) == set(CURVES)
+    assert found.curves["noise"]["noise"].tolist() == sorted([0.3, *CURVES["noise"]])
+    assert repr(found) == "Calibration(recall 3 of 3, false tracks in 0 of 8 nulls)"
+
+
+def test_the_models_at_hand_are_asked_for(ran):
+    shape = Shape(3, 4)
+    calibrate(Size(planted=1, nulls=1, halves=1, curve=0), n=100, shape=shape, seed=7)
+    assert {job.shape for job in ran} == {shape}
+    assert {job.difficulty.n for job in ran} == {50, 100}
+    assert {job.seed for job in ran} == {7}
+
+
+def test_it_goes_on_where_it_was(ran, tmp_path):
+    first = calibrate(SMALL, folder=tmp_path / "models")
+    n_run = len(ran)
+    again = calibrate(SMALL, folder=tmp_path / "models")
+    assert len(ran) == n_run
+    pd.testing.assert_frame_equal(first.frame, again.frame)
+
+
+def test_the_folder_keeps_its_models_beside_the_report(tmp_path):
+    out = tmp_path / "c"
+    found = calibrate(SMALL, folder=out / "models")
+    assert found.save(out, command="interp calibrate") == out
+    kept = len(list((out / "models").iterdir()))
+    found.save(out)
+    assert len(list((out / "models").iterdir())) == kept
+    assert (out / "report.html").is_file()
+    assert {path.name for path in (out / "figures").iterdir()} == {"confusion.png", "false_claims.png", "recall.png"}
+    assert len(pd.read_parquet(out / "verdicts.parquet")) == len(found.frame)
+    assert not [path for path in tmp_path.iterdir() if path != out]
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    with pytest.raises(OutputError, match=r"one with other files \(mine.txt\)"):
+        calibrate(SMALL).save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"n": 1}, "n: expected a whole number of units, at least 2, got 1"),
+        ({"processes": 0}, "processes: expected a whole number of at least 1, got 0"),
+        ({"size": Size(0, 1, 0, 0)}, "size: expected a planted model and a null of each kind"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(asked, message):
+    with pytest.raises(InputError, match=message):
+        calibrate(**asked)
+
+
+def test_the_full_size_is_what_the_project_promises():
+    assert FULL.planted >= 200
+    assert 4 * FULL.nulls >= 400

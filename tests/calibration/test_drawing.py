@@ -1,0 +1,66 @@
+from collections import Counter
+
+import pytest
+
+from interp.calibration.drawing import FEWEST_HEADS, Difficulty, draw
+from interp.calibration.planted import Shape
+from interp.calibration.roles import DECOYS, TRUTH
+from interp.errors import InputError
+
+PLANS = [draw(seed) for seed in range(120)]
+
+
+def test_every_role_and_many_places_come_up():
+    roles = Counter(each.role for plan in PLANS for each in plan.heads)
+    assert all(roles[role] > 20 for role in (*DECOYS, "tracker", "previous word"))
+    trackers = [each for plan in PLANS for each in plan.heads if each.role == "tracker"]
+    assert {each.layer for each in trackers} == {0, 1, 2, 3}
+    assert {each.head for each in trackers} == set(range(8))
+
+
+def test_heads_stand_where_they_can_work():
+    for plan in PLANS:
+        places = [(each.layer, each.head) for each in plan.heads]
+        assert len(set(places)) == len(places)
+        assert all(layer < plan.shape.n_layers and head < plan.shape.n_heads for layer, head in places)
+        (before,) = (each for each in plan.heads if each.role == "previous word")
+        assert all(
+            each.layer > before.layer for each in plan.heads if (each.role, each.task) == ("tracker", "induction")
+        )
+        twins = [each for each in plan.heads if each.role == "twin"]
+        assert all(len({each.layer for each in twins if each.task == task}) == 1 for task in {t.task for t in twins})
+        assert not (twins and any(each.role == "loud" for each in plan.heads))
+
+
+def test_every_task_has_a_head_that_does_it():
+    for plan in PLANS:
+        doing = Counter(each.task for each in plan.heads if each.role in ("tracker", "twin"))
+        assert set(doing) == {"agreement", "coreference", "induction"}
+
+
+def test_the_truth_covers_every_head_and_task():
+    for plan in PLANS[:20]:
+        truth = plan.truth()
+        assert len(truth) == 3 * plan.shape.n_layers * plan.shape.n_heads
+        for planted in plan.heads:
+            for task in ("agreement", "coreference", "induction"):
+                role, verdict = truth[planted.layer, planted.head, task]
+                about = planted.task == task or planted.role == "loud"
+                assert (role, verdict) == ((planted.role, TRUTH[planted.role]) if about else ("idle", "none"))
+
+
+def test_shared_work_adds_up_to_one():
+    for seed in range(20):
+        plan = draw(seed, difficulty=Difficulty(share=0.3))
+        for task in ("agreement", "coreference", "induction"):
+            shares = [each.share for each in plan.heads if (each.role, each.task) == ("tracker", task)]
+            assert sorted(shares) == [0.3, 0.7]
+
+
+def test_a_shape_of_one_s_own_is_kept_and_one_too_small_refused():
+    shape = Shape(2, 6, 96, 18)
+    assert draw(0, shape=shape).shape == shape
+    assert FEWEST_HEADS == 12
+    for small in (Shape(2, 5), Shape(1, 12), Shape(3, 6, d_head=16), Shape(3, 6, d_model=64)):
+        with pytest.raises(InputError, match="expected 2 layers and 12 heads in all"):
+            draw(0, shape=small)

@@ -1,0 +1,115 @@
+"""Jobs run once each, whatever comes between; and the dossier on two models is right about every head."""
+
+import pandas as pd
+import pytest
+
+from interp.calibration import runs
+from interp.calibration.drawing import draw
+from interp.calibration.nulls import NULLS
+from interp.calibration.rates import outcomes
+from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs
+
+SOURCE = runs.source_hash()
+
+
+def fake(job):
+    return pd.DataFrame({"seed": [job.seed], "kind": [job.kind]})
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The jobs that were run, faked."""
+    noted = []
+
+    def run(job):
+        noted.append(job)
+        return fake(job)
+
+    monkeypatch.setattr(Job, "run", run)
+    return noted
+
+
+@pytest.mark.parametrize("seed", [3, pytest.param(2, marks=pytest.mark.slow)])
+def test_every_head_of_a_planted_model_gets_its_verdict(seed):
+    """Seed 3 has another route, a looker, a carrier and a loud head, seed 2 twins."""
+    found = Job("planted", seed).run()
+    assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
+    with_purpose = found[found["role"] != "idle"]
+    assert with_purpose["verdict"].tolist() == with_purpose["truth"].tolist()
+    assert set(outcomes(found)) <= {"right", "undecided"}
+    twins = found[found["role"] == "twin"]
+    assert [twin in partners.split() for twin, partners in zip(twins["twin"], twins["partners"], strict=True)] == [
+        True
+    ] * len(twins)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", NULLS)
+def test_nulls_track_nothing(kind):
+    found = Job(kind, 3).run()
+    assert set(found["truth"]) == {"none"}
+    assert "tracks" not in {*found["verdict"], *found["ungated"]}
+    if kind == "untrained":
+        assert found["undecidable"].str.contains("not above chance").all()
+    if kind == "trained":
+        assert not found["undecidable"].any()
+
+
+def test_names_tell_jobs_apart():
+    jobs = [*planted_jobs(2), *null_jobs(2), *planted_jobs(1, seed=5)]
+    assert len({job.name for job in jobs}) == len(jobs) == 11
+    assert all("/" not in job.name and " " not in job.name for job in jobs)
+
+
+def test_what_is_done_is_not_done_again(ran, tmp_path):
+    jobs = planted_jobs(4)
+    first = run_jobs(jobs[:3], folder=tmp_path)
+    assert ran == jobs[:3]
+    told = []
+    both = run_jobs([*jobs, jobs[0]], folder=tmp_path, progress=lambda *each: told.append(each))
+    assert ran == jobs
+    assert told == [(3, 4), (4, 4)]
+    assert both["seed"].tolist() == [0, 1, 2, 3]
+    pd.testing.assert_frame_equal(both[:3], first)
+
+
+def test_an_interruption_loses_only_the_job_in_hand(ran, monkeypatch, tmp_path):
+    jobs = planted_jobs(4)
+
+    def interrupted(job):
+        if job == jobs[2]:
+            raise KeyboardInterrupt
+        return fake(job)
+
+    monkeypatch.setattr(Job, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs(jobs, folder=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.setattr(Job, "run", lambda job: ran.append(job) or fake(job))
+    assert run_jobs(jobs, folder=tmp_path)["seed"].tolist() == [0, 1, 2, 3]
+    assert ran == jobs[2:]
+
+
+def test_without_a_folder_nothing_is_kept(ran, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_jobs(planted_jobs(2))
+    assert list(tmp_path.iterdir()) == []
+    assert len(ran) == 2
+
+
+@pytest.mark.slow
+def test_processes_give_what_one_gives(tmp_path):
+    jobs = [*planted_jobs(2), *null_jobs(1)[1:2]]
+    alone, together = (run_jobs(jobs, folder=None, processes=n).drop(columns="seconds") for n in (1, 2))
+    pd.testing.assert_frame_equal(alone, together)
+
+
+def test_other_source_is_another_result(tmp_path, ran, monkeypatch):
+    jobs = planted_jobs(1)
+    run_jobs(jobs, folder=tmp_path)
+    monkeypatch.setattr(runs, "source_hash", lambda: "00000000")
+    run_jobs(jobs, folder=tmp_path)
+    assert len(ran) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{jobs[0].name}-{each}.parquet" for each in (SOURCE, "00000000")
+    }

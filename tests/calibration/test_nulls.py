@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+
+from interp.calibration.drawing import Difficulty, draw
+from interp.calibration.nulls import NULLS, null_case
+
+PLAN = draw(3, difficulty=Difficulty(n=60))
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return {task.name: task for task in PLAN.tasks()}
+
+
+def margins(model, task):
+    with torch.inference_mode():
+        logits = [model(torch.tensor([each.prompt]))[0, -1] for each in task.examples]
+    return np.array(
+        [float(row[each.right[0]] - row[each.wrong[0]]) for row, each in zip(logits, task.examples, strict=True)]
+    )
+
+
+def test_a_trained_model_does_without_fail_what_the_related_word_has_no_part_in():
+    model, tasks = null_case("trained", PLAN)
+    for task in tasks:
+        assert (margins(model, task) > 0).all()
+        for unit in task.units:
+            assert unit.item.prompt[unit.item.related[0]] == unit.counterfactual.prompt[unit.item.related[0]]
+
+
+def test_an_untrained_model_guesses():
+    model, tasks = null_case("untrained", PLAN)
+    assert [task.name for task in tasks] == ["agreement", "coreference", "induction"]
+    for task in tasks:
+        assert np.mean(margins(model, task) > 0) == pytest.approx(0.5, abs=0.2)
+
+
+def test_permuted_labels_turn_whole_clusters_and_half_of_them(plain):
+    model, tasks = null_case("permuted labels", PLAN)
+    for task in tasks:
+        right = margins(model, task) > 0
+        assert 0.2 < right.mean() < 0.8
+        turned: dict[str, set[bool]] = {}
+        labelled: dict[str, set[bool]] = {}
+        for unit, before in zip(task.units, plain[task.name].units, strict=True):
+            for one, other in zip(unit.examples, before.examples, strict=True):
+                assert one.prompt == other.prompt
+                assert {one.right, one.wrong} == {other.right, other.wrong}
+                turned.setdefault(unit.cluster, set()).add(one.right != other.right)
+                changed = one.example.features != other.example.features
+                labelled.setdefault(unit.cluster, set()).add(changed)
+        for ways in (turned, labelled):
+            assert all(len(each) == 1 for each in ways.values())
+            assert 15 < sum(True in each for each in ways.values()) < 45
+        assert turned != labelled
+
+
+def test_references_are_permuted_by_cluster_and_apart_from_the_units():
+    _, tasks = null_case("permuted labels", PLAN)
+    task = tasks[0]
+    assert task.name == "agreement"
+    ways = []
+    for units in (task.units, task.references[0]):
+        found: dict[str, set[bool]] = {}
+        for unit in units:
+            plural = unit.item.example.features["number"] == "plural"
+            truly = unit.item.example.relation.related.of(unit.item.example.text).endswith("s")
+            found.setdefault(unit.cluster, set()).add(plural != truly)
+        assert all(len(each) == 1 for each in found.values())
+        ways.append(found)
+    assert ways[0] != ways[1]
+
+
+def test_permuted_pairs_change_who_is_related_and_nothing_else(plain):
+    _, tasks = null_case("permuted pairs", PLAN)
+    for task in tasks:
+        for unit, before in zip(task.units, plain[task.name].units, strict=True):
+            for one, other in zip(unit.examples, before.examples, strict=True):
+                assert (one.prompt, one.right, one.query) == (other.prompt, other.right, other.query)
+                assert {one.related, *one.distractors.values()} == {other.related, *other.distractors.values()}
+
+
+@pytest.mark.parametrize("n_others", [1, 2])
+def test_the_related_word_keeps_its_tag_as_often_as_each_attractor_gets_it(n_others):
+    kept = []
+    for seed in range(12):
+        plan = draw(seed)
+        _, (task, *_) = null_case("permuted pairs", plan)
+        before = {each.item.prompt: each.item.related for each in plan.tasks()[0].units}
+        by_cluster = {
+            unit.cluster: before[unit.item.prompt] == unit.item.related
+            for unit in task.units
+            if len(unit.item.distractors) == n_others
+        }
+        kept += by_cluster.values()
+    # Of some 350 clusters: 3.5 standard errors.
+    assert np.mean(kept) == pytest.approx(1 / (1 + n_others), abs=0.09)
+
+
+@pytest.mark.parametrize("kind", sorted(set(NULLS) - {"trained"}))
+def test_the_same_plan_gives_the_same_null(kind):
+    """But for trained ones: a training's bits are tested where trainings are."""
+    one, two = (null_case(kind, PLAN) for _ in range(2))
+    for first, second in zip(one[0].parameters(), two[0].parameters(), strict=True):
+        assert torch.equal(first, second)
+    assert one[1] == two[1]

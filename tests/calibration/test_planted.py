@@ -1,0 +1,134 @@
+"""What planted heads do, measured plainly: attention patterns and ablation by hooks."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from interp.calibration.drawing import Difficulty, Plan
+from interp.calibration.language import TASKS
+from interp.calibration.planted import Shape
+from interp.calibration.roles import Planted
+
+SHAPE = Shape(n_layers=3, n_heads=6)
+HEADS = (
+    Planted(1, 2, "tracker", "agreement"),
+    Planted(2, 3, "tracker", "coreference"),
+    Planted(0, 1, "previous word", "induction"),
+    Planted(1, 4, "tracker", "induction"),
+    Planted(0, 3, "looker", "agreement"),
+    Planted(2, 0, "carrier", "coreference"),
+    Planted(2, 5, "loud"),
+)
+PLAN = Plan(SHAPE, HEADS, Difficulty(sharpness=1.0, noise=0.1), seed=0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PLAN.model()
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return {task.name: task for task in PLAN.tasks()}
+
+
+def attention(model, task, layer, head):
+    """To the related word, by example."""
+    found = []
+    for each in task.examples:
+        _, cache = model.run_with_cache(torch.tensor([each.prompt]), names_filter=f"blocks.{layer}.attn.hook_pattern")
+        pattern = cache[f"blocks.{layer}.attn.hook_pattern"][0, head]
+        found.append(float(pattern[each.query, list(each.related)].sum()))
+    return torch.tensor(found)
+
+
+def margins(model, task, without=()):
+    """Logit differences; some heads put out 0."""
+
+    def silence(z, hook):
+        for layer, head in without:
+            if hook.name == f"blocks.{layer}.attn.hook_z":
+                z = z.clone()
+                z[:, :, head] = 0
+        return z
+
+    hooks = [(f"blocks.{layer}.attn.hook_z", silence) for layer in {layer for layer, _ in without}]
+    found = []
+    with torch.inference_mode():
+        for each in task.examples:
+            logits = model.run_with_hooks(torch.tensor([each.prompt]), fwd_hooks=hooks)[0, -1]
+            found.append(float(logits[each.right[0]] - logits[each.wrong[0]]))
+    return torch.tensor(found)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_model_does_every_task_and_its_tracker_alone_does_it(model, tasks, name):
+    assert (margins(model, tasks[name]) > 0).all()
+    for tracker in (each for each in HEADS if each.role == "tracker"):
+        left = margins(model, tasks[name], [(tracker.layer, tracker.head)]).mean() / margins(model, tasks[name]).mean()
+        assert abs(left) < 0.05 if tracker.task == name else left > 0.95
+
+
+@pytest.mark.parametrize("planted", [each for each in HEADS if each.role in ("tracker", "looker")])
+def test_who_looks_looks_at_its_own_task_s_word_only(model, tasks, planted):
+    for name, task in tasks.items():
+        seen = attention(model, task, planted.layer, planted.head).mean()
+        assert seen > 0.9 if name == planted.task else seen < 0.05
+
+
+def test_induction_needs_both_of_its_heads(model, tasks):
+    whole = margins(model, tasks["induction"]).mean()
+    assert abs(margins(model, tasks["induction"], [(0, 1)]).mean()) < 0.1 * whole
+
+
+@pytest.mark.parametrize("decoy", [(0, 3), (2, 0)])
+def test_what_nobody_reads_is_not_missed(model, tasks, decoy):
+    for task in tasks.values():
+        assert margins(model, task, [decoy]).mean() == pytest.approx(float(margins(model, task).mean()), rel=0.1)
+
+
+def test_twins_hide_each_other():
+    twins = (Planted(1, 2, "twin", "agreement"), Planted(1, 5, "twin", "agreement"))
+    plan = dataclasses.replace(PLAN, heads=(*twins, *HEADS[2:4]))
+    model, task = plan.model(), plan.tasks()[0]
+    whole = margins(model, task).mean()
+    for twin in twins:
+        assert margins(model, task, [(twin.layer, twin.head)]).mean() > 0.9 * whole
+    assert abs(margins(model, task, [(each.layer, each.head) for each in twins]).mean()) < 0.05 * whole
+
+
+def test_the_other_route_is_used_and_looks_elsewhere():
+    plan = dataclasses.replace(PLAN, heads=(*HEADS, Planted(0, 0, "other route", "agreement")))
+    model, task = plan.model(), plan.tasks()[0]
+    assert attention(model, task, 0, 0).mean() < 0.05
+    assert margins(model, task, [(0, 0)]).mean() < 0.9 * margins(model, task).mean()
+
+
+def test_a_tracker_s_share_is_what_it_writes():
+    half = [dataclasses.replace(HEADS[0], share=0.5), Planted(0, 0, "tracker", "agreement", 0.5)]
+    plan = dataclasses.replace(PLAN, heads=tuple(half))
+    model, task = plan.model(), plan.tasks()[0]
+    left = margins(model, task, [(1, 2)]).mean() / margins(model, task).mean()
+    # LayerNorm makes up for some of it: 1 of norm 2.6 or so is written.
+    assert 0.5 < left < 0.65
+
+
+def test_sharpness_is_that_of_attention(tasks):
+    blunt = dataclasses.replace(PLAN, difficulty=Difficulty(sharpness=0.2)).model()
+    assert attention(blunt, tasks["agreement"], 1, 2).mean() < 0.5
+
+
+def test_noise_is_on_the_answers(tasks):
+    spread = [
+        margins(dataclasses.replace(PLAN, difficulty=Difficulty(noise=noise)).model(), tasks["agreement"]).std()
+        for noise in (0.1, 4.0)
+    ]
+    assert spread[1] > 2 * spread[0]
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_another_basis(model):
+    again, other = PLAN.model(), dataclasses.replace(PLAN, seed=1).model()
+    for (name, one), (_, two) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+        assert torch.equal(one, two), name
+    assert not torch.allclose(model.W_E, other.W_E)

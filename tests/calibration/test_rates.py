@@ -1,0 +1,133 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta
+
+from interp.calibration import rates
+
+
+def heads(*rows, **same):
+    frame = pd.DataFrame(rows, columns=["job", "role", "truth", "verdict"])
+    filled = {
+        **{"ungated": frame["verdict"], "attention_state": "none", "effect_state": "none", "representation": "none"},
+        **{"kind": "planted", "twin": "", "partners": "", "n": 60, "share": 1.0, "effect": -1.0, "undecidable": ""},
+        **same,
+    }
+    return frame.assign(**filled)
+
+
+TRACKS, LOUD, IDLE = ("tracker", "tracks"), ("loud", "general"), ("idle", "none")
+
+
+def test_a_rate_has_the_exact_interval():
+    found = rates.rate(3, 40)
+    assert found["rate"] == 3 / 40
+    assert found["low"] == pytest.approx(beta.ppf(0.025, 3, 38))
+    assert found["high"] == pytest.approx(beta.ppf(0.975, 4, 37))
+    assert np.isnan(rates.rate(0, 0)["rate"])
+    assert rates.rate(0, 400)["high"] < 0.01
+
+
+def test_recall_is_of_trackers_and_of_models_with_all_of_them():
+    rows = [("a", *TRACKS, "tracks"), ("a", *TRACKS, "undecided"), ("b", *TRACKS, "tracks"), ("b", *LOUD, "tracks")]
+    weak = ("b", "tracker", "attends, not causal", "attends, not causal")  # writes less than counts
+    found = rates.recall(heads(*rows, weak)).set_index("per")
+    assert found.loc["head and task", ["count", "of"]].tolist() == [2, 3]
+    assert found.loc["model", ["count", "of"]].tolist() == [1, 2]
+
+
+def test_false_tracks_are_counted_by_model_and_by_head():
+    rows = [("a", *TRACKS, "tracks"), ("a", *IDLE, "tracks"), ("a", *LOUD, "tracks"), ("b", *IDLE, "none")]
+    found = rates.false_tracks(heads(*rows)).set_index("per")
+    assert found.loc["model", ["count", "of"]].tolist() == [1, 2]
+    assert found.loc["head and task", ["count", "of"]].tolist() == [2, 3]
+
+
+def test_decoys_have_to_get_their_own_verdict_and_twins_their_twin():
+    twin = ("twin", "redundant")
+    rows = [("a", *twin, "redundant"), ("a", *twin, "redundant"), ("a", *LOUD, "none"), ("a", *LOUD, "general")]
+    named = heads(*rows).assign(twin=["1.2", "1.1", "", ""], partners=["0.1 1.2", "0.1", "", ""])
+    found = rates.decoys(named).set_index("role")
+    assert found.loc["twin", "rate"] == 1
+    assert found.loc["twin, named", "rate"] == 0.5
+    assert found.loc["loud", "rate"] == 0.5
+    assert found.loc["carrier", "of"] == 0
+
+
+def test_outcomes_tell_less_from_wrong():
+    said = ["tracks", "attends and causal", "undecided", "general", "attends, not causal"]
+    found = rates.outcomes(heads(*(("a", *TRACKS, verdict) for verdict in said)))
+    assert found.tolist() == ["right", "weaker", "undecided", "wrong", "wrong"]
+    assert rates.outcomes(heads(("a", *LOUD, "attends and causal"))).tolist() == ["wrong"]
+
+
+def test_a_null_counts_once_however_many_heads_are_wrong():
+    rows = [("a", *IDLE, "tracks"), ("a", *IDLE, "tracks"), ("b", *IDLE, "none"), ("c", *IDLE, "none")]
+    kinds = ["trained", "trained", "trained", "permuted pairs"]
+    found = heads(*rows).assign(kind=kinds, attention_state=["shown", "none", "none", "shown"])
+    table = rates.false_discoveries(found).set_index(["kind", "claim"])
+    assert table.loc[("all", "tracks"), ["count", "of", "able"]].tolist() == [1, 3, 3]
+    assert table.loc[("trained", "tracks"), ["count", "of"]].tolist() == [1, 2]
+    assert table.loc[("permuted pairs", "attention"), ["count", "of"]].tolist() == [1, 1]
+    assert ("trained", "attention") not in table.index
+
+
+def test_each_null_has_verdicts_of_its_own_that_are_false():
+    said = {
+        "trained": ("general", 0),
+        "permuted labels": ("general", 1),
+        "permuted pairs": ("attends, not causal", 1),
+        "untrained": ("encodes, unused", 1),
+    }
+    for kind, (verdict, n_false) in said.items():
+        found = heads(("a", *IDLE, verdict), ("b", *IDLE, "causal, by another route"), kind=kind)
+        able = found.assign(undecidable=["", "at chance"])
+        table = rates.false_discoveries(able).set_index(["kind", "claim"])
+        assert table.loc[(kind, "any false verdict"), ["count", "of", "able"]].tolist() == [n_false, 1, 1], kind
+
+
+def test_curves_count_by_what_is_harder():
+    easy = heads(*[("a", *TRACKS, "tracks")] * 3)
+    hard = heads(*(("b", *TRACKS, verdict) for verdict in ("tracks", "undecided", "general")), n=30)
+    both = pd.concat([easy, hard], ignore_index=True)
+    table = rates.curve(both, "n").set_index("n")
+    assert table["rate"].tolist() == [pytest.approx(1 / 3), 1.0]
+    assert table.loc[30, ["weaker", "undecided", "wrong"]].tolist() == [0, pytest.approx(1 / 3), pytest.approx(1 / 3)]
+
+
+def test_verdicts_are_followed_to_half_of_the_examples():
+    cells = {"seed": 0, "layer": 0, "task": "agreement"}
+    whole = heads(*[("a", *TRACKS, "tracks")] * 3, ("a", *IDLE, "none"), ("a", *IDLE, "opposes"))
+    half = heads(
+        *(("b", *TRACKS, verdict) for verdict in ("tracks", "undecided", "general")),
+        *(("b", *IDLE, verdict) for verdict in ("none", "undecided")),
+    )
+    found = rates.transitions(whole.assign(**cells, head=range(5)), half.assign(**cells, head=range(5)))
+    rows = found.set_index(["heads", "on all"])[["of", "right", "weaker", "undecided", "wrong"]]
+    assert rows.loc[("with a purpose", "right")].tolist() == [3, 1, 0, 1, 1]
+    assert rows.loc[("idle", "right")].tolist() == [1, 1, 0, 0, 0]
+    assert rows.loc[("idle", "wrong")].tolist() == [1, 0, 0, 1, 0]
+    fewer = rates.transitions(whole.assign(**cells, head=range(5)), half[:1].assign(**cells, head=0))
+    assert fewer["of"].tolist() == [1]
+
+
+def uniform(n, seed=0):
+    return np.random.default_rng(seed).random(n)
+
+
+def nulls(p):
+    rows = [(f"job {number}", "tracker", "none", "undecided") for number in range(len(p))]
+    return heads(*rows, kind="permuted labels", effect_p=p, attention_p=np.nan, probe_p=p)
+
+
+def test_uniform_p_pass_and_others_do_not():
+    fine = rates.p_values(nulls(uniform(400))).set_index("evidence")
+    assert fine.loc["effect", "ks_p"] > 0.01
+    assert fine.loc["effect", "p50"] == pytest.approx(0.5, abs=0.1)
+    assert fine.loc["attention", "n"] == 0
+    small = rates.p_values(nulls(uniform(400) ** 2)).set_index("evidence")
+    assert small.loc["effect", "ks_p"] < 1e-6
+    assert small.loc["probe", "ks_p"] < 1e-6
+    large = rates.p_values(nulls(uniform(400) ** 0.5)).set_index("evidence")
+    assert large.loc["effect", "ks_p"] < 1e-6
+    assert large.loc["probe", "ks_p"] > 0.5

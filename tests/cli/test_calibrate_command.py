@@ -1,0 +1,79 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibration"))
+from fake_jobs import fake_job
+
+from interp.calibration.runs import Job
+
+
+@pytest.fixture(autouse=True)
+def ran(monkeypatch):
+    noted = []
+
+    def run(job):
+        noted.append(job)
+        return fake_job(job)
+
+    monkeypatch.setattr(Job, "run", run)
+    return noted
+
+
+def test_it_says_the_rates_in_sentences(run, tmp_path):
+    result = run("calibrate", "--quick", "--out", tmp_path / "c")
+    assert result.exit_code == 0, result.output
+    assert "Of the heads that track, 12 of 12 (100.0 % [73.5, 100.0]) are found to;" in result.stdout
+    assert "With half of the examples, of 12 right verdicts on heads with a purpose, 6 stay right" in result.stdout
+    assert str(tmp_path / "c" / "report.html") in result.stdout.splitlines()[-1]
+
+
+def test_json_has_every_rate_with_interval_and_count(run, tmp_path):
+    printed = json.loads(run("calibrate", "--quick", "--out", tmp_path / "c", "--json").stdout)
+    for rate in (printed["family_wise_error"], *printed["recall"]):
+        assert {"rate", "low", "high", "count", "of"} <= set(rate)
+    assert printed["family_wise_error"]["of"] == 20
+    assert [row["count"] for row in printed["recall"]] == [12, 12]
+    assert [row["per"] for row in printed["false_tracks"]] == ["model", "head and task"]
+    assert {row["role"] for row in printed["decoys"]} >= {"twin", "loud"}
+
+
+def test_options_become_jobs(run, ran, tmp_path):
+    options = ["--quick", "--n", "100", "--layers", "3", "--heads", "4", "--seed", "5"]
+    assert run("calibrate", "--out", tmp_path / "c", *options).exit_code == 0
+    assert {(job.shape.n_layers, job.shape.n_heads) for job in ran} == {(3, 4)}
+    assert {job.difficulty.n for job in ran} == {100, 50}
+    assert min(job.seed for job in ran) == 5
+
+
+def test_done_models_are_not_judged_again(run, ran, tmp_path):
+    run("calibrate", "--quick", "--out", tmp_path / "c")
+    n_run = len(ran)
+    assert run("calibrate", "--quick", "--out", tmp_path / "c").exit_code == 0
+    assert len(ran) == n_run
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layers", "3"], "--layers and --heads make a shape together"),
+        (["--layers", "1", "--heads", "2"], "expected 2 layers and 12 heads in all"),
+        (["--n", "1"], "--n"),
+        (["--processes", "0"], "--processes"),
+    ],
+)
+def test_bad_input_is_one_line(run, tmp_path, options, message):
+    result = run("calibrate", "--quick", "--out", tmp_path / "c", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_folder_of_somebody_is_refused_before_anything_is_run(run, ran, tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    result = run("calibrate", "--quick", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "mine.txt" in result.stderr
+    assert ran == []

@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hand_model import HandModel, hand_task, pair, prompts, task_of, varied_task
+
+from interp.errors import InputError
+from interp.methods.choosing import apart, choose
+from interp.methods.dossier import heads
+
+
+def other_items():
+    """With one filler more than the varied task ever has."""
+    shapes = [(before, after) for before in range(4, 7) for after in range(4)]
+    units = [pair(prompts(*shapes[number % 12]), f"d{number}") for number in range(48)]
+    return task_of(units, [pair(prompts(*shape)) for shape in shapes])
+
+
+ROWS = pd.DataFrame(
+    {
+        **{"effect": [-1.0, -1.0, -0.05, 1.0], "minimum_effect": 0.1, "effect_p": [0.01, 0.2, 0.01, 0.01]},
+        **{"excess": [0.3, 0.3, 0.05, -0.4], "minimum_attention": 0.1, "attention_p": [0.01, 0.2, 0.01, 0.01]},
+        **{"probe_excess": [0.3, 0.3, 0.05, np.nan], "minimum_probe": 0.1, "probe_p": [0.01, 0.2, 0.01, np.nan]},
+    }
+)
+
+
+def test_what_passes_its_minimum_and_its_raw_p_is_chosen():
+    found = choose(ROWS, 0.05)
+    assert found["effect"].tolist() == [True, False, False, True]  # a rise is worth a test, too
+    assert found["attention"].tolist() == [True, False, False, False]
+    assert found["probe"].tolist() == [True, False, False, False]
+
+
+def test_only_the_chosen_are_tested_and_corrected_for():
+    every = heads(HandModel(), [varied_task()], probes=False)
+    chosen = heads(HandModel(), [varied_task()], probes=False, choose_on=[other_items()])
+    assert every.frame["effect_q"].notna().all()
+    first, idle = chosen.frame.iloc[0], chosen.frame.iloc[1]
+    assert first["verdict"] == every.frame["verdict"].iloc[0] == "attends and causal"
+    assert first["effect_q"] == first["effect_p"]  # a family of one
+    assert np.isnan([idle["effect_p"], idle["effect_q"], idle["attention_q"], idle["joint_q"]]).all()
+    assert idle["verdict"] == "none"  # that nothing is there needs no test
+    assert [each["task"] for each in chosen.provenance["chosen_on"]] == ["hand"]
+    assert every.provenance["chosen_on"] == []
+
+
+def test_a_head_that_is_not_chosen_is_never_claimed():
+    """Of the choosing items every other one asks for the wrong answer: nothing has an effect there."""
+    task = other_items()
+    turned = [
+        replace(unit, item=asked_for_wrong(unit.item), counterfactual=asked_for_wrong(unit.counterfactual))
+        if number % 2
+        else unit
+        for number, unit in enumerate(task.units)
+    ]
+    chosen_on = replace(task, units=tuple(turned))
+    found = heads(HandModel(), [varied_task()], probes=False, choose_on=[chosen_on]).frame.iloc[0]
+    assert np.isnan(found["effect_q"])
+    assert found["verdict"] == "undecided"
+
+
+def asked_for_wrong(encoded):
+    return replace(encoded, right=encoded.wrong, wrong=encoded.right)
+
+
+def test_never_two_corrections_at_once():
+    with pytest.raises(InputError, match=r"choose_on: what is chosen on other items is corrected by max-T, got .*fdr"):
+        heads(HandModel(), [varied_task()], probes=False, correction="fdr", choose_on=[other_items()])
+
+
+def test_choosing_tasks_are_the_same_tasks_of_other_items():
+    with pytest.raises(InputError, match="every unit of hand has a cluster or a prompt that is scored, too"):
+        apart([varied_task()], [varied_task()])
+    with pytest.raises(InputError, match="expected the same tasks, hand, in this order; got other"):
+        apart([varied_task()], [hand_task("other")])
+    assert apart([varied_task()], [other_items()])[0].units == other_items().units
+
+
+def test_clusters_that_are_scored_choose_nothing():
+    mixed = replace(other_items(), units=(*other_items().units[:5], *varied_task().units[:3]))
+    (found,) = apart([varied_task()], [mixed])
+    assert found.units == mixed.units[:5]
+    assert found.dropped["scored, too"] == 3

@@ -1,0 +1,67 @@
+import pandas as pd
+import pytest
+from hand_model import HandModel, varied_task
+from tiny_models import random_model
+
+import interp
+from interp.errors import InputError
+from interp.methods.dossier import heads
+from interp.methods.replication import check_reads, names, replication
+
+
+def frame(*verdicts, task="agreement"):
+    return pd.DataFrame({"layer": 0, "head": range(len(verdicts)), "task": task, "verdict": verdicts})
+
+
+def test_a_verdict_is_any_head_s():
+    found = replication({"a": frame("tracks", "none", "general"), "b": frame("undecided", "tracks", "tracks")})
+    by = found.set_index(["verdict", "model"])["heads"].to_dict()
+    assert by == {("tracks", "a"): "0.0", ("tracks", "b"): "0.1 0.2", ("general", "a"): "0.2", ("general", "b"): ""}
+    assert found["n_heads"].tolist() == [1, 2, 1, 0]
+
+
+def test_tasks_are_kept_apart():
+    one = pd.concat([frame("tracks"), frame("opposes", task="ioi")])
+    found = replication({"a": one, "b": frame("tracks", task="ioi")})
+    assert set(zip(found["task"], found["verdict"], strict=True)) == {
+        ("agreement", "tracks"),
+        ("ioi", "opposes"),
+        ("ioi", "tracks"),
+    }
+
+
+def test_models_get_names_that_differ():
+    assert names([HandModel(), HandModel(), random_model()]) == [
+        "HandModel",
+        "HandModel (2)",
+        names([random_model()])[0],
+    ]
+
+
+def test_siblings_are_judged_on_the_same_examples():
+    alone = heads(HandModel(), [varied_task()], probes=False)
+    told = []
+    report = heads(
+        HandModel(),
+        [varied_task()],
+        probes=False,
+        siblings=[HandModel(bias=0.5)],
+        progress=lambda *each: told.append(each),
+    )
+    pd.testing.assert_frame_equal(report.frame, alone.frame)
+    assert alone.replication.empty
+    rows = report.replication.set_index("model")["heads"].to_dict()
+    assert rows == {"HandModel": "0.0", "HandModel (2)": "0.0"}
+    assert len(report.provenance["siblings"]) == 1
+    assert told[-1][0] == told[-1][1]
+
+
+def test_a_sibling_reads_the_same_tokens():
+    one, other = random_model(tokenizer=interp.load_model().tokenizer, n_ctx=64), random_model()
+    with pytest.raises(InputError, match="siblings: expected models with the first one's tokenizer"):
+        check_reads(other, one)
+
+
+def test_a_model_is_no_sibling_of_its_own():
+    with pytest.raises(InputError, match="siblings: expected other models than the first, got HandModel with the same"):
+        heads(HandModel(), [varied_task()], probes=False, siblings=[HandModel()])

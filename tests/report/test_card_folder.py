@@ -1,0 +1,84 @@
+"""The folder of a card, and its figures."""
+
+import json
+
+import pandas as pd
+import pytest
+from made_up_card import made_up_card, table
+
+from interp.errors import OutputError
+from interp.report.cards import folder as card_folder
+from interp.report.cards.folder import save_card
+from interp.report.cards.frames import shown
+from interp.report.cards.plots import paths_figure, shares_figure
+from interp.report.folder import save_report
+from interp.report.manifest import CARD
+
+FRAMES = {"verdicts", "tasks", "specificity", "halves", "replacements", "agreement", "positions", "feeds"}
+FRAMES |= {"readers", "circuits", "pairs", "left_out"}
+FILES = {f"{name}.csv" for name in FRAMES} | {"report.html", "figures/shares.png", "figures/paths_agreement.png"}
+
+
+def files_in(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_frames_come_back_as_they_went(tmp_path):
+    card = made_up_card()
+    out = card.save(tmp_path / "deep" / "c", command="interp head 2.1")
+    assert files_in(out) == FILES | {"manifest.json"}
+    for name in ("replacements", "feeds", "specificity"):
+        expected = getattr(card, name)
+        there = pd.read_csv(out / f"{name}.csv").fillna("")
+        pd.testing.assert_frame_equal(there, expected.fillna(""), check_dtype=False)
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["format"], manifest["command"]) == (CARD, "interp head 2.1")
+    assert set(manifest["files"]) == FILES
+    assert manifest["provenance"]["copying"] == 0.63
+
+
+def test_a_report_of_another_kind_takes_its_place_whole(make_report, tmp_path):
+    out = save_card(made_up_card(), tmp_path / "c")
+    save_report(make_report(tasks=("agreement",)), out)
+    assert not (out / "feeds.csv").exists()
+    save_card(made_up_card(), out)
+    assert files_in(out) == FILES | {"manifest.json"}
+
+
+def test_foreign_files_are_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"notes\.txt"):
+        save_card(made_up_card(), tmp_path)
+
+
+def test_a_failure_leaves_an_older_card_as_it_was(tmp_path, monkeypatch):
+    out = save_card(made_up_card(), tmp_path / "c", command="older")
+
+    def fail(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(card_folder, "write_manifest", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_card(made_up_card(), out, command="newer")
+    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
+
+
+def test_shares_have_a_dot_a_kind_and_their_intervals():
+    (ax,) = shares_figure(shown(made_up_card())).axes
+    dots = {line.get_label(): line.get_xdata().tolist() for line in ax.get_lines() if line.get_marker() == "o"}
+    assert dots["zero"] == [-0.8, 0.002]
+    assert dots["positional mean"][0] == -0.02
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["agreement", "blimp:<script>alert(1)"]
+
+
+def test_paths_stand_side_by_side_on_one_scale():
+    left, right = paths_figure(shown(made_up_card()).of("agreement")).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["embed → 2.1.v", "mlp.0 → 2.1.k", "1.0 → 2.1.q"]
+    assert [label.get_text() for label in right.get_yticklabels()] == ["2.1 → logits"]
+    assert left.get_xlim() == right.get_xlim()
+    assert left.get_ylim() == right.get_ylim()
+
+
+def test_paths_of_one_side_alone_are_drawn():
+    card = made_up_card(readers=table("readers"))
+    assert len(paths_figure(shown(card).of("agreement")).axes) == 2

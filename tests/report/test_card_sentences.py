@@ -1,0 +1,120 @@
+"""What a card says, against made-up numbers."""
+
+import numpy as np
+import pytest
+from made_up_card import IDLE, TASK, made_up_card, table
+
+from interp.errors import InputError
+from interp.report.cards.sentences import across_tasks, by_task
+
+SHOWN = "blimp:<script>alert(1)"
+
+
+@pytest.fixture(scope="module")
+def words():
+    return {each.task: each for each in by_task(made_up_card())}
+
+
+def test_across_the_tasks_the_verdicts_the_shares_and_the_copying():
+    verdicts, shares, copying = across_tasks(made_up_card())
+    assert verdicts == f"Head 2.1: ● attends and causal: {TASK}; · none: {SHOWN}."
+    assert f"from 0.1 on): {TASK} 0.80 [0.70, 0.90]; {SHOWN} 0.00 [-0.01, 0.01]." in shares
+    assert copying.startswith("Copying score of its weights: 0.63")
+
+
+def test_a_finding_has_the_dossiers_sentence(words):
+    assert words[TASK].verdict.startswith(f"Head 2.1 matters for {TASK}: it attends to the subject (0.80 of its")
+    assert "ablating it costs 4.0 logits [3.9, 4.1]" in words[TASK].verdict
+
+
+def test_what_is_no_finding_has_its_meaning_and_its_effect(words):
+    assert words[SHOWN].verdict.startswith("Verdict “none”: effects known to be smaller")
+    assert words[SHOWN].verdict.endswith("is 0.01 logits [-0.09, 0.11]; it counts from 0.50 on.")
+
+
+def test_an_undecided_one_says_how_many_units_would_decide():
+    card = made_up_card()
+    verdicts = card.verdicts.assign(verdict="undecided", reason="few clusters", n_to_decide=[310.0, np.nan])
+    first, second = by_task(made_up_card(verdicts=verdicts))
+    assert "(few clusters)" in first.verdict
+    assert first.verdict.endswith("on; about 310 units would decide.")
+    assert second.verdict.endswith("on.")
+
+
+def test_kinds_of_ablation_that_part_are_told(words):
+    first, alike = words[TASK].further[:2]
+    assert first.startswith(
+        "The kinds of ablation do not conclude the same: a drop by zero and mean; no effect that counts by positional "
+        "mean. "
+        "Effects: zero -4.0 logits [-4.4, -3.6]; mean -3.9 logits [-4.3, -3.5]; positional mean -0.10 logits"
+    )
+    assert first.endswith("By its drop it is number 1 to 3 of 12 heads.")
+    assert "by Kendall's τ: 0.25 (zero and positional mean)." in alike
+
+
+def test_a_refused_kind_has_its_reason(words):
+    assert words[SHOWN].further[0].startswith("All 2 kinds of ablation conclude the same: no effect that counts.")
+    assert words[SHOWN].further[1] == "Ablation by positional mean is refused: positions mean <b>different</b> things."
+
+
+def test_halves_say_what_came_back(words):
+    (halves,) = (each for each in words[TASK].further if "random halves" in each)
+    assert "attention above the baseline is 0.70 and 0.05 (it counts from 0.10 on): one of them passes" in halves
+    assert "the effect is -4.10 and -3.90 (it counts from 0.50 on): both pass." in halves
+    (halves,) = (each for each in words[SHOWN].further if "random halves" in each)
+    assert "attention" not in halves
+    assert "neither passes" in halves
+
+
+def test_the_word_that_counts_comes_first_and_the_idle_are_named(words):
+    text = " ".join(words[TASK].further)
+    assert "at the query brings back 0.90 [0.85, 0.95] of the answer, at all words together 0.91" in text
+    assert "What it writes at BOS and the related word is the same in both runs there" in text
+
+
+def test_runs_that_do_not_differ_have_nothing_to_bring_back():
+    positions = made_up_card().positions.assign(normalised=np.nan)
+    text = " ".join(by_task(made_up_card(positions=positions))[0].further)
+    assert "patching has nothing to bring back" in text
+
+
+def test_paths_are_named_by_what_is_at_their_other_end(words):
+    text = " ".join(words[TASK].further)
+    assert (
+        "Of 3 direct paths into it (40 units), these carry at least 0.05 of the answer: the embeddings by its values "
+        "0.60 [0.50, 0.70] and MLP 0 by its keys -0.30 [-0.40, -0.20]." in text
+    )
+    assert "Of 1 direct path from it (40 units), none carries 0.05" in text
+    assert "the largest is the logits 0.02 [0.01, 0.03]." in text
+    readers = table("readers", (TASK, "2.1", "3.0.q", "q", 0.5, 0.4, 0.6, 2.0, 40))
+    assert "head 3.0 by its queries 0.50" in " ".join(by_task(made_up_card(readers=readers))[0].further)
+
+
+def test_weights_say_what_they_look_for_and_write(words):
+    assert words[TASK].weights == (
+        "By its weights alone, from “near” it would look for “␣”.",
+        "By its weights alone, where it attends to “keys” it would raise “are”, and lower “is”.",
+    )
+
+
+def test_what_is_missing_has_its_reason_once(words):
+    (missing,) = words[SHOWN].left_out
+    assert missing == (
+        "Not measured: direct paths into the head and direct paths from the head (no <b>counterfactual</b>)."
+    )
+    assert words[TASK].left_out == ()
+
+
+def test_what_nobody_knows_is_not_said():
+    card = made_up_card()
+    unknown = made_up_card(copying=np.nan, specificity=card.specificity.assign(share=np.nan))
+    assert len(across_tasks(unknown)) == 1
+
+
+def test_frames_that_are_no_cards_are_refused():
+    card = made_up_card()
+    with pytest.raises(InputError, match=r"a card's `feeds`: expected the columns task, sender, .* got no reads"):
+        by_task(made_up_card(feeds=card.feeds.drop(columns="reads")))
+    with pytest.raises(InputError, match="verdicts"):
+        by_task(made_up_card(verdicts=card.verdicts.assign(verdict="unheard of")))
+    assert card.tasks["task"].tolist() == [TASK, IDLE]
