@@ -1,9 +1,10 @@
 """How often is a verdict wrong? The dossier on hundreds of models whose truth is known.
 
 1. **Planted**: models with trackers and decoys at random places: recall, false ``tracks``, each decoy's verdict.
-2. **Nulls**: four kinds of models on which nothing tracks: false claims, and whether p is uniform.
-3. **Half**: the planted models again with half the examples: what is lost must be undecided, not wrong.
-4. **Curves**: planted models that are harder in one respect: how recall falls.
+2. **Single heads**: trained models of one head: what such a model can do, that head must do.
+3. **Nulls**: four kinds of models on which nothing tracks: false claims, and whether p is uniform.
+4. **Half**: the planted models again with half the examples: what is lost must be undecided, not wrong.
+5. **Curves**: planted models that are harder in one respect: how recall falls.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ import pandas as pd
 from interp.calibration import rates
 from interp.calibration.drawing import STANDARD, Difficulty, check_shape
 from interp.calibration.planted import Shape
-from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, source_hash
+from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, single_jobs, source_hash
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.sweep import Progress
@@ -36,19 +37,21 @@ class Size:
 
     Attributes:
         planted: Planted ones.
+        single: Trained ones of a single head.
         nulls: Of each of the four kinds of null.
         halves: Planted ones that are judged again with half the examples.
         curve: For each value of ``CURVES``.
     """
 
     planted: int
+    single: int
     nulls: int
     halves: int
     curve: int
 
 
-FULL = Size(planted=200, nulls=100, halves=50, curve=10)
-QUICK = Size(planted=12, nulls=5, halves=6, curve=0)
+FULL = Size(planted=200, single=50, nulls=100, halves=50, curve=10)
+QUICK = Size(planted=12, single=4, nulls=5, halves=6, curve=0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,12 +59,13 @@ class Calibration:
     """Verdicts beside the truth, and what they come to.
 
     Attributes:
-        frame: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``null``, ``half`` or
-            ``curve NAME``.
+        frame: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``single head``,
+            ``null``, ``half`` or ``curve NAME``.
         false_discoveries: As of ``rates.false_discoveries``.
         recall: As of ``rates.recall``.
         false_tracks: As of ``rates.false_tracks``.
         decoys: As of ``rates.decoys``.
+        single_heads: As of ``rates.single_heads``.
         confusion: As of ``rates.confusion``.
         halves: As of ``rates.transitions``.
         curves: By what is harder, as of ``rates.curve``.
@@ -74,6 +78,7 @@ class Calibration:
     recall: pd.DataFrame
     false_tracks: pd.DataFrame
     decoys: pd.DataFrame
+    single_heads: pd.DataFrame
     confusion: pd.DataFrame
     halves: pd.DataFrame
     curves: Mapping[str, pd.DataFrame]
@@ -147,6 +152,7 @@ def calibrate(
         recall=rates.recall(planted),
         false_tracks=rates.false_tracks(planted),
         decoys=rates.decoys(planted),
+        single_heads=rates.single_heads(parts["single head"]),
         confusion=rates.confusion(planted),
         halves=rates.transitions(planted, parts["half"]),
         curves={name: rates.curve(pd.concat([planted, own]), name) for name, own in curves.items()},
@@ -162,6 +168,7 @@ def _jobs(size: Size, standard: Difficulty, shape: Shape | None, seed: int) -> d
     """By part."""
     found = {
         "planted": planted_jobs(size.planted, seed=seed, difficulty=standard, shape=shape),
+        "single head": single_jobs(size.single, seed=seed, difficulty=standard),
         "null": null_jobs(size.nulls, seed=seed, difficulty=standard, shape=shape),
         "half": planted_jobs(size.halves, seed=seed, difficulty=replace(standard, n=standard.n // 2), shape=shape),
     }

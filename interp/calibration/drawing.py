@@ -2,9 +2,10 @@
 
 1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
-3. Agreement and coreference each: a tracker, by itself or beside one that goes another route; or a pair of twins.
+3. Agreement and coreference each: a tracker, by itself or beside one that goes another route; or a pair of twins, in
+   one layer or in two.
 4. Often a head that looks, and one that carries; where nothing is as loud, a loud one in the last layer.
-5. All at random places; a looker reads no later than twins write, for these drown what comes after.
+5. All at random places; a looker reads no later than the first twin writes, for that drowns what comes after.
 """
 
 from collections.abc import Mapping
@@ -163,7 +164,7 @@ class _Places:
         for task in PHENOMENA_TASKS:
             if self._share == 1 and self._chance(0.3):
                 one = self._take("twin", task)
-                found += [one, self._take("twin", task, least=one.layer, most=one.layer)]
+                found += [one, self._take("twin", task, least=one.layer)]
                 latest[task] = one.layer
             else:
                 found += self._trackers(task)

@@ -132,12 +132,12 @@ def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5) -> Task
     """
     draws, references = (np.random.default_rng([seed, half, TASKS.index(name)]) for half in range(2))
     return encode_task(
-        _pairs(name, n, draws, correlation),
+        pairs(name, n, draws, correlation),
         tokenizer=tokenizer(),
         name=name,
         description=DESCRIPTIONS[name],
         metric="logit_difference",
-        references=_pairs(name, REFERENCES, references, correlation),
+        references=pairs(name, REFERENCES, references, correlation),
         n_ctx=LONGEST,
         feature="ending" if name == "induction" else PHENOMENA[name].feature,
     )
@@ -188,7 +188,8 @@ def _rounds(n: int, generator: np.random.Generator) -> list[int]:
     return np.concatenate([generator.permutation(LEMMAS) for _ in range(-(-n // LEMMAS))])[:n].tolist()
 
 
-def _pairs(name: TaskName, n: int, generator: np.random.Generator, correlation: float) -> Iterator[MinimalPair]:
+def pairs(name: TaskName, n: int, generator: np.random.Generator, correlation: float) -> Iterator[MinimalPair]:
+    """Minimal pairs of a task; see ``load``."""
     for lemma in _rounds(n, generator):
         if name == "induction":
             yield induction(lemma, generator)

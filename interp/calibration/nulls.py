@@ -48,8 +48,7 @@ def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]
         return _trained(plan), tasks
     if kind == "untrained":
         return HookedTransformer(_config(plan), tokenizer(), seed=plan.seed).eval(), plan.tasks()
-    permute = _labels if kind == "permuted labels" else _related
-    return plan.model(), [_permuted(task, permute, generator) for task in plan.tasks()]
+    return plan.model(), [permuted(task, kind, generator) for task in plan.tasks()]
 
 
 def _config(plan: Plan, widths: Shape | None = None) -> TransformerConfig:
@@ -89,8 +88,15 @@ Way = Callable[[EncodedExample], EncodedExample]
 Permute = Callable[[Unit, np.random.Generator], Way]
 
 
-def _permuted(task: Task, permute: Permute, generator: np.random.Generator) -> Task:
-    """The task with each cluster's examples changed in one way; its references apart from its units."""
+def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], generator: np.random.Generator) -> Task:
+    """The task with each cluster's examples changed in one way; its references apart from its units.
+
+    Args:
+        task: Of the planted language.
+        kind: What is exchanged.
+        generator: Of the ways.
+    """
+    permute = _labels if kind == "permuted labels" else _related
     units, *references = (_changed(each, permute, generator) for each in (task.units, *task.references))
     return replace(task, units=units, references=tuple(references))
 

@@ -105,6 +105,25 @@ def false_tracks(planted: pd.DataFrame) -> pd.DataFrame:
     return _per(others, others["verdict"] == "tracks", every=False)
 
 
+def single_heads(trained: pd.DataFrame) -> pd.DataFrame:
+    """How often a trained model's only head gets the right verdict on what it can do, and none on what it cannot.
+
+    Args:
+        trained: Of jobs of a single head.
+
+    Returns:
+        One row per ``task``: its ``truth``, ``RATE`` of that verdict (of what it cannot do: of no finding at all), and
+        the median ``accuracy`` of the models.
+    """
+    rows = []
+    for (task, truth), own in trained.groupby(["task", "truth"], sort=False):
+        silent = (truth == "none") & (own["verdict"] == "undecided")
+        right = (own["verdict"] == truth) | silent
+        accuracy = own["accuracy_base"].median()
+        rows.append({"task": task, "truth": truth, **rate(int(right.sum()), len(own)), "accuracy": accuracy})
+    return pd.DataFrame(rows, columns=["task", "truth", *RATE, "accuracy"])
+
+
 def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
     """The rate of models with every (or any) hit, and that of hits."""
     by_model = hits.groupby(frame["job"])
@@ -114,7 +133,7 @@ def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
 
 
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
-    """How often each decoy gets its own verdict; of twins also how often the right one is named.
+    """How often each decoy gets its own verdict; of twins also those of two layers, and if the right one is named.
 
     Returns:
         One row per ``role``, with its ``truth``.
@@ -127,6 +146,10 @@ def decoys(planted: pd.DataFrame) -> pd.DataFrame:
         rows.append({"role": role, "truth": TRUTH[role], **rate(int(right.sum()), len(own))})
         if role == "twin":
             who = zip(own["twin"], own["partners"], strict=True)
+            layers = own["twin"].str.split(".").str[0].astype(int)
+            apart = layers.to_numpy() != own["layer"].to_numpy()
+            found = {"role": "twin, of another layer", "truth": TRUTH["twin"]}
+            rows.append({**found, **rate(int(right[apart].sum()), int(apart.sum()))})
             named = right & np.array([twin in partners.split() for twin, partners in who], dtype=bool)
             rows.append({"role": "twin, named", "truth": TRUTH["twin"], **rate(int(named.sum()), len(own))})
     return pd.DataFrame(rows)

@@ -13,7 +13,8 @@ from interp.methods.verdict import Verdict
 Role = Literal["tracker", "twin", "previous word", "looker", "carrier", "other route", "loud", "idle"]
 """
 - ``tracker``: looks at the related word, reads its feature and writes the answer.
-- ``twin``: one of two trackers in a layer, each loud enough to drown that the other is gone.
+- ``twin``: one of two trackers, each loud enough to drown that the other is gone. One in a later layer is a backup: it
+  hardly looks while the first is there, whose loudness leaves LayerNorm little of the query.
 - ``previous word``: writes beside each word which one came before it; induction's tracker looks for that.
 - ``looker``: looks at the related word and writes nothing that is read.
 - ``carrier``: looks everywhere, holds the related word's feature, and writes nothing that is read.

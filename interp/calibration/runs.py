@@ -23,18 +23,22 @@ import pandas as pd
 import torch
 
 from interp.calibration.drawing import STANDARD, Difficulty, Plan, draw
+from interp.calibration.language import TASKS, load
 from interp.calibration.nulls import NULLS, NullKind, null_case
 from interp.calibration.planted import Shape
+from interp.calibration.trained import SHAPE, SINGLE, single_head
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import HeadsReport, heads
 from interp.methods.specificity import specificities
 from interp.methods.verdict import States, judge
+from interp.model.transformer import HookedTransformer
+from interp.tasks.task import Task
 
-Kind = Literal["planted"] | NullKind
+Kind = Literal["planted", "single head"] | NullKind
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
     *("specificity", "partners", "attention_p", "effect_p", "probe_p", "excess", "effect", "minimum_effect"),
-    *("n_to_decide", "undecidable"),
+    *("n_to_decide", "undecidable", "accuracy_base"),
 )
 """Of ``HeadsReport.frame``, in a job's result."""
 
@@ -44,7 +48,7 @@ class Job:
     """A model to be judged.
 
     Attributes:
-        kind: A planted model, or a null.
+        kind: A planted model, a trained one of a single head, or a null.
         seed: Of everything.
         difficulty: Of finding its heads.
         shape: Of the model; None for one at random.
@@ -60,9 +64,9 @@ class Job:
     @property
     def name(self) -> str:
         """Tells it from any other job; a file's name."""
-        asked = "".join(f"-{field.name}{getattr(self.difficulty, field.name):g}" for field in fields(Difficulty))
+        asked = "".join(f"-{field.name}{getattr(self.difficulty, field.name)}" for field in fields(Difficulty))
         shape = "" if self.shape is None else "-" + "x".join(str(each) for each in asdict(self.shape).values())
-        return f"{self.kind.replace(' ', '_')}{asked}{shape}-alpha{self.alpha:g}-{self.seed}"
+        return f"{self.kind.replace(' ', '_')}{asked}{shape}-alpha{self.alpha}-{self.seed}"
 
     def run(self) -> pd.DataFrame:
         """Write or train the model, judge its heads, and put the truth beside the verdicts.
@@ -74,7 +78,7 @@ class Job:
         """
         started = time.perf_counter()
         plan = draw(self.seed, shape=self.shape, difficulty=self.difficulty)
-        model, tasks = (plan.model(), plan.tasks()) if self.kind == "planted" else null_case(self.kind, plan)
+        model, tasks = _case(self.kind, plan)
         with warnings.catch_warnings():
             # Heads that write nothing that a task reads are planted on purpose.
             warnings.filterwarnings("ignore", category=RuntimeWarning)
@@ -83,11 +87,20 @@ class Job:
         found = found.join(_truth(plan, found, self.kind))
         asked = {"kind": self.kind, "seed": self.seed, **asdict(self.difficulty), "alpha": self.alpha}
         asked["tracker_share"] = asked.pop("share")
-        return found.assign(**asked, **asdict(plan.shape), seconds=time.perf_counter() - started)
+        shape = SHAPE if self.kind == "single head" else plan.shape
+        return found.assign(**asked, **asdict(shape), seconds=time.perf_counter() - started)
+
+
+def _case(kind: Kind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
+    if kind == "planted":
+        return plan.model(), plan.tasks()
+    if kind == "single head":
+        return single_head(plan.seed), [load(name, n=plan.difficulty.n, seed=plan.seed) for name in TASKS]
+    return null_case(kind, plan)
 
 
 def ungated(report: HeadsReport, alpha: float) -> list[str]:
-    """The verdicts if nobody had asked whether the model can do the tasks."""
+    """The verdicts if nobody had asked whether the model can do the tasks, or whether there are clusters enough."""
     frame = report.frame.assign(undecidable="")
     frame["specificity"] = specificities(frame)
     return [
@@ -118,8 +131,8 @@ def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     }
     rows: list[tuple[str, str, float, str]] = []
     for layer, head, task in zip(found["layer"], found["head"], found["task"], strict=True):
-        if kind in ("trained", "untrained"):
-            rows.append((kind, "none", 1.0, ""))
+        if kind in ("trained", "untrained", "single head"):
+            rows.append((kind, SINGLE[task] if kind == "single head" else "none", 1.0, ""))
             continue
         role, right = truth[layer, head, task]
         share = placed[layer, head].share if role == "tracker" else 1.0
@@ -147,27 +160,34 @@ def run_jobs(
     jobs = list(dict.fromkeys(jobs))
     done = {job: pd.read_parquet(_file(folder, job)) for job in jobs if folder and _file(folder, job).exists()}
     missing = [job for job in jobs if job not in done]
-    results = _in_processes(missing, processes) if processes > 1 and len(missing) > 1 else _one_by_one(missing)
+    several = processes > 1 and len(missing) > 1
+    results = _in_processes(missing, processes, folder) if several else _one_by_one(missing, folder)
     if progress is not None:
         progress(len(done), len(jobs))
     for job, frame in results:
-        if folder is not None:
-            _keep(frame, _file(folder, job))
         done[job] = frame
         if progress is not None:
             progress(len(done), len(jobs))
     return pd.concat([done[job].assign(job=job.name) for job in jobs], ignore_index=True)
 
 
-def _one_by_one(jobs: Sequence[Job]) -> Iterator[tuple[Job, pd.DataFrame]]:
+def _one_by_one(jobs: Sequence[Job], folder: Path | None) -> Iterator[tuple[Job, pd.DataFrame]]:
     for job in jobs:
-        yield job, job.run()
+        yield job, _run(job, folder)
 
 
-def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, pd.DataFrame]]:
+def _run(job: Job, folder: Path | None) -> pd.DataFrame:
+    """Keep it where it was computed: who asked may be gone by then."""
+    frame = job.run()
+    if folder is not None:
+        _keep(frame, _file(folder, job))
+    return frame
+
+
+def _in_processes(jobs: Sequence[Job], processes: int, folder: Path | None) -> Iterator[tuple[Job, pd.DataFrame]]:
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin) as pool:
-        futures = {pool.submit(job.run): job for job in jobs}
+        futures = {pool.submit(_run, job, folder): job for job in jobs}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -176,7 +196,7 @@ def _in_processes(jobs: Sequence[Job], processes: int) -> Iterator[tuple[Job, pd
 
 
 def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked; a job in hand is given up
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked; the job in hand is done first
     torch.set_num_threads(1)
 
 
@@ -210,3 +230,8 @@ def planted_jobs(
 ) -> list[Job]:
     """Planted models."""
     return [Job("planted", seed + number, difficulty, shape) for number in range(runs)]
+
+
+def single_jobs(runs: int, *, seed: int = 0, difficulty: Difficulty = STANDARD) -> list[Job]:
+    """Trained models of a single head."""
+    return [Job("single head", seed + number, difficulty) for number in range(runs)]

@@ -37,7 +37,7 @@ from interp.methods.progress import part_of
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_reads, names, replication
 from interp.methods.specificity import specificities
-from interp.methods.standing_in import MOST_PAIRED, PARTNER_COLUMNS, candidates, partners, standing_in
+from interp.methods.standing_in import MOST_PAIRED, PARTNER_COLUMNS, candidates, partners, standing_in, unpaired
 from interp.stats.multiplicity import Correction
 from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
@@ -258,7 +258,7 @@ def _judged(
     frame["specificity"] = specificities(frame)
     by_task = {str(name): candidates(rows, asked.most_paired) for name, rows in decidable(frame).groupby("task")}
     pairs = standing_in(model, tasks, by_task, **how, minimum_effect=asked.minimum_effect, progress=steps[-1])
-    frame = frame.join(partners(frame, pairs))
+    frame = frame.join(partners(frame, pairs)).assign(unpaired=unpaired(frame, by_task))
     return _Judged(frame.join(verdicts(frame, alpha, _per_test(frame, alpha))), evidence, pairs)
 
 

@@ -51,7 +51,7 @@ def verdicts(frame: pd.DataFrame, alpha: float, corrected: Mapping[str, float]) 
     """The verdict, its reason and the number of units that would decide, row by row.
 
     Args:
-        frame: As of ``states``, with these, ``specificity`` and ``partners``.
+        frame: As of ``states``, with these, ``specificity``, ``partners`` and ``unpaired``.
         alpha: Error rate of a kind of evidence.
         corrected: By kind, the two-sided error rate of one test, corrected for the size of the family.
     """
@@ -69,23 +69,37 @@ def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float])
         representation=row["representation"],
         specificity=row["specificity"],
         partners=tuple(row["partners"].split()),
+        unpaired=bool(row["unpaired"]),
     )
     verdict, reason = judge(given, joint_q=row["joint_q"], tracks_q=row["tracks_q"], alpha=alpha)
-    return verdict, reason, _units_to_decide(row, corrected) if verdict == "undecided" else np.nan
+    if verdict != "undecided":
+        return verdict, reason, np.nan
+    unchosen = [kind for kind, evidence in _open(row).items() if evidence.decidable and np.isnan(evidence.q)]
+    if unchosen:
+        return verdict, f"{reason}; not chosen for a test of {' and '.join(unchosen)}", np.nan
+    return verdict, reason, _units_to_decide(row, corrected)
+
+
+def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
+    """The kinds of evidence that are undecided, and on which the verdict rests."""
+    found = {}
+    if row["effect_state"] == "undecided":
+        found["effect"] = _effect(row)
+    if row["attention_state"] == "undecided":
+        found["attention"] = _attention(row)
+    decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
+    if row["representation"] == "undecided" and decides:
+        found["probe"] = _representation(row).probe
+    return found
 
 
 def _units_to_decide(row: Mapping[str, Any], corrected: Mapping[str, float]) -> float:
     """The largest number that some open kind of evidence needs; NaN where none is known."""
     needs = [np.nan]
-    if row["effect_state"] == "undecided":
-        needs.append(_units_needed(_effect(row), row["n_units"], corrected["effect"]))
-    if row["attention_state"] == "undecided":
-        scored = row["n_attention_units"]
-        needed = _units_needed(_attention(row), scored, corrected["attention"])
-        needs.append(np.ceil(needed * row["n_units"] / scored))  # attention is left out on some units
-    decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
-    if row["representation"] == "undecided" and decides:
-        needs.append(_units_needed(_representation(row).probe, row["n_units"], corrected["probe"]))
+    for kind, evidence in _open(row).items():
+        measured = row["n_attention_units" if kind == "attention" else "n_units"]  # attention is left out on some
+        needed = _units_needed(evidence, measured, corrected[kind])
+        needs.append(np.ceil(needed * row["n_units"] / measured))
     return float(np.fmax.reduce(needs))
 
 

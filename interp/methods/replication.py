@@ -1,7 +1,8 @@
 """Do other seeds of the same training come to the same verdicts? Which heads have them there.
 
 Heads of two models have nothing to do with each other's numbers, so a verdict on a task replicates where *some* head of
-the other model gets it on the same examples. What no head of either gets, or is undecided, says nothing.
+the other model gets it on the same examples. What no head of either gets, or is undecided, says nothing: so it is
+noted of every model how many of its heads are, and a model that is not judged on a task is not held against anyone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
 from interp.methods.components import head_name
 
-COLUMNS = ("task", "verdict", "model", "heads", "n_heads")
+COLUMNS = ("task", "verdict", "model", "heads", "n_heads", "n_undecided", "judged")
 SILENT = ("none", "undecided")
 """Verdicts that are no finding."""
 
@@ -26,19 +27,26 @@ def replication(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     Returns:
         One row per task, verdict that some head of some model gets, and model: ``heads``, such as ``2.1 2.2`` (empty
-        where none does), and ``n_heads``.
+        where none does), and ``n_heads``; ``n_undecided``: the heads of which nothing is known on the task; and
+        ``judged``: whether the model can be judged on it at all.
     """
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for name, frame in frames.items():
         for row in frame[~frame["verdict"].isin(SILENT)].to_dict("records"):
             by_model = found.setdefault((row["task"], row["verdict"]), {})
             by_model.setdefault(name, []).append(head_name((int(row["layer"]), int(row["head"]))))
-    rows = [
-        (task, verdict, name, " ".join(by_model.get(name, ())), len(by_model.get(name, ())))
-        for (task, verdict), by_model in found.items()
-        for name in frames
-    ]
+    states = {(name, task): _state(rows) for name, frame in frames.items() for task, rows in frame.groupby("task")}
+    rows = []
+    for (task, verdict), by_model in found.items():
+        for name in frames:
+            heads, state = by_model.get(name, []), states.get((name, task), (0, False))
+            rows.append((task, verdict, name, " ".join(heads), len(heads), *state))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _state(rows: pd.DataFrame) -> tuple[int, bool]:
+    """Of a model's heads on one task."""
+    return int((rows["verdict"] == "undecided").sum()), bool((rows["undecidable"] == "").any())
 
 
 def check_reads(sibling: Any, model: Any) -> None:

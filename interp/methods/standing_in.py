@@ -49,11 +49,29 @@ def candidates(frame: pd.DataFrame, most: int) -> list[Head]:
         frame: One task's rows, with ``attention_state``, ``effect_state`` and ``representation``.
         most: How many at most.
     """
-    found = frame[(frame["attention_state"] == "shown") | frame["representation"].isin(["used", "carried"])]
+    found = frame[_could(frame)]
     looks = found["attention_state"] == "shown"
     order = found.assign(first=~looks, size=-found["excess"].where(looks, found["probe_excess"]))
     best = order.sort_values(["first", "size", "layer", "head"]).head(most)
     return sorted((int(layer), int(head)) for layer, head in zip(best["layer"], best["head"], strict=True))
+
+
+def _could(frame: pd.DataFrame) -> pd.Series:
+    return (frame["attention_state"] == "shown") | frame["representation"].isin(["used", "carried"])
+
+
+def unpaired(frame: pd.DataFrame, heads: Mapping[str, Sequence[Head]]) -> pd.Series:
+    """Row by row, whether a head that could do the task's work is not ablated with others.
+
+    Args:
+        frame: One row per layer, head and task, as of ``candidates``.
+        heads: By task, those whose pairs are taken.
+    """
+    taken = {(task, *head) for task, chosen in heads.items() if len(chosen) > 1 for head in chosen}
+    alone = {task for task, rows in frame[_could(frame)].groupby("task") if len(rows) == 1}
+    cells = zip(frame["task"], frame["layer"], frame["head"], strict=True)
+    here = [(task, int(layer), int(head)) in taken or task in alone for task, layer, head in cells]
+    return _could(frame) & ~pd.Series(here, index=frame.index)
 
 
 def standing_in(

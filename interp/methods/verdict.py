@@ -26,7 +26,8 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   is spared (shown to lose less than the minimum, or to gain), or if the head looks at the related word on all of them.
   *Not testable* with fewer than two other tasks that the model can do; else *undecided*.
 - **partners**: the heads with which it hides an effect: ablated together, the two cost the task, and more than one by
-  one (``methods/standing_in.py``).
+  one (``methods/standing_in.py``). Where a head that looks or carries was not ablated with others, a verdict that it
+  does nothing says so.
 
 Then, rows are the effect, columns the attention:
 
@@ -76,6 +77,9 @@ AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "undecided"]
 RepresentationState = Literal["used", "carried", "none", "not testable", "undecided"]
 Specificity = Literal["specific", "general", "not testable", "undecided"]
+
+
+UNPAIRED = "it was not ablated together with others that could do the work"
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,7 @@ class States:
         representation: What is known of the feature there.
         specificity: Whether it is about this task; of a drop.
         partners: The heads that stand in for it, such as ``1.3``.
+        unpaired: Whether it could do the task's work, and was not ablated with others that could.
     """
 
     attention: AttentionState
@@ -183,6 +188,7 @@ class States:
     representation: RepresentationState
     specificity: Specificity = "not testable"
     partners: tuple[str, ...] = ()
+    unpaired: bool = False
 
 
 def judge(states: States, *, joint_q: float, tracks_q: float, alpha: float) -> tuple[Verdict, str]:
@@ -255,8 +261,9 @@ def _without_effect(states: States) -> tuple[Verdict, str]:
     """Of a head whose ablation is shown to do nothing that counts."""
     if states.attention == "undecided":
         return "undecided", "attention is undecided"
+    alone = UNPAIRED if states.unpaired else ""
     if states.attention == "shown":
-        return "attends, not causal", ""
+        return "attends, not causal", alone
     unseen = "attention is not testable" if states.attention == "not testable" else ""
     open_question = {
         "undecided": "the probe is undecided",
@@ -264,4 +271,6 @@ def _without_effect(states: States) -> tuple[Verdict, str]:
     }.get(states.representation)
     if open_question:
         return "undecided", "; ".join(filter(None, (open_question, unseen)))
-    return "encodes, unused" if states.representation == "carried" else "none", unseen
+    if states.representation == "carried":
+        return "encodes, unused", "; ".join(filter(None, (unseen, alone)))
+    return "none", unseen

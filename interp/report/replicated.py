@@ -1,28 +1,39 @@
 """Which verdicts do models of other seeds come to, too? A table and a sentence."""
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import pandas as pd
 
 from interp.report.verdicts import VERDICTS
 
 REPLICATES = "replicates"
+_IN_WORDS = {
+    "no": "in none",
+    "open": "in none, where heads are undecided",
+    "not judged": "where no other seed is judged",
+}
 
 
 def replication_table(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per task and verdict: the heads of each model that get it, and whether it replicates.
 
     Args:
-        frame: One row per task, verdict and model, the model in question first: ``heads``, ``n_heads``.
+        frame: One row per task, verdict and model, the model in question first; as of
+            ``interp.methods.replication.replication``.
 
     Returns:
-        ``task``, ``verdict``, a column for each model, and ``replicates``: ``yes``, ``in 1 of 2``, ``no``; or ``not
-        here`` where only others get it. By task, the strongest verdicts first.
+        ``task``, ``verdict``, a column for each model, and ``replicates``: ``yes``, ``in 1 of 2``, ``no``; ``open``
+        where no other model gets it and heads of one are undecided; ``not judged`` where no other model can be; or
+        ``not here`` where only others get it. A model that is not judged on a task does not count. By task, the
+        strongest verdicts first.
     """
     models = list(dict.fromkeys(frame["model"]))
     rows = []
     for (task, verdict), own in frame.groupby(["task", "verdict"], sort=False):
-        by_model = own.set_index("model")["heads"]
-        named = {model: ", ".join(by_model[model].split()) or None for model in models}
-        rows.append({"task": task, "verdict": verdict, **named, REPLICATES: _replicates([*named.values()])})
+        by_model = own.set_index("model").loc[models]
+        named = dict(zip(models, map(_found, by_model.to_dict("records")), strict=True))
+        rows.append({"task": task, "verdict": verdict, **named, REPLICATES: _replicates(by_model)})
     table = pd.DataFrame(rows, columns=["task", "verdict", *models, REPLICATES])
     tasks = {task: number for number, task in enumerate(dict.fromkeys(frame["task"]))}
     place = {name: number for number, name in enumerate(VERDICTS)}
@@ -30,13 +41,26 @@ def replication_table(frame: pd.DataFrame) -> pd.DataFrame:
     return order.sort_values(["_task", "_place"], kind="stable")[table.columns].reset_index(drop=True)
 
 
-def _replicates(heads: list[str | None]) -> str:
-    first, *others = (each is not None for each in heads)
-    if not first:
+def _found(row: Mapping[Hashable, Any]) -> str | None:
+    """One model's heads, or why none is named."""
+    if row["heads"]:
+        return ", ".join(row["heads"].split())
+    if not row["judged"]:
+        return "not judged"
+    return f"{row['n_undecided']} undecided" if row["n_undecided"] else None
+
+
+def _replicates(by_model: pd.DataFrame) -> str:
+    if not by_model["heads"].iloc[0]:
         return "not here"
-    if all(others):
-        return "yes"
-    return f"in {sum(others)} of {len(others)}" if any(others) else "no"
+    others = by_model.iloc[1:]
+    others = others[others["judged"]]
+    n_found = int((others["heads"] != "").sum())
+    if not len(others):
+        return "not judged"
+    if n_found:
+        return "yes" if n_found == len(others) else f"in {n_found} of {len(others)}"
+    return "open" if (others["n_undecided"] > 0).any() else "no"
 
 
 def replication_sentence(table: pd.DataFrame) -> str:
@@ -50,7 +74,7 @@ def replication_sentence(table: pd.DataFrame) -> str:
     whom = {1: "the other seed", 2: "both other seeds"}.get(n_others, f"all {n_others} other seeds")
     missing = here[here[REPLICATES] != "yes"]
     rest = "; ".join(
-        f"{row['task']}: “{row['verdict']}” {row[REPLICATES].replace('no', 'in none')}"
+        f"{row['task']}: “{row['verdict']}” {_IN_WORDS.get(row[REPLICATES], row[REPLICATES])}"
         for row in missing.to_dict("records")
     )
     verb = "replicates" if found == 1 else "replicate"

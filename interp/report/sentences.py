@@ -83,18 +83,22 @@ def _verdict_sentence(row: pd.Series) -> str:
     if row["verdict"] == "tracks":
         return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}"
     if row["verdict"] == "attends and causal":
-        reason = reason_of(row)
-        also = f". {reason[0].upper()}{reason[1:]}" if reason else ""
-        return f"{name} matters for {task}: it attends to the {row['relation']} {where}, and {cost}{also}"
+        return f"{name} matters for {task}: it attends to the {row['relation']} {where}, and {cost}{_also(row)}"
     if row["verdict"] == "redundant":
         return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}"
     if row["verdict"] == "general":
         return f"{name} matters for every task, whether or not it looks at the related word: here {cost}"
     if row["verdict"] == "attends, not causal":
-        return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}"
+        return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}{_also(row)}"
     if row["verdict"] == "opposes":
         return f"{name} works against {task}: {cost}"
     return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}"
+
+
+def _also(row: pd.Series) -> str:
+    """The verdict's reason as a sentence of its own."""
+    reason = reason_of(row)
+    return f". {reason[0].upper()}{reason[1:]}" if reason else ""
 
 
 def _partners(row: pd.Series) -> str:

@@ -4,21 +4,32 @@ from dataclasses import asdict
 
 import pandas as pd
 
+SINGLE = {"agreement": "tracks", "coreference": "tracks", "induction": "none"}
 FOUND = {"tracker": "tracks", "loud": "general", "idle": "none"}
 
 
 def fake_job(job):
     """Half the examples leave all but trackers undecided; nulls claim nothing."""
+    if job.kind == "single head":
+        rows = [
+            {"layer": 0, "head": 0, "role": job.kind, "task": task, "truth": truth, "verdict": truth, "ungated": truth}
+            for task, truth in SINGLE.items()
+        ]
+        return _filled(pd.DataFrame(rows), job)
     rows = []
     for head, (role, verdict) in enumerate(FOUND.items()):
         found = job.kind == "planted" and (job.difficulty.n >= 60 or role == "tracker")
         said = verdict if found else "undecided"
         rows.append({"layer": 0, "head": head, "role": role, "truth": verdict, "verdict": said, "ungated": said})
-    frame = pd.DataFrame(rows).assign(
-        task="agreement", share=job.difficulty.share, twin="", partners="", undecidable=""
-    )
+    frame = pd.DataFrame(rows).assign(task="agreement")
     if job.kind != "planted":
         frame["truth"] = "none"
+    return _filled(frame, job)
+
+
+def _filled(frame, job):
+    """What is the same of every row."""
+    frame = frame.assign(share=job.difficulty.share, twin="", partners="", undecidable="", accuracy_base=1.0)
     states = dict.fromkeys(("attention_state", "effect_state", "representation"), "none")
     p = {"effect_p": 0.3, "attention_p": 0.5, "probe_p": 0.7, "effect": -1.0}
     asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "alpha": job.alpha, "seconds": 1.0}

@@ -9,7 +9,7 @@ from interp.calibration.planted import Shape
 from interp.calibration.runs import Job
 from interp.errors import InputError, OutputError
 
-SMALL = Size(planted=3, nulls=2, halves=2, curve=1)
+SMALL = Size(planted=3, single=2, nulls=2, halves=2, curve=1)
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +26,12 @@ def ran(monkeypatch):
 
 def test_every_part_is_run_and_counted(ran):
     found = calibrate(SMALL)
-    assert len(ran) == 3 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1  # 30 units are a half and on a curve
+    assert len(ran) == 3 + 2 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1  # 30 units are a half and on a curve
     assert found.recall["of"].tolist() == [3, 3]
     assert found.false_discoveries.iloc[0]["of"] == 8
+    assert found.single_heads[["task", "count", "of"]].to_numpy().tolist() == [
+        *(["agreement", 2, 2], ["coreference", 2, 2], ["induction", 2, 2])
+    ]
     halved = found.halves.set_index("heads")[["of", "right", "undecided", "wrong"]]
     assert halved.loc["with a purpose"].tolist() == [4, 2, 2, 0]
     assert halved.loc["idle"].tolist() == [2, 0, 2, 0]
@@ -39,8 +42,8 @@ def test_every_part_is_run_and_counted(ran):
 
 def test_the_models_at_hand_are_asked_for(ran):
     shape = Shape(3, 4)
-    calibrate(Size(planted=1, nulls=1, halves=1, curve=0), n=100, shape=shape, seed=7)
-    assert {job.shape for job in ran} == {shape}
+    calibrate(Size(planted=1, single=1, nulls=1, halves=1, curve=0), n=100, shape=shape, seed=7)
+    assert {job.shape for job in ran if job.kind != "single head"} == {shape}
     assert {job.difficulty.n for job in ran} == {50, 100}
     assert {job.seed for job in ran} == {7}
 
@@ -72,12 +75,20 @@ def test_a_folder_with_other_things_is_refused(tmp_path):
         calibrate(SMALL).save(tmp_path)
 
 
+def test_somebody_s_models_are_no_calibration(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "mine.pt").write_text("precious")
+    (tmp_path / "notes.csv").write_text("precious")
+    with pytest.raises(OutputError, match=r"other files \(models/mine.pt, notes.csv\)"):
+        calibrate(SMALL).save(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"n": 1}, "n: expected a whole number of units, at least 2, got 1"),
         ({"processes": 0}, "processes: expected a whole number of at least 1, got 0"),
-        ({"size": Size(0, 1, 0, 0)}, "size: expected a planted model and a null of each kind"),
+        ({"size": Size(0, 1, 1, 0, 0)}, "size: expected a planted model and a null of each kind"),
     ],
 )
 def test_what_cannot_be_run_is_refused(asked, message):

@@ -36,11 +36,23 @@ def test_every_head_of_a_planted_model_gets_its_verdict(seed):
     assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
     with_purpose = found[found["role"] != "idle"]
     assert with_purpose["verdict"].tolist() == with_purpose["truth"].tolist()
-    assert set(outcomes(found)) <= {"right", "undecided"}
+    wrong = found[outcomes(found) == "wrong"]
+    # A probe may read a feature in an idle head, too: LayerNorm lets later layers feel the sign of what was written.
+    assert set(zip(wrong["role"], wrong["verdict"], strict=True)) <= {("idle", "encodes, unused")}
     twins = found[found["role"] == "twin"]
     assert [twin in partners.split() for twin, partners in zip(twins["twin"], twins["partners"], strict=True)] == [
         True
     ] * len(twins)
+
+
+def test_the_only_head_of_a_trained_model_tracks_what_the_model_can_do():
+    found = Job("single head", 3).run().set_index("task")
+    assert found["truth"].to_dict() == {"agreement": "tracks", "coreference": "tracks", "induction": "none"}
+    able, unable = found.loc[["agreement", "coreference"]], found.loc["induction"]
+    assert (able["accuracy_base"] > 0.95).all()
+    assert set(able["verdict"]) == {"tracks"}
+    assert unable["accuracy_base"] < 0.7
+    assert unable["undecidable"]
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from interp.calibration.drawing import Difficulty, draw
-from interp.calibration.nulls import NULLS, null_case
+from interp.calibration.language import load
+from interp.calibration.nulls import NULLS, null_case, permuted
 
 PLAN = draw(3, difficulty=Difficulty(n=60))
 
@@ -81,21 +82,16 @@ def test_permuted_pairs_change_who_is_related_and_nothing_else(plain):
                 assert {one.related, *one.distractors.values()} == {other.related, *other.distractors.values()}
 
 
-@pytest.mark.parametrize("n_others", [1, 2])
-def test_the_related_word_keeps_its_tag_as_often_as_each_attractor_gets_it(n_others):
-    kept = []
+def test_the_related_word_keeps_its_tag_as_often_as_each_attractor_gets_it():
+    kept = {1: [], 2: []}
     for seed in range(12):
-        plan = draw(seed)
-        _, (task, *_) = null_case("permuted pairs", plan)
-        before = {each.item.prompt: each.item.related for each in plan.tasks()[0].units}
-        by_cluster = {
-            unit.cluster: before[unit.item.prompt] == unit.item.related
-            for unit in task.units
-            if len(unit.item.distractors) == n_others
-        }
-        kept += by_cluster.values()
-    # Of some 350 clusters: 3.5 standard errors.
-    assert np.mean(kept) == pytest.approx(1 / (1 + n_others), abs=0.09)
+        plain = load("agreement", n=60, seed=seed)
+        turned = permuted(plain, "permuted pairs", np.random.default_rng(seed))
+        for before, after in zip(plain.units, turned.units, strict=True):
+            kept[len(after.item.distractors)].append(before.item.related == after.item.related)
+    # Of some 350 clusters of each: 3.5 standard errors.
+    assert np.mean(kept[1]) == pytest.approx(1 / 2, abs=0.09)
+    assert np.mean(kept[2]) == pytest.approx(1 / 3, abs=0.09)
 
 
 @pytest.mark.parametrize("kind", sorted(set(NULLS) - {"trained"}))

@@ -88,8 +88,9 @@ def test_what_nobody_reads_is_not_missed(model, tasks, decoy):
         assert margins(model, task, [decoy]).mean() == pytest.approx(float(margins(model, task).mean()), rel=0.1)
 
 
-def test_twins_hide_each_other():
-    twins = (Planted(1, 2, "twin", "agreement"), Planted(1, 5, "twin", "agreement"))
+@pytest.mark.parametrize("other", [(1, 5), (2, 4)])
+def test_twins_hide_each_other(other):
+    twins = (Planted(1, 2, "twin", "agreement"), Planted(*other, "twin", "agreement"))
     plan = dataclasses.replace(PLAN, heads=(*twins, *HEADS[2:4]))
     model, task = plan.model(), plan.tasks()[0]
     whole = margins(model, task).mean()

@@ -11,6 +11,7 @@ def heads(*rows, **same):
     filled = {
         **{"ungated": frame["verdict"], "attention_state": "none", "effect_state": "none", "representation": "none"},
         **{"kind": "planted", "twin": "", "partners": "", "n": 60, "share": 1.0, "effect": -1.0, "undecidable": ""},
+        "layer": 1,
         **same,
     }
     return frame.assign(**filled)
@@ -46,10 +47,11 @@ def test_false_tracks_are_counted_by_model_and_by_head():
 def test_decoys_have_to_get_their_own_verdict_and_twins_their_twin():
     twin = ("twin", "redundant")
     rows = [("a", *twin, "redundant"), ("a", *twin, "redundant"), ("a", *LOUD, "none"), ("a", *LOUD, "general")]
-    named = heads(*rows).assign(twin=["1.2", "1.1", "", ""], partners=["0.1 1.2", "0.1", "", ""])
+    named = heads(*rows).assign(twin=["1.2", "1.1", "", ""], partners=["0.1 1.2", "0.1", "", ""], layer=[0, 1, 0, 0])
     found = rates.decoys(named).set_index("role")
     assert found.loc["twin", "rate"] == 1
     assert found.loc["twin, named", "rate"] == 0.5
+    assert found.loc["twin, of another layer", ["count", "of"]].tolist() == [1, 1]
     assert found.loc["loud", "rate"] == 0.5
     assert found.loc["carrier", "of"] == 0
 
@@ -131,3 +133,12 @@ def test_uniform_p_pass_and_others_do_not():
     large = rates.p_values(nulls(uniform(400) ** 0.5)).set_index("evidence")
     assert large.loc["effect", "ks_p"] < 1e-6
     assert large.loc["probe", "ks_p"] > 0.5
+
+
+def test_a_single_head_that_cannot_do_a_task_is_right_to_have_no_finding():
+    rows = [("agreement", "tracks", "tracks"), ("agreement", "tracks", "undecided"), ("induction", "none", "undecided")]
+    frame = pd.DataFrame([*rows, ("induction", "none", "tracks")], columns=["task", "truth", "verdict"])
+    found = rates.single_heads(frame.assign(accuracy_base=[1.0, 0.9, 0.5, 0.5])).set_index("task")
+    assert found["count"].to_dict() == {"agreement": 1, "induction": 1}
+    assert found["of"].to_dict() == {"agreement": 2, "induction": 2}
+    assert found["accuracy"].to_dict() == {"agreement": 0.95, "induction": 0.5}

@@ -37,13 +37,14 @@ def test_json_has_every_rate_with_interval_and_count(run, tmp_path):
     assert printed["family_wise_error"]["of"] == 20
     assert [row["count"] for row in printed["recall"]] == [12, 12]
     assert [row["per"] for row in printed["false_tracks"]] == ["model", "head and task"]
+    assert [row["task"] for row in printed["single_heads"]] == ["agreement", "coreference", "induction"]
     assert {row["role"] for row in printed["decoys"]} >= {"twin", "loud"}
 
 
 def test_options_become_jobs(run, ran, tmp_path):
     options = ["--quick", "--n", "100", "--layers", "3", "--heads", "4", "--seed", "5"]
     assert run("calibrate", "--out", tmp_path / "c", *options).exit_code == 0
-    assert {(job.shape.n_layers, job.shape.n_heads) for job in ran} == {(3, 4)}
+    assert {(job.shape.n_layers, job.shape.n_heads) for job in ran if job.kind != "single head"} == {(3, 4)}
     assert {job.difficulty.n for job in ran} == {100, 50}
     assert min(job.seed for job in ran) == 5
 

@@ -59,6 +59,8 @@ def test_a_head_that_is_not_chosen_is_never_claimed():
     found = heads(HandModel(), [varied_task()], probes=False, choose_on=[chosen_on]).frame.iloc[0]
     assert np.isnan(found["effect_q"])
     assert found["verdict"] == "undecided"
+    assert found["reason"].endswith("the effect is undecided; not chosen for a test of effect")
+    assert np.isnan(found["n_to_decide"])  # more units choose nothing
 
 
 def asked_for_wrong(encoded):

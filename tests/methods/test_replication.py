@@ -10,7 +10,8 @@ from interp.methods.replication import check_reads, names, replication
 
 
 def frame(*verdicts, task="agreement"):
-    return pd.DataFrame({"layer": 0, "head": range(len(verdicts)), "task": task, "verdict": verdicts})
+    rows = {"layer": 0, "head": range(len(verdicts)), "task": task, "verdict": verdicts}
+    return pd.DataFrame(rows).assign(undecidable="")
 
 
 def test_a_verdict_is_any_head_s():
@@ -18,6 +19,14 @@ def test_a_verdict_is_any_head_s():
     by = found.set_index(["verdict", "model"])["heads"].to_dict()
     assert by == {("tracks", "a"): "0.0", ("tracks", "b"): "0.1 0.2", ("general", "a"): "0.2", ("general", "b"): ""}
     assert found["n_heads"].tolist() == [1, 2, 1, 0]
+    assert found["n_undecided"].tolist() == [0, 1, 0, 1]
+    assert found["judged"].all()
+
+
+def test_a_model_that_cannot_do_the_task_is_not_judged():
+    unable = frame("undecided").assign(undecidable="the unablated model is not above chance on this task")
+    found = replication({"a": frame("tracks"), "b": unable})
+    assert found["judged"].tolist() == [True, False]
 
 
 def test_tasks_are_kept_apart():

@@ -7,7 +7,7 @@ import pytest
 from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
-from interp.methods.standing_in import PAIR_COLUMNS, PARTNER_COLUMNS, candidates, partners, standing_in
+from interp.methods.standing_in import PAIR_COLUMNS, PARTNER_COLUMNS, candidates, partners, standing_in, unpaired
 
 HEADS = (
     *(Planted(1, head, "twin", "agreement") for head in (1, 2)),
@@ -76,3 +76,18 @@ def test_candidates_look_or_carry_and_the_best_come_first():
     assert candidates(frame, 1) == [(0, 3)]
     assert candidates(frame, 0) == []
     assert candidates(frame.assign(attention_state="none", representation="none"), 12) == []
+
+
+def test_who_could_do_the_work_and_is_not_paired():
+    rows = [
+        ("a", 0, "shown"),
+        ("a", 1, "shown"),
+        ("a", 2, "shown"),
+        ("a", 3, "none"),
+        ("b", 0, "shown"),
+        ("b", 1, "none"),
+    ]
+    frame = pd.DataFrame(rows, columns=["task", "head", "attention_state"]).assign(layer=0, representation="none")
+    taken = {"a": [(0, 0), (0, 1)], "b": [(0, 0)]}
+    assert unpaired(frame, taken).tolist() == [False, False, True, False, False, False]  # in b there is nobody else
+    assert unpaired(frame, {"a": [], "b": []}).tolist() == [True, True, True, False, False, False]

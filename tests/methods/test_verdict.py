@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from interp.methods.verdict import (
+    UNPAIRED,
     Evidence,
     Representation,
     States,
@@ -160,6 +161,13 @@ def test_partners_make_redundant_what_is_shown_to_have_no_effect(does, looks):
         assert with_partner == ("redundant", "")
     else:
         assert with_partner == verdict_of(looks, does, "used")
+
+
+def test_a_head_that_was_not_paired_says_so_where_it_is_said_to_do_nothing():
+    alone = {"unpaired": True}
+    assert verdict_of("shown", "none", **alone) == ("attends, not causal", UNPAIRED)
+    assert verdict_of("none", "none", "carried", **alone) == ("encodes, unused", UNPAIRED)
+    assert verdict_of("shown", "drop", "used", **alone) == ("tracks", "")
 
 
 def test_what_is_unknown_is_undecided():

@@ -11,7 +11,7 @@ ROWS = [
     *(("ioi", "causal", model, heads) for model, heads in (("a", ""), ("b", "0.3"), ("c", ""))),
     *(("ioi", "opposes", model, heads) for model, heads in (("a", "0.3"), ("b", ""), ("c", ""))),
 ]
-FRAME = pd.DataFrame(ROWS, columns=["task", "verdict", "model", "heads"])
+FRAME = pd.DataFrame(ROWS, columns=["task", "verdict", "model", "heads"]).assign(n_undecided=0, judged=True)
 
 
 def test_the_strongest_verdicts_of_a_task_come_first():
@@ -29,6 +29,23 @@ def test_what_does_not_replicate_is_named():
     )
     one = replication_table(FRAME[FRAME["model"].isin(["a", "b"]) & (FRAME["task"] == "agreement")])
     assert replication_sentence(one) == "Of 2 verdicts on tasks, 2 replicate in the other seed."
+
+
+def test_what_is_undecided_elsewhere_is_no_no():
+    lost = FRAME["heads"] == ""
+    table = replication_table(FRAME.assign(n_undecided=lost * 3))
+    assert table["replicates"].tolist() == ["yes", "in 1 of 2", "not here", "open"]
+    assert table.loc[3, ["a", "b", "c"]].tolist() == ["0.3", "3 undecided", "3 undecided"]
+    assert "“opposes” in none, where heads are undecided." in replication_sentence(table)
+
+
+def test_a_model_that_is_not_judged_does_not_count():
+    table = replication_table(FRAME.assign(judged=(FRAME["model"] != "c") | (FRAME["heads"] != "")))
+    assert table["replicates"].tolist() == ["yes", "yes", "not here", "no"]
+    assert table.loc[1, "c"] == "not judged"
+    alone = replication_table(FRAME.assign(judged=FRAME["model"] == "a"))
+    assert alone["replicates"].tolist() == ["not judged", "not judged", "not here", "not judged"]
+    assert "Not so agreement: “tracks” where no other seed is judged" in replication_sentence(alone)
 
 
 def test_the_page_has_them_where_there_are_any(make_report):

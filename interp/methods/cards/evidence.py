@@ -62,15 +62,16 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
     Returns:
         One row a kind of evidence and half, columns as in ``HALVES``: ``evidence`` (``attention``, ``effect``),
         ``half`` (1, 2), the ``estimate`` with its interval, the ``minimum`` that counts (that of the whole), and
-        whether the estimate ``passes`` it: an effect in the direction that it has on the whole. No row of attention
-        where that is not testable.
+        whether the estimate ``passes`` it: an effect in the direction that it has on the whole. No row of a
+        kind of evidence that is measured on fewer than two clusters. They describe, and test nothing: the whole has
+        been looked at.
     """
-    first = _first_half(examples["cluster"], seed)
     rows = []
     for evidence, column in (("attention", "excess"), ("effect", "effect")):
         measured = examples[examples[column].notna()]
-        if measured.empty:
+        if measured["cluster"].nunique() < 2:
             continue
+        first = _first_half(measured["cluster"], seed)
         sign = np.sign(row["effect"]) if evidence == "effect" else 1.0
         for half, inside in ((1, True), (2, False)):
             part = measured[measured["cluster"].isin(first) == inside]
@@ -86,8 +87,6 @@ def _first_half(clusters: pd.Series, seed: int) -> set[str]:
 
 
 def _half(part: pd.DataFrame, column: str, sign: float, minimum: float, seed: int) -> dict[str, Any]:
-    if part.empty:
-        return {"minimum": minimum, "passes": False, "n_units": 0, "n_clusters": 0}
     table = UnitTable.from_frame(part, column, by=CELL)
     found = cluster_bootstrap(table, seed=seed)
     return {

@@ -5,6 +5,7 @@ is computed. The report's files are made anew each time.
 """
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from interp.errors import OutputError
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.page import render_calibration
 from interp.report.calibration.plots import figures
-from interp.report.manifest import CALIBRATION, MANIFEST, files_of_report, write_manifest
+from interp.report.manifest import CALIBRATION, files_of_report, write_manifest
 from interp.report.place import FOLDER, absolute, check_place, os_errors_of, sibling
 
 MODELS = "models"
-_TABLES = ("false_discoveries", "recall", "false_tracks", "decoys", "confusion", "halves", "p_values")
-_OURS = {MODELS, "figures", "report.html", "verdicts.parquet", MANIFEST}
+_RESULT = re.compile(r"-[0-9a-f]{8}\.(parquet|\d+)$")
+_TABLES = ("false_discoveries", "recall", "false_tracks", "decoys", "single_heads", "confusion", "halves", "p_values")
 
 
 def check_calibration_folder(out: str | Path) -> Path:
@@ -32,14 +33,25 @@ def check_calibration_folder(out: str | Path) -> Path:
     folder = absolute(out, FOLDER)
     with os_errors_of(folder, FOLDER):
         found = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    foreign = [name for name in found if name not in _OURS and not name.endswith(".csv")]
-    if foreign or (found and MODELS not in found):
+        foreign = _foreign(folder) if found else []
+    if foreign:
         raise OutputError(
             f"{FOLDER} {folder}: expected a new or empty folder or one with an earlier calibration, got one with other "
-            f"files ({', '.join((foreign or found)[:3])}); name another, or move them away"
+            f"files ({', '.join(foreign[:3])}); name another, or move them away"
         )
     check_place(folder)
     return folder
+
+
+def _foreign(folder: Path) -> list[str]:
+    """What is neither a report's, as its manifest claims, nor a model's result or the draft of one."""
+    ours = files_of_report(folder)
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
+    return [
+        path.as_posix()
+        for path in files
+        if path.as_posix() not in ours and not (path.parent == Path(MODELS) and _RESULT.search(path.name))
+    ]
 
 
 def save_calibration(frames: CalibrationFrames, out: str | Path, *, command: str | None = None) -> Path:

@@ -31,6 +31,10 @@ class CalibrationFrames(Protocol):
         """By role."""
 
     @property
+    def single_heads(self) -> pd.DataFrame:
+        """By task, of trained models of one head."""
+
+    @property
     def confusion(self) -> pd.DataFrame:
         """Roles down, verdicts across."""
 

@@ -27,10 +27,16 @@ READING = (
     ),
     (
         "Decoys",
-        "twin: one of two loud trackers, each of which hides that the other is gone. Looker: looks at the related word "
+        "twin: one of two loud trackers, each of which hides that the other is gone; of one in a later layer this "
+        "is a backup, which hardly looks while the first is there. Looker: looks at the related word "
         "and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other route: answers by "
         "attractors, which are mostly as the related word is. Loud: writes so much that its mean, put at the query, "
         "drowns all else. Previous word: what induction's tracker needs.",
+    ),
+    (
+        "Trained models of one head",
+        "attention alone, one layer of one head, trained to do agreement and coreference: what such a model can do, "
+        "that head does. It cannot do induction, which takes two layers; right of that is no finding.",
     ),
     (
         "Nulls",
@@ -65,6 +71,7 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
         "Trackers found": frames.recall,
         "Others said to track": frames.false_tracks,
         "Decoys": frames.decoys,
+        "Trained models of one head": frames.single_heads,
         "Fewer examples": frames.halves,
         "p where the null holds": frames.p_values,
         **{f"Trackers by {name}": table for name, table in frames.curves.items()},

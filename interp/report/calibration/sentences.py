@@ -20,8 +20,16 @@ def findings(frames: CalibrationFrames) -> list[str]:
     ]
     named = ", ".join(f"{row['role']} {share(row)}" for row in frames.decoys.to_dict("records") if row["of"])
     found.append(f"Decoys that get their own verdict: {named}.")
+    found += [_single(row) for row in frames.single_heads.to_dict("records")]
     found += [_halved(row) for row in frames.halves.to_dict("records") if row["on all"] == "right"]
     return found
+
+
+def _single(row: Mapping[str, Any]) -> str:
+    """What is said of the only head of trained models."""
+    if row["truth"] == "none":
+        return f"Of {row['task']}, which trained models of one head cannot do, nothing is said in {share(row)}."
+    return f"The only head of trained models is found to track {row['task']} in {share(row)}."
 
 
 def _halved(row: Mapping[str, Any]) -> str:

@@ -119,7 +119,7 @@ def _halves(card: Shown) -> list[str]:
         passed = {0: "neither passes", 1: "one of them passes", 2: "both pass"}[int(rows["passes"].sum())]
         name = "attention above the baseline" if evidence == "attention" else "the effect"
         parts.append(f"{name} is {numbers} (it counts from {rows['minimum'].iloc[0]:.2f} on): {passed}")
-    return [f"In two random halves of the clusters, {'; '.join(parts)}."] if parts else []
+    return [f"In two random halves of the clusters (the same data again), {'; '.join(parts)}."] if parts else []
 
 
 def _by_word(card: Shown) -> list[str]:
