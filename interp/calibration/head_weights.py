@@ -96,8 +96,8 @@ class HeadWeights:
         idle = stream.of("idle")
         o[:WORDS] = self._orthogonal(max(WORDS, len(idle)))[:WORDS, : len(idle)] @ idle * IDLE
         if planted is None or planted.role == "idle":
-            answers = torch.cat([stream.of(f"answer {task}") for task in TASKS])
-            o[:WORDS] += self._noise * self._random(WORDS, len(answers)) @ answers
+            noises = torch.cat([stream.of(f"noise {task}") for task in TASKS])
+            o[:WORDS] += self._noise * self._random(WORDS, len(noises)) @ noises
         elif planted.role == "previous word":
             o[:WORDS] = BEFORE * stream.of("before")
         elif planted.role == "loud":

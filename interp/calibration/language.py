@@ -75,7 +75,7 @@ class Phenomenon:
     relation: str
 
 
-PHENOMENA: Mapping[str, Phenomenon] = {
+PHENOMENA: Mapping[TaskName, Phenomenon] = {
     "agreement": Phenomenon("number", ("singular", "plural"), "noun", "verb", ("is", "are"), "subject"),
     "coreference": Phenomenon("gender", ("masculine", "feminine"), "person", "pronoun", ("he", "she"), "antecedent"),
 }

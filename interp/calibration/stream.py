@@ -1,8 +1,10 @@
 """How is a planted model's residual stream divided? Orthogonal subspaces with names.
 
-A direction for each class of words, for each inflected class's feature and for each task's answer; some for places,
-for which word it is (``word``) and which one came before (``before``); the rest is ``idle``: nothing reads it. All are
-orthogonal to the mean that LayerNorm takes away, and turned at random, so that nothing stands in one coordinate.
+A direction for each class of words, for each inflected class's feature, for each task's answer and for noise on it;
+some for places, for which word it is (``word``) and which one came before (``before``); the rest is ``idle``: nothing
+reads it. All are orthogonal to the mean that LayerNorm takes away, and turned at random, so that nothing stands in one
+coordinate. Logits read the answer's and the noise's direction as one; were they one, an answer's sign would change the
+stream's length, and every later head would feel it through LayerNorm.
 """
 
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.calibration.language import INFLECTED, LEMMAS, LONGEST, PHENOMENA, TASKS, Word, vocabulary
+from interp.calibration.language import INFLECTED, LEMMAS, LONGEST, PHENOMENA, TASKS, TaskName, Word, vocabulary
 
 KINDS = tuple(dict.fromkeys(word.kind for word in vocabulary() if word.kind != "answer"))
 PLACES, WORDS = 12, 16
@@ -20,6 +22,7 @@ _SIZES: Mapping[str, int] = {
     **dict.fromkeys((f"kind {each}" for each in KINDS), 1),
     **dict.fromkeys((f"value {each}" for each in INFLECTED), 1),
     **dict.fromkeys((f"answer {each}" for each in TASKS), 1),
+    **dict.fromkeys((f"noise {each}" for each in TASKS), 1),
     "places": PLACES,
     "word": WORDS,
     "before": WORDS,
@@ -72,10 +75,12 @@ class Stream:
         """What raises a word's logit."""
         for task, each in PHENOMENA.items():
             if word.text in each.answers:
-                return (2 * each.answers.index(word.text) - 1) * self.of(f"answer {task}")[0]
-        if word.kind == "item":
-            return word.value * self.of("answer induction")[0]
-        return torch.zeros(self.d_model)
+                return (2 * each.answers.index(word.text) - 1) * self._read(task)
+        return word.value * self._read("induction") if word.kind == "item" else torch.zeros(self.d_model)
+
+    def _read(self, task: TaskName) -> Float[Tensor, " d_model"]:
+        """What logits read of a task."""
+        return self.of(f"answer {task}")[0] + self.of(f"noise {task}")[0]
 
 
 def turned(steps: int) -> Float[Tensor, "place place"]:

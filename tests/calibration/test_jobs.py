@@ -36,9 +36,7 @@ def test_every_head_of_a_planted_model_gets_its_verdict(seed):
     assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
     with_purpose = found[found["role"] != "idle"]
     assert with_purpose["verdict"].tolist() == with_purpose["truth"].tolist()
-    wrong = found[outcomes(found) == "wrong"]
-    # A probe may read a feature in an idle head, too: LayerNorm lets later layers feel the sign of what was written.
-    assert set(zip(wrong["role"], wrong["verdict"], strict=True)) <= {("idle", "encodes, unused")}
+    assert set(outcomes(found)) <= {"right", "undecided"}
     twins = found[found["role"] == "twin"]
     assert [twin in partners.split() for twin, partners in zip(twins["twin"], twins["partners"], strict=True)] == [
         True
