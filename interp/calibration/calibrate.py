@@ -24,7 +24,7 @@ from interp.interventions.sweep import Progress
 
 CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.25, 0.4, 1.0),
-    "noise": (0.0, 1.0, 2.0, 4.0),
+    "noise": (1.0, 2.0, 4.0),
     "share": (0.05, 0.1, 0.12, 0.15, 0.3),
     "n": (20, 30, 40),
 }
@@ -50,7 +50,7 @@ class Size:
     curve: int
 
 
-FULL = Size(planted=200, single=50, nulls=100, halves=50, curve=10)
+FULL = Size(planted=200, single=30, nulls=100, halves=50, curve=10)
 QUICK = Size(planted=12, single=4, nulls=5, halves=6, curve=0)
 
 
