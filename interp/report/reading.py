@@ -82,9 +82,12 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
 
 def _q(provenance: Mapping[str, Any]) -> str:
     correction = CORRECTIONS[provenance.get("correction", "max-T")]
+    what = "all heads and tasks of this report"
+    if provenance.get("chosen_on"):
+        what = "the heads and tasks of this report that were chosen on other items, which are all that is tested,"
     return (
-        "the p-value of a permutation test that flips the signs of whole clusters, corrected over all heads and tasks "
-        f"of this report {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention and effects are "
-        "such families; the probes of each task are one, and count as often as there are tasks. “attends and causal” "
-        "must also pass with both kinds together, “tracks” with all (Holm)."
+        "the p-value of a permutation test that flips the signs of whole clusters, corrected over "
+        f"{what} {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention, effects, probes and "
+        "pairs of heads are a family each, so a report may err in each; probes are one by task, and count as often as "
+        "there are tasks. “attends and causal” must also pass with both kinds together, “tracks” with all (Holm)."
     )

@@ -41,6 +41,29 @@ def test_json_has_every_rate_with_interval_and_count(run, tmp_path):
     assert {row["role"] for row in printed["decoys"]} >= {"twin", "loud"}
 
 
+def test_a_false_claim_is_counted_in_every_place(run, tmp_path, monkeypatch):
+    """A dossier that says of the idle head of one null and of one planted model that it tracks."""
+
+    def mistaken(job):
+        found = fake_job(job)
+        if (job.kind, job.seed) in (("trained", 1), ("planted", 2)):
+            found.loc[found["role"] == "idle", ["verdict", "ungated"]] = "tracks"
+        return found
+
+    monkeypatch.setattr(Job, "run", mistaken)
+    result = run("calibrate", "--quick", "--out", tmp_path / "c")
+    told = result.stdout
+    assert "Of the models with planted heads, 1 of 12 (8.3 % [0.2, 38.5]) have a head that is said to track" in told
+    assert "Of the models on which nothing tracks, 1 of 20 (5.0 % [0.1, 24.9]) have a head that is said to;" in told
+    assert "1 of 20 (5.0 % [0.1, 24.9])" in (tmp_path / "c" / "report.html").read_text()
+    printed = json.loads(run("calibrate", "--quick", "--out", tmp_path / "c", "--json").stdout)
+    assert printed["family_wise_error"]["count"] == 1
+    assert [row["count"] for row in printed["false_tracks"]] == [1, 1]
+    by_kind = {(row["kind"], row["claim"]): row["count"] for row in printed["false_discoveries"]}
+    assert by_kind["trained", "tracks"] == by_kind["trained", "any false verdict"] == 1
+    assert by_kind["untrained", "tracks"] == 0
+
+
 def test_options_become_jobs(run, ran, tmp_path):
     options = ["--quick", "--n", "100", "--layers", "3", "--heads", "4", "--seed", "5"]
     assert run("calibrate", "--out", tmp_path / "c", *options).exit_code == 0

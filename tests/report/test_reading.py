@@ -20,3 +20,8 @@ def test_an_exploratory_correction_is_called_so(make_report):
     lines = dict(how_to_read(replace(make_report(), provenance={"correction": "fdr"})))
     assert "exploratory" in lines["q"]
     assert "max-T" not in lines["q"]
+
+
+def test_heads_that_were_chosen_are_all_that_is_corrected_for(make_report):
+    lines = dict(how_to_read(replace(make_report(), provenance={"correction": "max-T", "chosen_on": [{"task": "a"}]})))
+    assert "corrected over the heads and tasks of this report that were chosen on other items" in lines["q"]
