@@ -44,7 +44,8 @@ def confusion(table: pd.DataFrame) -> Figure:
 
 def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     """How many nulls have a head with a false claim, with intervals, beside the error rate that was asked for."""
-    figure = Figure(figsize=(6.4, 0.9 + 0.3 * len(table)), dpi=150, layout="constrained")
+    table = table[table["of"] > 0]
+    figure = Figure(figsize=(6.4, 0.9 + 0.24 * len(table)), dpi=150, layout="constrained")
     with sns.axes_style("ticks"):
         ax = figure.subplots()
     names = [f"{kind}: {claim}" for kind, claim in zip(table["kind"], table["claim"], strict=True)]
@@ -54,6 +55,7 @@ def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     ax.axvline(alpha, color="0.5", linestyle="--", linewidth=1)
     ax.annotate("asked for", (alpha, len(table) - 0.4), fontsize=8, color="0.4", ha="center")
     ax.set(yticks=place, yticklabels=names, xlabel="share of models with a false claim (95 % interval)")
+    ax.tick_params(labelsize=8)
     ax.set_xlim(left=-0.005)
     sns.despine(figure)
     return figure
