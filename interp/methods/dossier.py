@@ -32,12 +32,13 @@ from interp.methods.evidence import TaskEvidence, gather
 from interp.methods.family import tested
 from interp.methods.given_task import as_predicted
 from interp.methods.judging import decidable, states, verdicts
+from interp.methods.partners import PARTNER_COLUMNS, partners
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_reads, names, replication
 from interp.methods.specificity import specificities
-from interp.methods.standing_in import MOST_PAIRED, PARTNER_COLUMNS, candidates, partners, standing_in, unpaired
+from interp.methods.standing_in import MOST_PAIRED, candidates, standing_in
 from interp.stats.multiplicity import Correction
 from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
@@ -71,7 +72,7 @@ class HeadsReport:
             ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.
             ``attention_state``, ``effect_state``, ``representation`` and ``specificity`` are what the verdict rests on
             (``interp.methods.verdict``), ``partners`` and what follows are who stands in for the head
-            (``interp.methods.standing_in``).
+            (``interp.methods.partners``).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
             and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
@@ -258,13 +259,14 @@ def _judged(
     frame["specificity"] = specificities(frame)
     by_task = {str(name): candidates(rows, asked.most_paired) for name, rows in decidable(frame).groupby("task")}
     pairs = standing_in(model, tasks, by_task, **how, minimum_effect=asked.minimum_effect, progress=steps[-1])
-    frame = frame.join(partners(frame, pairs)).assign(unpaired=unpaired(frame, by_task))
-    return _Judged(frame.join(verdicts(frame, alpha, _per_test(frame, alpha))), evidence, pairs)
+    frame = frame.join(partners(frame, pairs, by_task))
+    return _Judged(frame.join(verdicts(frame, alpha, _per_test(frame, pairs, alpha))), evidence, pairs)
 
 
-def _per_test(frame: pd.DataFrame, alpha: float) -> dict[str, float]:
+def _per_test(frame: pd.DataFrame, pairs: pd.DataFrame, alpha: float) -> dict[str, float]:
     """What one test of each kind's family has to reach, by Bonferroni; effects alone are tested on both sides."""
     n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
+    n_tests["pair"] = max(1, len(pairs))
     return {kind: (1 if kind == "effect" else 2) * alpha / n for kind, n in n_tests.items()}
 
 

@@ -51,7 +51,7 @@ def verdicts(frame: pd.DataFrame, alpha: float, corrected: Mapping[str, float]) 
     """The verdict, its reason and the number of units that would decide, row by row.
 
     Args:
-        frame: As of ``states``, with these, ``specificity``, ``partners`` and ``unpaired``.
+        frame: As of ``states``, with these, ``specificity`` and what ``partners`` adds.
         alpha: Error rate of a kind of evidence.
         corrected: By kind, the two-sided error rate of one test, corrected for the size of the family.
     """
@@ -69,7 +69,8 @@ def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float])
         representation=row["representation"],
         specificity=row["specificity"],
         partners=tuple(row["partners"].split()),
-        unpaired=bool(row["unpaired"]),
+        doubtful=tuple(row["doubtful"].split()),
+        caveat=row["caveat"],
     )
     verdict, reason = judge(given, joint_q=row["joint_q"], tracks_q=row["tracks_q"], alpha=alpha)
     if verdict != "undecided":
@@ -90,7 +91,15 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
     if row["representation"] == "undecided" and decides:
         found["probe"] = _representation(row).probe
+    if row["effect_state"] == "none" and row["doubtful"]:
+        found["pair"] = _pair(row)
     return found
+
+
+def _pair(row: Mapping[str, Any]) -> Evidence:
+    """That another head stands in for this one."""
+    interaction, error = row["doubtful_interaction"], row["doubtful_se"]
+    return Evidence(interaction, error, False, 1.0, row["minimum_effect"], row["n_clusters"])
 
 
 def _units_to_decide(row: Mapping[str, Any], corrected: Mapping[str, float]) -> float:

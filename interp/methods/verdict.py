@@ -26,8 +26,9 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   is spared (shown to lose less than the minimum, or to gain), or if the head looks at the related word on all of them.
   *Not testable* with fewer than two other tasks that the model can do; else *undecided*.
 - **partners**: the heads with which it hides an effect: ablated together, the two cost the task, and more than one by
-  one (``methods/standing_in.py``). Where a head that looks or carries was not ablated with others, a verdict that it
-  does nothing says so.
+  one, and neither is missed alone (``methods/partners.py``). Where that is undecided, so is what looks or carries and
+  has no effect. A verdict that it does nothing says so if the head stands in for one that the task does need, or was
+  not ablated with others.
 
 Then, rows are the effect, columns the attention:
 
@@ -44,11 +45,14 @@ A drop is ``general`` where its specificity is, whatever the attention; what is 
 where the head has partners.
 
 [1] Only if the joint claim passes as well: the larger of the two raw p, Holm-corrected; else ``undecided``, with the
-reason. Where the feature is used there, too, the head is not shown to be unspecific, and the claim of all three kinds
-passes (the largest of the raw p of attention, effect, probe and erasure, Holm-corrected), the verdict is ``tracks``.
+reason. Where the feature is used there, too, the head is specific, and the claim of all three kinds passes (the largest
+of the raw p of attention, effect, probe and erasure, Holm-corrected), the verdict is ``tracks``; where too few tasks
+were asked to say whether it is specific, with that reason.
 
 [2] ``encodes, unused`` where the feature is carried: the head holds what nothing is shown to need there.
-``undecided`` where the probe is, or where erasing the feature costs what ablating the head does not.
+``undecided`` where the probe is.
+
+Where erasing the feature costs what ablating the head does not, the verdict is ``undecided``.
 
 ``attends, not causal``, ``encodes, unused``, ``causal, by another route`` and ``none`` claim an absence and need it
 shown: not finding a thing is not enough. ``undecided`` always has a reason.
@@ -79,7 +83,7 @@ RepresentationState = Literal["used", "carried", "none", "not testable", "undeci
 Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 
-UNPAIRED = "it was not ablated together with others that could do the work"
+FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,8 @@ class States:
         representation: What is known of the feature there.
         specificity: Whether it is about this task; of a drop.
         partners: The heads that stand in for it, such as ``1.3``.
-        unpaired: Whether it could do the task's work, and was not ablated with others that could.
+        doubtful: Heads of which it is undecided whether they stand in for it.
+        caveat: What else pairs say, for a verdict that the head does nothing.
     """
 
     attention: AttentionState
@@ -188,7 +193,8 @@ class States:
     representation: RepresentationState
     specificity: Specificity = "not testable"
     partners: tuple[str, ...] = ()
-    unpaired: bool = False
+    doubtful: tuple[str, ...] = ()
+    caveat: str = ""
 
 
 def judge(states: States, *, joint_q: float, tracks_q: float, alpha: float) -> tuple[Verdict, str]:
@@ -205,7 +211,7 @@ def judge(states: States, *, joint_q: float, tracks_q: float, alpha: float) -> t
     if states.effect == "drop":
         return _of_a_drop(states, joint_q, tracks_q, alpha)
     if states.effect == "none":
-        return ("redundant", "") if states.partners else _without_effect(states)
+        return ("redundant", states.caveat) if states.partners else _without_effect(states)
     return "undecided", {
         "shown": "attention is shown, the effect is undecided",
         "none": "the effect is undecided",
@@ -240,7 +246,7 @@ def _of_a_drop(states: States, joint_q: float, tracks_q: float, alpha: float) ->
     if not joint_q <= alpha:
         return "undecided", f"attention and effect pass alone, but not together (joint q {joint_q:.3g})"
     if states.representation == "used" and tracks_q <= alpha and states.specificity != "undecided":
-        return "tracks", ""
+        return "tracks", "" if states.specificity == "specific" else FEW_TASKS
     return "attends and causal", _short_of_tracking(states, tracks_q, alpha)
 
 
@@ -259,18 +265,23 @@ def _short_of_tracking(states: States, tracks_q: float, alpha: float) -> str:
 
 def _without_effect(states: States) -> tuple[Verdict, str]:
     """Of a head whose ablation is shown to do nothing that counts."""
-    if states.attention == "undecided":
-        return "undecided", "attention is undecided"
-    alone = UNPAIRED if states.unpaired else ""
-    if states.attention == "shown":
-        return "attends, not causal", alone
     unseen = "attention is not testable" if states.attention == "not testable" else ""
-    open_question = {
-        "undecided": "the probe is undecided",
-        "used": "erasing the feature costs the task, and ablating the head does not",
-    }.get(states.representation)
+    open_question = _open_question(states)
     if open_question:
         return "undecided", "; ".join(filter(None, (open_question, unseen)))
+    if states.attention == "shown":
+        return "attends, not causal", states.caveat
     if states.representation == "carried":
-        return "encodes, unused", "; ".join(filter(None, (unseen, alone)))
+        return "encodes, unused", "; ".join(filter(None, (unseen, states.caveat)))
     return "none", unseen
+
+
+def _open_question(states: States) -> str:
+    """What is not known of a head without an effect, if it matters; else empty."""
+    if states.attention == "undecided":
+        return "attention is undecided"
+    if states.representation == "used":
+        return "erasing the feature costs the task, and ablating the head does not"
+    if states.representation == "undecided" and states.attention != "shown":
+        return "the probe is undecided"
+    return f"whether {states.doubtful[0]} stands in for it is undecided" if states.doubtful else ""

@@ -81,11 +81,11 @@ def _verdict_sentence(row: pd.Series) -> str:
     name, task = f"Head {row['layer']}.{row['head']}", row["task"]
     where, cost = _attention_clause(row), _effect_clause(row)
     if row["verdict"] == "tracks":
-        return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}"
+        return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}{_also(row)}"
     if row["verdict"] == "attends and causal":
         return f"{name} matters for {task}: it attends to the {row['relation']} {where}, and {cost}{_also(row)}"
     if row["verdict"] == "redundant":
-        return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}"
+        return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}{_also(row)}"
     if row["verdict"] == "general":
         return f"{name} matters for every task, whether or not it looks at the related word: here {cost}"
     if row["verdict"] == "attends, not causal":

@@ -168,7 +168,7 @@ def row_of(**changes):
 
 
 def units_to_decide(row):
-    frame = pd.DataFrame([{**row, "specificity": "specific", "partners": "", "unpaired": False}])
+    frame = pd.DataFrame([{**row, "specificity": "specific", "partners": "", "caveat": "", "doubtful": ""}])
     sides = {"effect": 0.05, "attention": 0.1, "probe": 0.1}
     return judged(frame.join(states(frame, 0.05)), 0.05, sides)["n_to_decide"].item()
 

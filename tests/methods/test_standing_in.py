@@ -1,13 +1,12 @@
 """Two heads that hide each other, by hand: the answer is written by either, and saturates."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
-from interp.methods.standing_in import PAIR_COLUMNS, PARTNER_COLUMNS, candidates, partners, standing_in, unpaired
+from interp.methods.standing_in import PAIR_COLUMNS, candidates, stand_in, standing_in
 
 HEADS = (
     *(Planted(1, head, "twin", "agreement") for head in (1, 2)),
@@ -30,34 +29,14 @@ def pairs():
 def test_twins_stand_in_for_each_other_and_nobody_else_does(pairs):
     assert list(pairs.columns) == list(PAIR_COLUMNS)
     assert pairs["task"].unique().tolist() == ["agreement"]  # one head makes no pair
-    redundant = pairs[pairs["redundant"]]
+    redundant = pairs[pairs["stand_in"] == "yes"]
     assert redundant[["first", "second"]].to_numpy().tolist() == [["1.1", "1.2"]]
     twins = redundant.iloc[0]
     assert twins["effect"] < 9 * -twins["minimum"]
     assert twins["interaction_high"] < -twins["minimum"]
-    others = pairs[~pairs["redundant"]]
+    others = pairs[pairs["stand_in"] == "no"]
+    assert len(others) == 2
     assert (others["interaction"].abs() < others["minimum"]).all()
-
-
-def test_partners_are_named_on_both_sides(pairs):
-    frame = pd.DataFrame({"task": "agreement", "layer": [0, 1, 1], "head": [0, 1, 2]})
-    found = partners(frame, pairs)
-    assert list(found.columns) == list(PARTNER_COLUMNS)
-    assert found["partners"].tolist() == ["", "1.2", "1.1"]
-    assert found["pair_effect"].isna().tolist() == [True, False, False]
-    assert (
-        found["pair_effect"].iloc[1] == found["pair_effect"].iloc[2] == pairs.loc[pairs["redundant"], "effect"].item()
-    )
-    assert partners(frame.assign(task="coreference"), pairs)["partners"].tolist() == [""] * 3
-
-
-def test_the_strongest_partner_comes_first():
-    rows = [("agreement", "0.0", "0.1", -2.0, -1.0), ("agreement", "0.0", "0.2", -5.0, -4.0)]
-    frame = pd.DataFrame(rows, columns=["task", "first", "second", "effect", "interaction"])
-    found = frame.assign(redundant=True, effect_low=np.nan, effect_high=np.nan)
-    heads = pd.DataFrame({"task": "agreement", "layer": 0, "head": range(3)})
-    assert partners(heads, found)["partners"].tolist() == ["0.2 0.1", "0.0", "0.0"]
-    assert partners(heads, found)["pair_effect"].tolist() == [-5.0, -2.0, -5.0]
 
 
 def test_candidates_look_or_carry_and_the_best_come_first():
@@ -78,16 +57,14 @@ def test_candidates_look_or_carry_and_the_best_come_first():
     assert candidates(frame.assign(attention_state="none", representation="none"), 12) == []
 
 
-def test_who_could_do_the_work_and_is_not_paired():
-    rows = [
-        ("a", 0, "shown"),
-        ("a", 1, "shown"),
-        ("a", 2, "shown"),
-        ("a", 3, "none"),
-        ("b", 0, "shown"),
-        ("b", 1, "none"),
-    ]
-    frame = pd.DataFrame(rows, columns=["task", "head", "attention_state"]).assign(layer=0, representation="none")
-    taken = {"a": [(0, 0), (0, 1)], "b": [(0, 0)]}
-    assert unpaired(frame, taken).tolist() == [False, False, True, False, False, False]  # in b there is nobody else
-    assert unpaired(frame, {"a": [], "b": []}).tolist() == [True, True, True, False, False, False]
+def test_what_is_neither_shown_nor_shown_to_be_small_is_undecided():
+    """A pair by hand: the second head writes what the first does, on some of the items only."""
+    rows = {
+        "q": [0.01, 0.2, 0.2, 0.2, 0.01],
+        "effect": [-2.0, -2.0, -2.0, -0.5, -2.0],
+        "effect_low": [-2.5, -2.5, -2.5, -0.9, -2.5],
+        "interaction": [-1.5, -1.5, -0.5, -1.5, -0.5],
+        "interaction_low": [-2.0, -2.0, -0.9, -2.0, -1.2],
+    }
+    frame = pd.DataFrame(rows).assign(minimum=1.0)
+    assert stand_in(frame, 0.05).tolist() == ["yes", "undecided", "no", "no", "undecided"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from interp.methods.verdict import (
-    UNPAIRED,
+    FEW_TASKS,
     Evidence,
     Representation,
     States,
@@ -45,6 +45,7 @@ TABLE = {
 """Where nothing is known of the feature."""
 THREE_WAY = {
     ("drop", "shown"): ["tracks", *["attends and causal"] * 4],
+    ("none", "shown"): ["undecided", *["attends, not causal"] * 4],
     ("none", "none"): ["undecided", "encodes, unused", "none", "none", "undecided"],
     ("none", "not testable"): ["undecided", "encodes, unused", "none", "none", "undecided"],
 }
@@ -164,10 +165,27 @@ def test_partners_make_redundant_what_is_shown_to_have_no_effect(does, looks):
 
 
 def test_a_head_that_was_not_paired_says_so_where_it_is_said_to_do_nothing():
-    alone = {"unpaired": True}
-    assert verdict_of("shown", "none", **alone) == ("attends, not causal", UNPAIRED)
-    assert verdict_of("none", "none", "carried", **alone) == ("encodes, unused", UNPAIRED)
-    assert verdict_of("shown", "drop", "used", **alone) == ("tracks", "")
+    alone = {"caveat": "it was not ablated with others"}
+    assert verdict_of("shown", "none", **alone) == ("attends, not causal", alone["caveat"])
+    assert verdict_of("none", "none", "carried", **alone) == ("encodes, unused", alone["caveat"])
+    assert verdict_of("shown", "drop", "used", specificity="specific", **alone) == ("tracks", "")
+
+
+@pytest.mark.parametrize("looks", ["shown", "none"])
+def test_a_head_that_others_may_stand_in_for_is_not_said_to_do_nothing(looks):
+    open_question = verdict_of(looks, "none", "carried", doubtful=("1.3", "0.2"))
+    assert open_question == ("undecided", "whether 1.3 stands in for it is undecided")
+    assert verdict_of(looks, "none", "carried", doubtful=("1.3",), partners=("0.2",)) == ("redundant", "")
+
+
+def test_what_erasing_costs_and_ablating_does_not_is_an_open_question_whatever_it_looks_at():
+    for looks in ("shown", "none"):
+        assert verdict_of(looks, "none", "used")[0] == "undecided"
+
+
+def test_who_tracks_one_of_too_few_tasks_is_said_to_with_that_reason():
+    assert verdict_of("shown", "drop", "used", specificity="specific") == ("tracks", "")
+    assert verdict_of("shown", "drop", "used", specificity="not testable") == ("tracks", FEW_TASKS)
 
 
 def test_what_is_unknown_is_undecided():
@@ -184,7 +202,7 @@ def test_three_way_table(does, looks, state):
     if verdict == "undecided":
         assert "undecided" in reason or (state == "used" and "erasing the feature costs the task" in reason)
     if (does, looks) == ("drop", "shown"):
-        assert bool(reason) == (state not in ("used", "not testable"))
+        assert bool(reason) == (state != "not testable")
 
 
 @pytest.mark.parametrize("state", CARRIES)

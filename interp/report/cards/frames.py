@@ -26,7 +26,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "circuits": ("word", "role", "n_examples", "circuit", "place", "text", "score"),
     "pairs": (
         *("first", "second", "effect", "effect_low", "effect_high"),
-        *("interaction", "interaction_low", "interaction_high", "minimum", "redundant"),
+        *("interaction", "interaction_low", "interaction_high", "minimum", "stand_in"),
     ),
     "left_out": ("part", "reason"),
 }
