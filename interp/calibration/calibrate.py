@@ -16,8 +16,9 @@ import pandas as pd
 
 from interp.calibration import rates
 from interp.calibration.drawing import STANDARD, Difficulty, check_shape
+from interp.calibration.nulls import NULLS
 from interp.calibration.planted import Shape
-from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, single_jobs, source_hash
+from interp.calibration.runs import ALPHA, Job, null_jobs, planted_jobs, run_jobs, single_jobs, source_hash
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.sweep import Progress
@@ -25,7 +26,7 @@ from interp.interventions.sweep import Progress
 CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.25, 0.4, 1.0),
     "noise": (1.0, 2.0, 4.0),
-    "share": (0.05, 0.1, 0.12, 0.15, 0.3),
+    "share": (0.05, 0.12, 0.15, 0.3),
     "n": (20, 30, 40),
 }
 """By what makes heads hard to find, the values that are tried beside the standard one."""
@@ -38,20 +39,22 @@ class Size:
     Attributes:
         planted: Planted ones.
         single: Trained ones of a single head.
-        nulls: Of each of the four kinds of null.
+        trained: Nulls that are trained.
+        nulls: Of each other kind of null.
         halves: Planted ones that are judged again with half the examples.
         curve: For each value of ``CURVES``.
     """
 
     planted: int
     single: int
+    trained: int
     nulls: int
     halves: int
     curve: int
 
 
-FULL = Size(planted=200, single=30, nulls=100, halves=50, curve=10)
-QUICK = Size(planted=12, single=4, nulls=5, halves=6, curve=0)
+FULL = Size(planted=200, single=30, trained=160, nulls=80, halves=50, curve=10)
+QUICK = Size(planted=12, single=4, trained=8, nulls=4, halves=6, curve=0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,8 +137,8 @@ def calibrate(
     """
     standard = replace(STANDARD, n=whole_number("n", n, least=2, expected="a whole number of units, at least 2"))
     processes = whole_number("processes", processes, expected="a whole number of at least 1")
-    if size.planted < 1 or size.nulls < 1:
-        raise InputError(f"size: expected a planted model and a null of each kind, at least, got {size}")
+    if min(size.planted, size.single, size.trained, size.nulls) < 1:
+        raise InputError(f"size: expected a model of each kind, at least, got {size}")
     if shape is not None:
         check_shape(shape)
     jobs = _jobs(size, standard, shape, seed)
@@ -155,11 +158,14 @@ def calibrate(
         single_heads=rates.single_heads(parts["single head"]),
         confusion=rates.confusion(planted),
         halves=rates.transitions(planted, parts["half"]),
-        curves={name: rates.curve(pd.concat([planted, own]), name) for name, own in curves.items()},
+        curves={
+            name: rates.curve(pd.concat([planted, own[~own["job"].isin(planted["job"])]]), name)
+            for name, own in curves.items()
+        },
         p_values=rates.p_values(nulls),
         provenance={
             **{"size": vars(size), "n": n, "shape": None if shape is None else vars(shape), "seed": seed},
-            **{"source": source_hash(), "alpha": jobs["planted"][0].alpha, "standard": vars(standard)},
+            **{"source": source_hash(), "alpha": ALPHA, "standard": vars(standard)},
         },
     )
 
@@ -169,7 +175,12 @@ def _jobs(size: Size, standard: Difficulty, shape: Shape | None, seed: int) -> d
     found = {
         "planted": planted_jobs(size.planted, seed=seed, difficulty=standard, shape=shape),
         "single head": single_jobs(size.single, seed=seed, difficulty=standard),
-        "null": null_jobs(size.nulls, seed=seed, difficulty=standard, shape=shape),
+        "null": null_jobs(
+            {kind: size.trained if kind == "trained" else size.nulls for kind in NULLS},
+            seed=seed,
+            difficulty=standard,
+            shape=shape,
+        ),
         "half": planted_jobs(size.halves, seed=seed, difficulty=replace(standard, n=standard.n // 2), shape=shape),
     }
     for name, values in CURVES.items() if size.curve else ():

@@ -2,8 +2,8 @@
 
 1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
-3. Agreement and coreference each: a tracker, by itself or beside one that goes another route; or a pair of twins, in
-   one layer or in two.
+3. Agreement and coreference each: a tracker, by itself, beside one that goes another route, or before one that
+   amplifies; or a pair of twins, in one layer or in two.
 4. Often a head that looks, and one that carries; where nothing is as loud, a loud one in the last layer.
 5. All at random places; a looker reads no later than the first twin writes, for that drowns what comes after.
 """
@@ -167,9 +167,12 @@ class _Places:
                 found += [one, self._take("twin", task, least=one.layer)]
                 latest[task] = one.layer
             else:
-                found += self._trackers(task)
+                trackers = self._trackers(task)
+                found += trackers
                 if self._share == 1 and self._chance(0.4):
                     found.append(self._take("other route", task))
+                elif self._share == 1 and trackers[0].layer < last and self._chance(0.8):
+                    found.append(self._take("amplifier", task, least=trackers[0].layer + 1))
         if self._chance(0.6):
             task = self._one_of(PHENOMENA_TASKS)
             found.append(self._take("looker", task, most=latest.get(task, last)))

@@ -78,9 +78,9 @@ class HeadWeights:
             q[:, :WORDS] = stream.of("word").T * self._unit
             k[:, :WORDS] = stream.of("before").T * self._unit * self._margin / BEFORE
         else:
-            of = "of-" if planted.role == "other route" else ""
+            sought = queries_of(planted.task) if planted.role == "amplifier" else self._source(planted)
             q[:, 0] = stream.of(f"kind {queries_of(planted.task)}")[0] * self._unit
-            k[:, 0] = stream.of(f"kind {of}{noun_of(planted.task)}")[0] * self._unit * self._margin
+            k[:, 0] = stream.of(f"kind {sought}")[0] * self._unit * self._margin
         return self._sink(q, k, [kind for kind in KINDS if kind != queries_of(planted.task)])
 
     def _sink(self, q: Tensor, k: Tensor, kinds: list[str] | tuple[str, ...]) -> tuple[Tensor, Tensor]:
@@ -104,18 +104,24 @@ class HeadWeights:
             v[:, :] = 0.0
             v[:, 0] = sum(stream.of(f"kind {kind}")[0] for kind in KINDS if kind != "bos") * self._unit
             o[0] = LOUD * self._norm * idle[0]
-        elif planted.role != "looker":
+        else:
             assert planted.task is not None, "the other roles have a task"
-            of = "of-" if planted.role == "other route" else ""
-            v[:, WORDS] = stream.of(f"value {of}{noun_of(planted.task)}")[0] * self._unit
+            read = f"answer {planted.task}" if planted.role == "amplifier" else f"value {self._source(planted)}"
+            v[:, WORDS] = stream.of(read)[0] * self._unit
             o[WORDS] = self._strength(planted) * self._written(planted.role, planted.task)
         return v, o
 
+    def _source(self, planted: Planted) -> str:
+        """The class of words that a head takes the answer from."""
+        assert planted.task is not None, "it has a task"
+        return f"of-{noun_of(planted.task)}" if planted.role == "other route" else noun_of(planted.task)
+
     def _strength(self, planted: Planted) -> float:
-        return {"tracker": planted.share, "twin": TWIN * self._norm, "other route": ROUTE, "carrier": 1.0}[planted.role]
+        roles = {"tracker": planted.share, "twin": TWIN * self._norm, "other route": ROUTE, "looker": IDLE}
+        return roles.get(planted.role, 1.0)
 
     def _written(self, role: str, task: TaskName) -> Tensor:
-        return self._stream.of("idle" if role == "carrier" else f"answer {task}")[0]
+        return self._stream.of("idle" if role in ("looker", "carrier") else f"answer {task}")[0]
 
     def _blank(self) -> Tensor:
         return torch.zeros(self._stream.d_model, self._d_head)

@@ -144,7 +144,7 @@ def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5) -> Task
 
 
 def load_told(name: TaskName, *, n: int, seed: int) -> Task:
-    """A task whose answer the query itself tells: the related word, tagged as in `name`, has nothing to do with it.
+    """A task whose answer a key tells: the related word, tagged as in `name`, has nothing to do with it.
 
     Args:
         name: ``agreement`` or ``coreference``: where its words and answers are from.
@@ -157,7 +157,7 @@ def load_told(name: TaskName, *, n: int, seed: int) -> Task:
         told(what, n, draws),
         tokenizer=tokenizer(),
         name=f"{name}, told",
-        description="The last word tells the answer; no other word does.",
+        description="A key among the words tells the answer; no other word does.",
         metric="logit_difference",
         references=told(what, REFERENCES, references),
         n_ctx=LONGEST,
@@ -166,21 +166,26 @@ def load_told(name: TaskName, *, n: int, seed: int) -> Task:
 
 
 def told(what: Phenomenon, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
-    """Sentences of a phenomenon whose query is one of two keys; the counterfactual has the other key."""
+    """Sentences of a phenomenon with one of two keys in a filler's place; the counterfactual has the other key."""
     tellers = [f"key{2 * list(PHENOMENA.values()).index(what) + value}" for value in range(2)]
     for lemma in _rounds(n, generator):
         example = _phenomenon(what, lemma, generator, 0.5).item
         value = int(generator.integers(2))
-        item, counterfactual = (_told(example, what, tellers, each) for each in (value, 1 - value))
+        place = generator.choice([at for at, word in enumerate(example.prompt.split()) if word in FILLERS])
+        item, counterfactual = (_told(example, what, int(place), tellers, each) for each in (value, 1 - value))
         yield MinimalPair(item, counterfactual, f"{what.noun}{lemma}")
 
 
-def _told(example: Example, what: Phenomenon, tellers: Sequence[str], value: int) -> Example:
-    words = [*example.prompt.split()[:-1], tellers[value]]
-    assert example.relation is not None, "the language tags every example"
-    relation = replace(example.relation, query=_spans(words)[-1])
+def _told(example: Example, what: Phenomenon, place: int, tellers: Sequence[str], value: int) -> Example:
+    words, old = example.prompt.split(), example.relation
+    words[place] = tellers[value]
+    assert old is not None, "the language tags every example"
+    spans = dict(zip(_spans(example.prompt.split()), _spans(words), strict=True))
+    distractors = {role: spans[span] for role, span in old.distractors.items()}
+    relation = Relation(old.name, spans[old.query], spans[old.related], distractors)
     right, wrong = (f" {what.answers[each]}" for each in (value, 1 - value))
-    return replace(example, prompt=" ".join(words), right=right, wrong=wrong, relation=relation)
+    features = {what.feature: what.values[value]}
+    return replace(example, prompt=" ".join(words), right=right, wrong=wrong, relation=relation, features=features)
 
 
 def _rounds(n: int, generator: np.random.Generator) -> list[int]:

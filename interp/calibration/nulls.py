@@ -1,38 +1,38 @@
 """On which models must no head track anything? Four kinds; what any of them yields is a false claim.
 
-- **trained**: a small model that was trained until it does its tasks without fail, of which the related word is no
-  part: the query itself tells the answer (``language.load_told``). Its heads do other work, induction for one.
+- **trained**: a model that was trained to do its tasks without fail, of which the related word is no part: a key among
+  the words tells the answer (``trained.told_model``). Its heads look for the key, carry its value, and are needed.
 - **permuted labels**: a planted model; in half of the clusters, at random, right and wrong change places, and in other
   ones the two values of the feature. No effect and no probe can be about the task.
 - **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor, each
-  as often. No attention is to the related word. The references are permuted apart: baselines are chosen elsewhere.
+  as often. It does the task as before, and no attention is to what is tagged. The references are permuted apart:
+  baselines are chosen elsewhere.
 - **untrained**: a model with random weights, whose heads do have effects, tiny ones.
 
-Permuted and untrained models are not able to do the task, or not shown to be: the first thing that the dossier asks.
-So claims are counted with that gate and without.
+Untrained models, and those whose labels are permuted, are not able to do the task, or not shown to be: the first thing
+that the dossier asks. So claims are counted with that gate and without.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import Literal, get_args
 
 import numpy as np
 
 from interp.calibration.drawing import PHENOMENA_TASKS, Plan
-from interp.calibration.language import LEMMAS, LONGEST, PHENOMENA, induction, load_told, tokenizer, told, vocabulary
+from interp.calibration.language import LONGEST, load_told, tokenizer, vocabulary
 from interp.calibration.planted import Shape
+from interp.calibration.trained import told_model
 from interp.model.config import TransformerConfig
-from interp.model.training import TrainingConfig, packed_rows, train
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import EncodedExample, Task, Unit
 
 NullKind = Literal["trained", "permuted labels", "permuted pairs", "untrained"]
 NULLS: tuple[NullKind, ...] = get_args(NullKind)
-STEPS, ROWS = 120, 16
-"""Of training, and of a step."""
-SMALL = Shape(n_layers=0, n_heads=0, d_model=64, d_head=16)
-"""The widths of a trained model, which has to be trained in seconds."""
+
+
+MOST_LAYERS, MOST_HEADS = 2, 4
+"""Of a trained model; heads of a layer."""
 
 
 def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
@@ -45,43 +45,21 @@ def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]
     generator = np.random.default_rng([plan.seed, NULLS.index(kind)])
     if kind == "trained":
         tasks = [load_told(name, n=plan.difficulty.n, seed=plan.seed) for name in PHENOMENA_TASKS]
-        return _trained(plan), tasks
+        return told_model(trained_shape(plan.shape), plan.seed), tasks
     if kind == "untrained":
         return HookedTransformer(_config(plan), tokenizer(), seed=plan.seed).eval(), plan.tasks()
     return plan.model(), [permuted(task, kind, generator) for task in plan.tasks()]
 
 
-def _config(plan: Plan, widths: Shape | None = None) -> TransformerConfig:
-    shape = plan.shape
-    wide = widths or shape
+def trained_shape(shape: Shape) -> Shape:
+    """That of the trained model of a plan: of no more heads than can be trained and judged in seconds."""
+    return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=min(MOST_HEADS, shape.n_heads))
+
+
+def _config(plan: Plan) -> TransformerConfig:
     return TransformerConfig(
-        n_layers=shape.n_layers,
-        n_heads=shape.n_heads,
-        d_model=wide.d_model,
-        d_head=wide.d_head,
-        d_mlp=wide.d_model,
-        d_vocab=len(vocabulary()),
-        n_ctx=LONGEST,
-        tied=False,
-        init_std=0.3,
+        **asdict(plan.shape), d_mlp=0, d_vocab=len(vocabulary()), n_ctx=LONGEST, tied=False, init_std=0.3
     )
-
-
-def _trained(plan: Plan) -> HookedTransformer:
-    """Told sentences of both kinds, and induction, in equal parts."""
-    model = HookedTransformer(_config(plan, SMALL), tokenizer(), seed=plan.seed)
-    ids = {word.text: number for number, word in enumerate(vocabulary())}
-    generator = np.random.default_rng([plan.seed, len(NULLS)])
-
-    def documents() -> Iterator[list[int]]:
-        while True:
-            lemma = int(generator.integers(LEMMAS))
-            found = [*(next(told(what, 1, generator)) for what in PHENOMENA.values()), induction(lemma, generator)]
-            yield from ([ids[word] for word in pair.item.text.split()] for pair in found)
-
-    rows = packed_rows(documents(), bos=0, n_ctx=LONGEST)
-    train(model, islice(rows, STEPS * ROWS), TrainingConfig(steps=STEPS, batch_size=ROWS, warmup_steps=20))
-    return model
 
 
 Way = Callable[[EncodedExample], EncodedExample]

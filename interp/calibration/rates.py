@@ -1,7 +1,7 @@
 """How often is the dossier right, and how often wrong? Counts over jobs, with exact intervals.
 
-Every rate is a share of models, which are independent, or of their heads, which are not: of these the interval is a
-little too narrow. Intervals are exact binomial ones, 95 % (Clopper & Pearson 1934).
+Every rate is a share of models, which are independent, or of their heads, which are not: of these the interval is too
+narrow. Intervals are exact binomial ones, 95 % (Clopper & Pearson 1934).
 """
 
 from collections.abc import Mapping
@@ -67,12 +67,14 @@ def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
         nulls: Of null jobs.
 
     Returns:
-        One row per ``kind`` of null (``all`` for all of them) and ``claim``, with ``RATE``, and ``able``: how many of
-        the models are shown to do some task, so that verdicts are given at all. ``any false verdict`` is of these only.
+        One row per ``kind`` of null (``all`` for all of them, ``able`` for those that are shown to do some task, so
+        that verdicts are given at all) and ``claim``, with ``RATE``, and ``able``: how many of the models are.
+        ``any false verdict`` is of these only.
     """
     made = pd.DataFrame(claims(nulls)).assign(able=nulls["undecidable"] == "")
     made = made.groupby([nulls["kind"], nulls["job"]]).any()
     rows = [_claimed("all", claim, made) for claim in ("tracks", "tracks, ungated")]
+    rows.append(_claimed("able", "tracks", made[made["able"]]))
     for name, jobs in made.groupby("kind", sort=False):
         kind = str(name)
         rows += [_claimed(kind, claim, jobs) for claim in ("tracks", "tracks, ungated")]
@@ -133,25 +135,26 @@ def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
 
 
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
-    """How often each decoy gets its own verdict; of twins also those of two layers, and if the right one is named.
+    """How often each decoy gets its own verdict: heads on all tasks that they are about; twins both, and by name.
 
     Returns:
-        One row per ``role``, with its ``truth``.
+        One row per ``role``, with its ``truth``; a loud head is about all tasks, and judged on them together. Twins of
+        two layers are counted by themselves, too.
     """
     rows: list[dict[str, object]] = []
     roles: tuple[Role, ...] = (*DECOYS, "previous word")
     for role in roles:
         own = planted[planted["role"] == role]
         right = own["verdict"] == own["truth"]
-        rows.append({"role": role, "truth": TRUTH[role], **rate(int(right.sum()), len(own))})
-        if role == "twin":
-            who = zip(own["twin"], own["partners"], strict=True)
-            layers = own["twin"].str.split(".").str[0].astype(int)
-            apart = layers.to_numpy() != own["layer"].to_numpy()
-            found = {"role": "twin, of another layer", "truth": TRUTH["twin"]}
-            rows.append({**found, **rate(int(right[apart].sum()), int(apart.sum()))})
-            named = right & np.array([twin in partners.split() for twin, partners in who], dtype=bool)
-            rows.append({"role": "twin, named", "truth": TRUTH["twin"], **rate(int(named.sum()), len(own))})
+        if role != "twin":
+            whole = right.groupby([own["job"], own["layer"], own["head"]]).all()
+            rows.append({"role": role, "truth": TRUTH[role], **rate(int(whole.sum()), len(whole))})
+            continue
+        who = zip(own["twin"], own["partners"], strict=True)
+        named = right & np.array([twin in partners.split() for twin, partners in who], dtype=bool)
+        both = own.assign(named=named).groupby(["job", "task"]).agg(named=("named", "all"), layers=("layer", "nunique"))
+        for name, pairs in (("twins", both), ("twins of two layers", both[both["layers"] > 1])):
+            rows.append({"role": name, "truth": TRUTH["twin"], **rate(int(pairs["named"].sum()), len(pairs))})
     return pd.DataFrame(rows)
 
 
@@ -213,7 +216,7 @@ def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
 
 
 def p_values(nulls: pd.DataFrame) -> pd.DataFrame:
-    """Are p-values uniform where the null holds? One head at random of every model.
+    """Are p-values uniform where the null holds? Of every model one head at random that writes, looks or carries.
 
     Signs of effects are exchanged by permuted labels, attention to the related word by permuted pairs: there p of heads
     that have an effect, or look, must be uniform. This tries the chain, not whether real effects are symmetric. What a

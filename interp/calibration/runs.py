@@ -2,7 +2,7 @@
 
 A job is a model of known truth and its tasks; its result is the dossier's verdicts beside the truth. Jobs are
 independent and deterministic, so they run in as many processes as wanted, and those that a folder holds already are
-not run again; unless this package's source has changed since, for then its verdicts may have, too.
+not run again; unless the source that verdicts depend on has changed since, for then they may have, too.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -26,7 +26,7 @@ from interp.calibration.drawing import STANDARD, Difficulty, Plan, draw
 from interp.calibration.language import TASKS, load
 from interp.calibration.nulls import NULLS, NullKind, null_case
 from interp.calibration.planted import Shape
-from interp.calibration.trained import SHAPE, SINGLE, single_head
+from interp.calibration.trained import SINGLE, single_head
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import HeadsReport, heads
 from interp.methods.specificity import specificities
@@ -35,6 +35,12 @@ from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
 Kind = Literal["planted", "single head"] | NullKind
+ALPHA = 0.05
+"""Error rate that the dossier is asked for."""
+APART = 1_000
+"""Between the seeds of kinds of models, so that no two nulls are of one model or of the same prompts."""
+NO_PART = ("report", "cli")
+"""Folders of this package on which no verdict depends."""
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
     *("specificity", "partners", "attention_p", "effect_p", "probe_p", "excess", "effect", "minimum_effect"),
@@ -52,21 +58,19 @@ class Job:
         seed: Of everything.
         difficulty: Of finding its heads.
         shape: Of the model; None for one at random.
-        alpha: Error rate that the dossier is asked for.
     """
 
     kind: Kind
     seed: int
     difficulty: Difficulty = STANDARD
     shape: Shape | None = None
-    alpha: float = 0.05
 
     @property
     def name(self) -> str:
         """Tells it from any other job; a file's name."""
         asked = "".join(f"-{field.name}{getattr(self.difficulty, field.name)}" for field in fields(Difficulty))
         shape = "" if self.shape is None else "-" + "x".join(str(each) for each in asdict(self.shape).values())
-        return f"{self.kind.replace(' ', '_')}{asked}{shape}-alpha{self.alpha}-{self.seed}"
+        return f"{self.kind.replace(' ', '_')}{asked}{shape}-{self.seed}"
 
     def run(self) -> pd.DataFrame:
         """Write or train the model, judge its heads, and put the truth beside the verdicts.
@@ -82,13 +86,13 @@ class Job:
         with warnings.catch_warnings():
             # Heads that write nothing that a task reads are planted on purpose.
             warnings.filterwarnings("ignore", category=RuntimeWarning)
-            report = heads(model, tasks, seed=self.seed, alpha=self.alpha)
-        found = report.frame[list(KEPT)].assign(ungated=ungated(report, self.alpha))
+            report = heads(model, tasks, seed=self.seed, alpha=ALPHA)
+        found = report.frame[list(KEPT)].assign(ungated=ungated(report))
         found = found.join(_truth(plan, found, self.kind))
-        asked = {"kind": self.kind, "seed": self.seed, **asdict(self.difficulty), "alpha": self.alpha}
+        asked = {"kind": self.kind, "seed": self.seed, **asdict(self.difficulty)}
         asked["tracker_share"] = asked.pop("share")
-        shape = SHAPE if self.kind == "single head" else plan.shape
-        return found.assign(**asked, **asdict(shape), seconds=time.perf_counter() - started)
+        shape = {field.name: getattr(model.cfg, field.name) for field in fields(Shape)}
+        return found.assign(**asked, **shape, seconds=time.perf_counter() - started)
 
 
 def _case(kind: Kind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
@@ -99,8 +103,8 @@ def _case(kind: Kind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
     return null_case(kind, plan)
 
 
-def ungated(report: HeadsReport, alpha: float) -> list[str]:
-    """The verdicts if nobody had asked whether the model can do the tasks, or whether there are clusters enough."""
+def ungated(report: HeadsReport) -> list[str]:
+    """The verdicts if nobody had asked whether the model can do the tasks."""
     frame = report.frame.assign(undecidable="")
     frame["specificity"] = specificities(frame)
     return [
@@ -114,7 +118,7 @@ def ungated(report: HeadsReport, alpha: float) -> list[str]:
             ),
             joint_q=row["joint_q"],
             tracks_q=row["tracks_q"],
-            alpha=alpha,
+            alpha=ALPHA,
         )[0]
         for row in frame.to_dict("records")
     ]
@@ -148,7 +152,7 @@ def run_jobs(
     Args:
         jobs: Which; doubles count once.
         folder: Where each job's result is kept, and looked for; None for nowhere.
-        processes: That run at the same time, each with one thread; 1 runs all here.
+        processes: That run at the same time, each with one thread; 1 runs all here, with torch's threads.
         progress: Called with (jobs done, jobs in all).
 
     Returns:
@@ -157,37 +161,36 @@ def run_jobs(
     Raises:
         KeyboardInterrupt: Interrupted; the folder holds the jobs that are done.
     """
-    jobs = list(dict.fromkeys(jobs))
-    done = {job: pd.read_parquet(_file(folder, job)) for job in jobs if folder and _file(folder, job).exists()}
-    missing = [job for job in jobs if job not in done]
-    several = processes > 1 and len(missing) > 1
-    results = _in_processes(missing, processes, folder) if several else _one_by_one(missing, folder)
+    files = {job: None if folder is None else _file(folder, job) for job in jobs}
+    done = {job: pd.read_parquet(file) for job, file in files.items() if file is not None and file.exists()}
+    missing = {job: file for job, file in files.items() if job not in done}
+    results = _in_processes(missing, processes) if processes > 1 and len(missing) > 1 else _one_by_one(missing)
     if progress is not None:
-        progress(len(done), len(jobs))
+        progress(len(done), len(files))
     for job, frame in results:
         done[job] = frame
         if progress is not None:
-            progress(len(done), len(jobs))
-    return pd.concat([done[job].assign(job=job.name) for job in jobs], ignore_index=True)
+            progress(len(done), len(files))
+    return pd.concat([done[job].assign(job=job.name) for job in files], ignore_index=True)
 
 
-def _one_by_one(jobs: Sequence[Job], folder: Path | None) -> Iterator[tuple[Job, pd.DataFrame]]:
-    for job in jobs:
-        yield job, _run(job, folder)
+def _one_by_one(jobs: Mapping[Job, Path | None]) -> Iterator[tuple[Job, pd.DataFrame]]:
+    for job, file in jobs.items():
+        yield job, _run(job, file)
 
 
-def _run(job: Job, folder: Path | None) -> pd.DataFrame:
+def _run(job: Job, file: Path | None) -> pd.DataFrame:
     """Keep it where it was computed: who asked may be gone by then."""
     frame = job.run()
-    if folder is not None:
-        _keep(frame, _file(folder, job))
+    if file is not None:
+        _keep(frame, file)
     return frame
 
 
-def _in_processes(jobs: Sequence[Job], processes: int, folder: Path | None) -> Iterator[tuple[Job, pd.DataFrame]]:
+def _in_processes(jobs: Mapping[Job, Path | None], processes: int) -> Iterator[tuple[Job, pd.DataFrame]]:
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin) as pool:
-        futures = {pool.submit(_run, job, folder): job for job in jobs}
+        futures = {pool.submit(_run, job, file): job for job, file in jobs.items()}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -202,10 +205,11 @@ def _begin() -> None:
 
 @cache
 def source_hash() -> str:
-    """SHA-256 of this package's modules and of the versions that they compute with; the first eight digits."""
+    """SHA-256 of the modules that verdicts depend on, and of the versions that they compute with; eight digits."""
     package = Path(__file__).parents[1]
+    modules = (path.relative_to(package) for path in sorted(package.rglob("*.py")))
     text = " ".join(version(name) for name in ("torch", "numpy", "scipy", "pandas"))
-    text += "".join(f"{path.relative_to(package)}\n{path.read_text()}" for path in sorted(package.rglob("*.py")))
+    text += "".join(f"{each}\n{(package / each).read_text()}" for each in modules if each.parts[0] not in NO_PART)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -220,9 +224,12 @@ def _keep(frame: pd.DataFrame, file: Path) -> None:
     os.replace(draft, file)
 
 
-def null_jobs(runs: int, *, seed: int = 0, difficulty: Difficulty = STANDARD, shape: Shape | None = None) -> list[Job]:
-    """As many nulls of every kind."""
-    return [Job(kind, seed + number, difficulty, shape) for kind in NULLS for number in range(runs)]
+def null_jobs(
+    runs: Mapping[NullKind, int], *, seed: int = 0, difficulty: Difficulty = STANDARD, shape: Shape | None = None
+) -> list[Job]:
+    """Nulls, as many of each kind as asked for."""
+    first = {kind: seed + APART * place for place, kind in enumerate(NULLS, start=1)}
+    return [Job(kind, first[kind] + number, difficulty, shape) for kind, n in runs.items() for number in range(n)]
 
 
 def planted_jobs(

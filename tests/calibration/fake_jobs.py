@@ -32,6 +32,6 @@ def _filled(frame, job):
     frame = frame.assign(share=job.difficulty.share, twin="", partners="", undecidable="", accuracy_base=1.0)
     states = dict.fromkeys(("attention_state", "effect_state", "representation"), "none")
     p = {"effect_p": 0.3, "attention_p": 0.5, "probe_p": 0.7, "effect": -1.0}
-    asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "alpha": job.alpha, "seconds": 1.0}
+    asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "seconds": 1.0}
     asked["tracker_share"] = asked.pop("share")
     return frame.assign(**states, **p, **asked)

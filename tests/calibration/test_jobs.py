@@ -7,7 +7,7 @@ from interp.calibration import runs
 from interp.calibration.drawing import draw
 from interp.calibration.nulls import NULLS
 from interp.calibration.rates import outcomes
-from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs
+from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, single_jobs
 
 SOURCE = runs.source_hash()
 
@@ -66,9 +66,15 @@ def test_nulls_track_nothing(kind):
 
 
 def test_names_tell_jobs_apart():
-    jobs = [*planted_jobs(2), *null_jobs(2), *planted_jobs(1, seed=5)]
-    assert len({job.name for job in jobs}) == len(jobs) == 11
+    jobs = [*planted_jobs(2), *null_jobs(dict.fromkeys(NULLS, 2)), *single_jobs(2), *planted_jobs(1, seed=5)]
+    assert len({job.name for job in jobs}) == len(jobs) == 13
     assert all("/" not in job.name and " " not in job.name for job in jobs)
+
+
+def test_no_two_nulls_are_of_one_model():
+    jobs = null_jobs(dict.fromkeys(NULLS, 100), seed=7)
+    assert len({job.seed for job in jobs}) == len(jobs) == 400
+    assert not {job.seed for job in jobs} & {job.seed for job in planted_jobs(200, seed=7)}
 
 
 def test_what_is_done_is_not_done_again(ran, tmp_path):
@@ -109,7 +115,7 @@ def test_without_a_folder_nothing_is_kept(ran, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_processes_give_what_one_gives(tmp_path):
-    jobs = [*planted_jobs(2), *null_jobs(1)[1:2]]
+    jobs = [*planted_jobs(2), *null_jobs({"permuted labels": 1})]
     alone, together = (run_jobs(jobs, folder=None, processes=n).drop(columns="seconds") for n in (1, 2))
     pd.testing.assert_frame_equal(alone, together)
 

@@ -79,16 +79,23 @@ def test_attractors_are_as_the_related_word_as_often_as_asked(correlation):
 
 def test_what_is_told_has_nothing_to_do_with_the_related_word():
     task = load_told("agreement", n=300, seed=0)
-    same = []
+    same, places = [], set()
     for unit in task.units:
-        assert unit.item.prompt[:-1] == unit.counterfactual.prompt[:-1]
-        for encoded in unit.examples:
-            teller, right = encoded.example.prompt.split()[-1], encoded.example.right.strip()
-            assert right == {"key0": "is", "key1": "are"}[teller]
+        one, other = (each.example.prompt.split() for each in unit.examples)
+        ((place, *_),) = [pair for pair in zip(range(99), one, other, strict=False) if pair[1] != pair[2]]
+        places.add(place)
+        for encoded, words in zip(unit.examples, (one, other), strict=True):
+            right = encoded.example.right.strip()
+            assert right == {"key0": "is", "key1": "are"}[words[place]]
+            assert encoded.example.features["number"] == {"is": "singular", "are": "plural"}[right]
             assert encoded.query == len(encoded.prompt) - 1
+            relation = encoded.example.relation
+            assert relation.query.of(encoded.example.text) == "verb"
+            assert all(span.of(encoded.example.text).startswith("of-noun") for span in relation.distractors.values())
         value = kind_and_value(unit.item.example, unit.item.example.relation.related)[1]
         same.append((value > 0) == (unit.item.example.right == " are"))
     assert np.mean(same) == pytest.approx(0.5, abs=0.1)
+    assert len(places) > 8
 
 
 def test_another_seed_is_another_draw_and_the_same_one_the_same():

@@ -23,7 +23,9 @@ def margins(model, task):
 
 
 def test_a_trained_model_does_without_fail_what_the_related_word_has_no_part_in():
+    """Nor has the first token: the key is somewhere among the words, and the counterfactual has the other one there."""
     model, tasks = null_case("trained", PLAN)
+    assert model.cfg.n_layers * model.cfg.n_heads == 8
     for task in tasks:
         assert (margins(model, task) > 0).all()
         for unit in task.units:

@@ -106,6 +106,15 @@ def test_the_other_route_is_used_and_looks_elsewhere():
     assert margins(model, task, [(0, 0)]).mean() < 0.9 * margins(model, task).mean()
 
 
+def test_an_amplifier_is_needed_and_looks_at_nothing_but_the_query():
+    plan = dataclasses.replace(PLAN, heads=(*HEADS, Planted(2, 1, "amplifier", "agreement")))
+    model, task = plan.model(), plan.tasks()[0]
+    assert attention(model, task, 2, 1).mean() < 0.01
+    whole = margins(model, task).mean()
+    assert 0.3 * whole < margins(model, task, [(2, 1)]).mean() < 0.85 * whole
+    assert abs(margins(model, task, [(1, 2)]).mean()) < 0.05 * whole  # there is nothing to amplify
+
+
 def test_a_tracker_s_share_is_what_it_writes():
     half = [dataclasses.replace(HEADS[0], share=0.5), Planted(0, 0, "tracker", "agreement", 0.5)]
     plan = dataclasses.replace(PLAN, heads=tuple(half))

@@ -11,7 +11,7 @@ def heads(*rows, **same):
     filled = {
         **{"ungated": frame["verdict"], "attention_state": "none", "effect_state": "none", "representation": "none"},
         **{"kind": "planted", "twin": "", "partners": "", "n": 60, "share": 1.0, "effect": -1.0, "undecidable": ""},
-        "layer": 1,
+        **{"layer": 1, "head": 0, "task": "agreement"},
         **same,
     }
     return frame.assign(**filled)
@@ -49,10 +49,10 @@ def test_decoys_have_to_get_their_own_verdict_and_twins_their_twin():
     rows = [("a", *twin, "redundant"), ("a", *twin, "redundant"), ("a", *LOUD, "none"), ("a", *LOUD, "general")]
     named = heads(*rows).assign(twin=["1.2", "1.1", "", ""], partners=["0.1 1.2", "0.1", "", ""], layer=[0, 1, 0, 0])
     found = rates.decoys(named).set_index("role")
-    assert found.loc["twin", "rate"] == 1
-    assert found.loc["twin, named", "rate"] == 0.5
-    assert found.loc["twin, of another layer", ["count", "of"]].tolist() == [1, 1]
-    assert found.loc["loud", "rate"] == 0.5
+    assert found.loc["twins", ["count", "of"]].tolist() == [0, 1]  # the other one names somebody else
+    assert found.loc["twins of two layers", "of"] == 1
+    assert rates.decoys(named.assign(partners="1.2 1.1")).set_index("role").loc["twins", "rate"] == 1
+    assert found.loc["loud", ["count", "of"]].tolist() == [0, 1]  # it is one head, wrong on one of its tasks
     assert found.loc["carrier", "of"] == 0
 
 

@@ -38,7 +38,7 @@ def test_json_has_every_rate_with_interval_and_count(run, tmp_path):
     assert [row["count"] for row in printed["recall"]] == [12, 12]
     assert [row["per"] for row in printed["false_tracks"]] == ["model", "head and task"]
     assert [row["task"] for row in printed["single_heads"]] == ["agreement", "coreference", "induction"]
-    assert {row["role"] for row in printed["decoys"]} >= {"twin", "loud"}
+    assert {row["role"] for row in printed["decoys"]} >= {"twins", "loud"}
 
 
 def test_a_false_claim_is_counted_in_every_place(run, tmp_path, monkeypatch):
@@ -46,7 +46,7 @@ def test_a_false_claim_is_counted_in_every_place(run, tmp_path, monkeypatch):
 
     def mistaken(job):
         found = fake_job(job)
-        if (job.kind, job.seed) in (("trained", 1), ("planted", 2)):
+        if (job.kind, job.seed) in (("trained", 1001), ("planted", 2)):
             found.loc[found["role"] == "idle", ["verdict", "ungated"]] = "tracks"
         return found
 

@@ -28,9 +28,10 @@ READING = (
     (
         "Decoys",
         "twin: one of two loud trackers, each of which hides that the other is gone; of one in a later layer this "
-        "is a backup, which hardly looks while the first is there. Looker: looks at the related word "
-        "and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other route: answers by "
-        "attractors, which are mostly as the related word is. Loud: writes so much that its mean, put at the query, "
+        "is a backup, which hardly looks while the first is there. Looker: looks at the related word, "
+        "holds its feature and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other "
+        "route: answers by attractors, which are mostly as the related word is. Amplifier: looks at the query itself, "
+        "behind the tracker, and writes the answer once more. Loud: writes so much that its mean, put at the query, "
         "drowns all else. Previous word: what induction's tracker needs.",
     ),
     (
@@ -40,9 +41,11 @@ READING = (
     ),
     (
         "Nulls",
-        "trained: models that were trained to do a task without fail in which the related word has no part. Permuted "
-        "labels: right and wrong, and the feature's values, change places in half of the clusters. Permuted pairs: the "
-        "related word and an attractor change their tags at random. Untrained: random weights.",
+        "trained: models that were trained to do a task without fail in which the related word has no part, for a key "
+        "among the words tells the answer; their heads look there, carry its value and are needed. Permuted "
+        "labels: right and wrong, and the feature's values, change places in half of the clusters; the model cannot do "
+        "that. Permuted pairs: the related word and an attractor change their tags at random; the model does the task "
+        "as before. Untrained: random weights.",
     ),
     (
         "Ungated",
@@ -53,9 +56,25 @@ READING = (
         "Sharpness, noise, share, n",
         "what makes heads hard to find: how far a planted head's score for what it looks at is above the others', as a "
         "share of 8 nats; what idle heads write on the answers, where a tracker writes 1; the share of a task's answer "
-        "that a tracker writes, where another writes the rest; the units of a task.",
+        "that a tracker writes, where another writes the rest (.05 is less than the minimum: “tracks” would "
+        "be wrong); the units of a task.",
     ),
-    ("[low, high]", "the exact 95 % interval of a share (Clopper & Pearson)."),
+    (
+        "Where heads stand",
+        "anywhere, but: induction's tracker behind its previous word; loud heads in the last layer of models without "
+        "twins; lookers no later than the first twin of their task. No decoy looks at the related word and matters "
+        "for another reason.",
+    ),
+    (
+        "[low, high]",
+        "the exact 95 % interval of a share (Clopper & Pearson). Models are independent; heads of one model are "
+        "not, so an interval of heads is too narrow.",
+    ),
+    (
+        "p where the null holds",
+        "one head of each model that writes, looks or carries. Permuting exchanges what the tests exchange, so this "
+        "tries the chain of computations, not whether real effects are symmetric.",
+    ),
 )
 
 

@@ -10,13 +10,14 @@ def findings(frames: CalibrationFrames) -> list[str]:
     """The headline numbers, one sentence each."""
     by_claim = frames.false_discoveries.query("kind == 'all'").set_index("claim")
     wrong, ungated = (by_claim.loc[claim].to_dict() for claim in ("tracks", "tracks, ungated"))
+    able = frames.false_discoveries.query("kind == 'able'").iloc[0].to_dict()
     by_model, by_head = (frames.recall.set_index("per").loc[per].to_dict() for per in ("model", "head and task"))
     per_model = frames.false_tracks.set_index("per").loc["model"].to_dict()
     found = [
         f"Of the heads that track, {share(by_head)} are found to; of the models, all in {share(by_model)}.",
         f"Of the models with planted heads, {share(per_model)} have a head that is said to track and does not.",
-        f"Of the models on which nothing tracks, {share(wrong)} have a head that is said to; {share(ungated)} if nobody"
-        f" had asked first whether the model can do the task, which {wrong['able']} are shown to.",
+        f"Of the models on which nothing tracks, {share(wrong)} have a head that is said to; of those that are shown to"
+        f" do a task, {share(able)}; of all, if nobody had asked first whether they can, {share(ungated)}.",
     ]
     named = ", ".join(f"{row['role']} {share(row)}" for row in frames.decoys.to_dict("records") if row["of"])
     found.append(f"Decoys that get their own verdict: {named}.")
