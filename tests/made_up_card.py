@@ -15,8 +15,8 @@ def made_up_card(**changes):
     frames = {
         "verdicts": pd.DataFrame([verdict(TASK, NEEDED, -4.0, 0.8), verdict(IDLE, NOT_NEEDED, 0.01, np.nan)]),
         "tasks": pd.DataFrame([described(TASK), described(IDLE)]),
-        "specificity": table(
-            "specificity",
+        "shares": table(
+            "shares",
             (TASK, "logit_difference", 5.0, -4.0, -0.8, -0.9, -0.7, 0.1),
             (IDLE, "logit_difference", 6.0, 0.01, 0.002, -0.01, 0.01, 0.1),
         ),

@@ -91,7 +91,7 @@ def _print_json(card: "HeadCard", folder: "Path | None", seconds: float) -> None
 
     from interp.cli.terminal import print_json, records
 
-    whole = ("specificity", "halves", "replacements", "agreement", "positions", "left_out")
+    whole = ("shares", "halves", "replacements", "agreement", "positions", "left_out")
     paths = {name: getattr(card, name).groupby("task", sort=False).head(_STRONGEST) for name in ("feeds", "readers")}
     print_json(
         {

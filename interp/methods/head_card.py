@@ -48,11 +48,13 @@ _STEPS = 100
 class HeadCard:
     """All that is known of one head, as tidy frames; each has the column ``task``, and rows in the tasks' order.
 
+    Verdicts and shares are of all tasks of the dossier; what had to be measured anew may be of some of them.
+
     Attributes:
         name: Of the head: ``2.1`` is head 1 of layer 2.
         verdicts: The dossier's rows on the head, one a task; columns as ``HeadsReport.frame``.
         tasks: One row a task: what was asked, and how well the unablated model does; as ``HeadsReport.tasks``.
-        specificity: One row a task: the effect of ablation as a share of the task's base.
+        shares: One row a task: the effect of ablation as a share of the task's base.
         halves: One row a task, kind of evidence and half of the clusters.
         replacements: One row a task and kind of replacement.
         agreement: One row a task and pair of kinds: how alike they order all heads of the model.
@@ -70,7 +72,7 @@ class HeadCard:
     name: str
     verdicts: pd.DataFrame
     tasks: pd.DataFrame
-    specificity: pd.DataFrame
+    shares: pd.DataFrame
     halves: pd.DataFrame
     replacements: pd.DataFrame
     agreement: pd.DataFrame
@@ -190,7 +192,8 @@ def head_cards(
         progress: Called with (steps done, steps in all).
 
     Returns:
-        A card a head, by layer and head, each of the tasks on which the head earned it.
+        A card a head, by layer and head. What a dossier does not measure is measured on the tasks on which the head
+        earned it.
 
     Raises:
         InputError: The report is of another model or of other items.
@@ -216,15 +219,15 @@ def _comparisons(model: Any, report: HeadsReport, draws: int) -> Comparisons:
 def _card(model: Any, tasks: Sequence[Task], asked: Asked, steps: Sequence[Progress | None]) -> HeadCard:
     parts = [gather_parts(model, task, asked, step) for task, step in zip(tasks, steps, strict=True)]
     frames = {name: _joined([each[name] for each in parts]) for name in (*FRAMES, "left_out")}
-    verdicts = _joined([asked.row(task).to_frame().T for task in tasks]).infer_objects()
-    name = head_name(asked.head)
+    verdicts, name = asked.rows(), head_name(asked.head)
     return HeadCard(
         name=name,
         verdicts=verdicts,
-        tasks=_joined([asked.task_row(task).to_frame().T for task in tasks]).infer_objects(),
+        tasks=asked.report.tasks,
+        shares=asked.shares(),
         **frames,
-        pairs=asked.pairs(tasks),
-        attention_maps=attention_maps(model, tasks, verdicts),
+        pairs=asked.pairs(),
+        attention_maps=attention_maps(model, tasks, verdicts[verdicts["task"].isin([task.name for task in tasks])]),
         copying=_copying(model, asked.head),
         provenance={"head": name, "most_units": asked.most_units, **asked.report.provenance},
     )

@@ -27,7 +27,7 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters, as wide as "
             "Student's t asks for at their number.",
         ),
-        ("q", _q(report.provenance)),
+        ("q", what_q_is(report.provenance)),
         (
             "Minimum",
             f"an effect counts from the size that each task's first line names, attention from {attention:.2f} of "
@@ -80,7 +80,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _q(provenance: Mapping[str, Any]) -> str:
+def what_q_is(provenance: Mapping[str, Any]) -> str:
+    """The test behind a dossier's q, and over what it is corrected."""
     correction = CORRECTIONS[provenance.get("correction", "max-T")]
     what = "all heads and tasks of this report"
     if provenance.get("chosen_on"):

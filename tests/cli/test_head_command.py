@@ -67,7 +67,7 @@ def test_json_is_one_object(asked, run, tmp_path):
     printed = json.loads(result.stdout)
     assert (printed["head"], printed["copying"], printed["page"]) == ("2.1", 0.63, str(tmp_path / "c" / "report.html"))
     assert [each["task"] for each in printed["verdicts"]] == [TASK, IDLE]
-    assert printed["specificity"][0]["share"] == -0.8
+    assert printed["shares"][0]["share"] == -0.8
     assert printed["replacements"][-1]["effect"] is None
     assert [each["sender"] for each in printed["feeds"]] == ["embed", "mlp.0", "1.0"]
     assert {each["part"] for each in printed["left_out"]} == {"feeds", "readers"}

@@ -13,7 +13,7 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
-from interp.methods.cards.evidence import halves, specificity
+from interp.methods.cards.evidence import halves, shares
 from interp.methods.cards.paths import feeds, some_units
 from interp.methods.cards.positions import positions
 from interp.methods.dossier import heads
@@ -82,7 +82,7 @@ def test_whatever_replaces_it_the_whole_metric_is_lost(card, task):
 
 
 def test_the_share_of_the_base_is_all_of_it(card):
-    (row,) = card.specificity.to_dict("records")
+    (row,) = card.shares.to_dict("records")
     assert [row[name] for name in ("share", "share_low", "share_high")] == pytest.approx([-1, -1, -1])
     assert (row["minimum"], row["n_clusters"]) == (0.1, 24)
 
@@ -90,7 +90,7 @@ def test_the_share_of_the_base_is_all_of_it(card):
 def test_a_model_at_chance_has_no_share_to_lose(report):
     examples, row = report.examples.query("head == 0"), report.frame.iloc[0]
     noise = 0.01 + np.random.default_rng(0).standard_normal(len(examples))
-    (found,) = specificity(examples.assign(base=noise), row, minimum=0.1, seed=0).to_dict("records")
+    (found,) = shares(examples.assign(base=noise), row, minimum=0.1, seed=0).to_dict("records")
     assert np.isnan([found["share"], found["share_low"]]).all()
     assert found["effect"] == row["effect"]
 
@@ -256,5 +256,5 @@ def test_the_embedded_models_head_writes_for_the_mlp_and_the_logits_behind_it():
     first = card.feeds.iloc[0]
     assert (first["sender"], first["receiver"]) == ("embed", "2.2.v")
     assert len(card.feeds) == 3 * (1 + 2 * 4 + 2)
-    assert card.specificity["share"].item() < -0.9
+    assert card.shares["share"].item() < -0.9
     assert set(card.circuits["role"]) == {"query", "related"}

@@ -14,7 +14,7 @@ from interp.report.cards.plots import paths_figure, shares_figure
 from interp.report.folder import save_report
 from interp.report.manifest import CARD
 
-FRAMES = {"verdicts", "tasks", "specificity", "halves", "replacements", "agreement", "positions", "feeds"}
+FRAMES = {"verdicts", "tasks", "shares", "halves", "replacements", "agreement", "positions", "feeds"}
 FRAMES |= {"readers", "circuits", "pairs", "left_out"}
 FILES = {f"{name}.csv" for name in FRAMES} | {"report.html", "figures/shares.png", "figures/paths_agreement.png"}
 
@@ -27,7 +27,7 @@ def test_frames_come_back_as_they_went(tmp_path):
     card = made_up_card()
     out = card.save(tmp_path / "deep" / "c", command="interp head 2.1")
     assert files_in(out) == FILES | {"manifest.json"}
-    for name in ("replacements", "feeds", "specificity"):
+    for name in ("replacements", "feeds", "shares"):
         expected = getattr(card, name)
         there = pd.read_csv(out / f"{name}.csv").fillna("")
         pd.testing.assert_frame_equal(there, expected.fillna(""), check_dtype=False)

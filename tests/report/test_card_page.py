@@ -88,8 +88,8 @@ def test_paths_that_read_as_nothing_are_left_out_beyond_the_first():
 
 
 def test_a_card_with_nothing_measured_beside_the_verdicts_has_a_page():
-    empty = {name: table(name) for name in COLUMNS if name not in ("specificity", "replacements")}
+    empty = {name: table(name) for name in COLUMNS if name not in ("shares", "replacements")}
     card = made_up_card(**empty)
-    page = render_card(made_up_card(**empty, specificity=card.specificity.assign(share=np.nan)))
+    page = render_card(made_up_card(**empty, shares=card.shares.assign(share=np.nan)))
     assert Page(page).open == []
     assert "Where the answer passes through it" not in page

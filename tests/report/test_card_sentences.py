@@ -107,7 +107,7 @@ def test_what_is_missing_has_its_reason_once(words):
 
 def test_what_nobody_knows_is_not_said():
     card = made_up_card()
-    unknown = made_up_card(copying=np.nan, specificity=card.specificity.assign(share=np.nan))
+    unknown = made_up_card(copying=np.nan, shares=card.shares.assign(share=np.nan))
     assert len(across_tasks(unknown)) == 1
 
 

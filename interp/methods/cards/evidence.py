@@ -12,7 +12,7 @@ from interp.stats.intervals import Intervals, cluster_bootstrap
 from interp.stats.units import UnitTable, estimates
 
 CELL = ("layer", "head")
-SPECIFICITY = (
+SHARES = (
     *("metric", "base", "effect", "effect_low", "effect_high", "share", "share_low", "share_high"),
     *("minimum", "n_units", "n_clusters"),
 )
@@ -29,7 +29,7 @@ def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Interval
     return Intervals(*(np.where(nothing, np.nan, each) for each in (ratio.estimate, ratio.low, ratio.high)))
 
 
-def specificity(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
+def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
     """A head's effect on one task, as a share of what the whole model does there.
 
     Args:
@@ -39,7 +39,7 @@ def specificity(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed:
         seed: Of the resamples.
 
     Returns:
-        One row, columns as in ``SPECIFICITY``: the ``effect`` in the metric's units, and its ``share`` of the ``base``
+        One row, columns as in ``SHARES``: the ``effect`` in the metric's units, and its ``share`` of the ``base``
         run's mean (-1 is all of it), as ``share_of_base`` gives it.
     """
     effects, base = (UnitTable.from_frame(examples, name, by=CELL) for name in ("effect", "base"))
@@ -48,7 +48,7 @@ def specificity(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed:
     found |= {"base": float(estimates(base)[0]), "minimum": minimum}
     found |= {"share": share.estimate[0], "share_low": share.low[0], "share_high": share.high[0]}
     found |= {"n_units": int(effects.n_units[0]), "n_clusters": int(effects.n_clusters[0])}
-    return pd.DataFrame([found])[list(SPECIFICITY)]
+    return pd.DataFrame([found])[list(SHARES)]
 
 
 def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """All parts of a head's card for one task, each with what it lacks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from interp.errors import InputError
 from interp.interventions.sweep import Progress
 from interp.methods.cards.circuits import COLUMNS as CIRCUITS
 from interp.methods.cards.circuits import circuits
-from interp.methods.cards.evidence import HALVES, SPECIFICITY, halves, specificity
+from interp.methods.cards.evidence import HALVES, halves, shares
 from interp.methods.cards.paths import COLUMNS as PATHS
 from interp.methods.cards.paths import feeds, readers
 from interp.methods.cards.positions import COLUMNS as POSITIONS
@@ -25,7 +25,6 @@ from interp.methods.redundancy import PAIR
 from interp.tasks.task import Task
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
-    "specificity": SPECIFICITY,
     "halves": HALVES,
     "replacements": REPLACEMENTS,
     "agreement": AGREEMENT,
@@ -55,27 +54,34 @@ class Asked:
     comparisons: Comparisons
     most_units: int
 
-    def row(self, task: Task) -> pd.Series:
+    def rows(self) -> pd.DataFrame:
+        """The dossier's rows of the head, one a task."""
+        return self._of(self.report.frame).reset_index(drop=True)
+
+    def row(self, task: str) -> pd.Series:
         """The dossier's row of the head and a task."""
-        return self._of(self.report.frame, task).iloc[0]
+        return self._of(self.report.frame).set_index("task", drop=False).loc[task]
 
-    def task_row(self, task: Task) -> pd.Series:
-        """The dossier's row of a task."""
-        return self.report.tasks[self.report.tasks["task"] == task.name].iloc[0]
-
-    def pairs(self, tasks: Sequence[Task]) -> pd.DataFrame:
+    def pairs(self) -> pd.DataFrame:
         """The dossier's rows of the pairs that the head is one of."""
-        frame, names = self.report.pairs, [task.name for task in tasks]
-        own = (frame[list(PAIR)] == head_name(self.head)).any(axis=1)
-        return frame[own & frame["task"].isin(names)].reset_index(drop=True)
+        frame = self.report.pairs
+        return frame[(frame[list(PAIR)] == head_name(self.head)).any(axis=1)].reset_index(drop=True)
 
-    def examples(self, task: Task) -> pd.DataFrame:
+    def examples(self, task: str) -> pd.DataFrame:
         """What the dossier measured of the head on a task."""
-        return self._of(self.report.examples, task)
+        found = self._of(self.report.examples)
+        return found[found["task"] == task]
 
-    def _of(self, frame: pd.DataFrame, task: Task) -> pd.DataFrame:
+    def shares(self) -> pd.DataFrame:
+        """What ablating the head costs on every task of the dossier, as a share; see ``cards.evidence.shares``."""
+        how: Any = {"minimum": self.report.provenance["minimum_effect"], "seed": self.report.provenance["seed"]}
+        names = list(self.report.tasks["task"])
+        found = [_of_task(shares(self.examples(task), self.row(task), **how), task) for task in names]
+        return pd.concat(found, ignore_index=True)
+
+    def _of(self, frame: pd.DataFrame) -> pd.DataFrame:
         layer, head = self.head
-        return frame[(frame["layer"] == layer) & (frame["head"] == head) & (frame["task"] == task.name)]
+        return frame[(frame["layer"] == layer) & (frame["head"] == head)]
 
 
 def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None = None) -> dict[str, pd.DataFrame]:
@@ -91,11 +97,10 @@ def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None
         KeyboardInterrupt: A sweep was interrupted.
     """
     parts = _Parts(task.name)
-    how, row, examples = asked.report.provenance, asked.row(task), asked.examples(task)
-    seed, least = how["seed"], how["minimum_effect"]
+    how, row, examples = asked.report.provenance, asked.row(task.name), asked.examples(task.name)
+    seed = how["seed"]
     few: Any = {"most_units": asked.most_units, "seed": seed}
     steps = [part_of(progress, number, _RUNS, _STEPS) for number in range(_RUNS)]
-    parts.found["specificity"] = specificity(examples, row, minimum=least, seed=seed)
     parts.found["halves"] = halves(examples, row, seed=seed)
     with parts.measuring("replacements", "agreement"):
         kinds, alike = replacements(asked.comparisons, asked.head, task, steps[0])

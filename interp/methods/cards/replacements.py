@@ -108,7 +108,7 @@ def replacements(
     Returns:
         One row a kind, columns as in ``COLUMNS``: ``effect`` with its interval, ``q`` (family-wise over the heads),
         ``minimum`` (in the metric's units), ``state`` (as ``conclusions`` gives it), the effect as a ``share`` of the
-        base run (as in ``specificity``), ``rank`` (1 for the largest drop of the model's ``n_heads``), and for a kind
+        base run (as in ``shares``), ``rank`` (1 for the largest drop of the model's ``n_heads``), and for a kind
         that is refused NaN and the ``reason``. And one row a pair of kinds,
         columns as in ``AGREEMENT``: how alike they order all heads.
 

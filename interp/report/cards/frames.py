@@ -13,7 +13,7 @@ from interp.report.names import shown_names
 _PATHS = ("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "n_units")
 _SHARE = ("normalised", "normalised_low", "normalised_high")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "specificity": ("metric", "base", "effect", "share", "share_low", "share_high", "minimum"),
+    "shares": ("metric", "base", "effect", "share", "share_low", "share_high", "minimum"),
     "halves": ("evidence", "half", "estimate", "low", "high", "minimum", "passes"),
     "replacements": (
         *("kind", "effect", "low", "high", "minimum", "state", "share", "share_low", "share_high"),
@@ -50,7 +50,7 @@ class CardFrames(Protocol):
         """One row a task."""
 
     @property
-    def specificity(self) -> pd.DataFrame:
+    def shares(self) -> pd.DataFrame:
         """Effects as shares."""
 
     @property
@@ -109,7 +109,7 @@ class Shown:
     name: str
     verdicts: pd.DataFrame
     tasks: pd.DataFrame
-    specificity: pd.DataFrame
+    shares: pd.DataFrame
     halves: pd.DataFrame
     replacements: pd.DataFrame
     agreement: pd.DataFrame
@@ -122,6 +122,12 @@ class Shown:
     left_out: pd.DataFrame
     copying: float
     provenance: Mapping[str, Any]
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The tasks of which more is known than a dossier says."""
+        known = {*self.replacements["task"], *self.left_out["task"]}
+        return tuple(task for task in self.tasks["task"] if task in known)
 
     def of(self, task: str) -> "Shown":
         """The rows of one task."""

@@ -13,7 +13,7 @@ from interp.report.sweeps.states import UNMEASURED
 from interp.report.verdicts import VERDICTS
 
 MOST_PATHS, _FEWEST_PATHS = 12, 3
-_NOT_TESTABLE = ("—", "not testable, or refused: the reason stands with the task")
+_NOT_TESTABLE = ("—", "not testable, refused (the reason stands with the task), or not measured for this card")
 _IDLE = ("=", "the same in both runs, or cannot reach the answer")
 
 

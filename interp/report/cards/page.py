@@ -22,7 +22,7 @@ from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
 
 _TABLES = {
-    "specificity": "The effect as a share of what the whole model does",
+    "shares": "The effect as a share of what the whole model does",
     "halves": "Two random halves of the clusters",
     "replacements": "Every kind of ablation",
     "agreement": "How alike two kinds of ablation order all heads",

@@ -18,10 +18,10 @@ _LONGEST = 40
 
 def shares_figure(card: Shown) -> Figure:
     """What each task loses without the head, by every kind of ablation, as a share of what the whole model does."""
-    tasks, kinds = list(card.tasks["task"]), list(dict.fromkeys(card.replacements["kind"]))
+    tasks, kinds = list(card.measured), list(dict.fromkeys(card.replacements["kind"]))
     figure = Figure(figsize=(6.4, 0.55 * len(tasks) + 1.7), dpi=150, layout="constrained")
     ax = figure.subplots()
-    minimum = card.specificity["minimum"].iloc[0]
+    minimum = card.shares["minimum"].iloc[0]
     ax.axvspan(-minimum, minimum, color="0.93", linewidth=0)
     ax.axvline(0, color="0.5", linewidth=0.8)
     for number, (each, colour) in enumerate(zip(kinds, sns.color_palette("colorblind"), strict=False)):

@@ -1,6 +1,7 @@
 """How does one read a card? The few lines that every number and word on it rests on."""
 
 from interp.report.cards.frames import Shown
+from interp.report.reading import what_q_is
 
 
 def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
@@ -9,9 +10,10 @@ def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
     return (
         (
             "Verdict",
-            "the dossier's, corrected for all heads of the model and all tasks of that dossier. All else on this page "
-            "is about a head that was chosen before: it describes, and is no test.",
+            "the dossier's, corrected for all that the dossier tests. All else on this page is about "
+            "a head that was chosen before: it describes, and is no test.",
         ),
+        ("q", what_q_is(asked)),
         (
             "[low, high]",
             "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters.",

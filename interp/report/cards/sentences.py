@@ -54,9 +54,9 @@ def across_tasks(card: CardFrames) -> tuple[str, ...]:
 
 
 def by_task(card: CardFrames) -> tuple[TaskWords, ...]:
-    """Put each task's part of the card into sentences, in the order of ``card.tasks``."""
+    """Put into sentences what was measured of each task, in the order of ``card.tasks``."""
     found = shown(card)
-    return tuple(_task_words(found.of(task)) for task in found.tasks["task"])
+    return tuple(_task_words(found.of(task)) for task in found.measured)
 
 
 def _verdicts(card: Shown) -> str:
@@ -66,11 +66,11 @@ def _verdicts(card: Shown) -> str:
 
 
 def _shares(card: Shown) -> list[str]:
-    known = card.specificity.dropna(subset="share").sort_values("share", kind="stable")
+    known = card.shares.dropna(subset="share").sort_values("share", kind="stable")
     parts = [f"{row.task} {share(-row.share, -row.share_high, -row.share_low)}" for row in known.itertuples()]
     if not parts:
         return []
-    least = card.specificity["minimum"].iloc[0]
+    least = card.shares["minimum"].iloc[0]
     return [
         f"What ablating it costs, as a share of what the whole model does (1 is all of it; it counts from {least:g} "
         f"on): {'; '.join(parts)}."
