@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,13 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
 
-def files_of_report(folder: Path) -> set[str]:
-    """The files that the folder's manifest claims; none if it is not a manifest of ours."""
+def files_of_report(folder: Path, formats: Sequence[str] = FORMATS) -> set[str]:
+    """The files that the folder's manifest claims; none if it is not a manifest of ours, of one of the `formats`."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, json.JSONDecodeError):
         return set()
-    if not isinstance(manifest, dict) or manifest.get("format") not in FORMATS:
+    if not isinstance(manifest, dict) or manifest.get("format") not in formats:
         return set()
     files = manifest.get("files")
     return {MANIFEST, *files} if isinstance(files, dict) else set()

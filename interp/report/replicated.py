@@ -23,10 +23,10 @@ def replication_table(frame: pd.DataFrame) -> pd.DataFrame:
             ``interp.methods.replication.replication``.
 
     Returns:
-        ``task``, ``verdict``, a column for each model, and ``replicates``: ``yes``, ``in 1 of 2``, ``no``; ``open``
-        where no other model gets it and heads of one are undecided; ``not judged`` where no other model can be; or
-        ``not here`` where only others get it. A model that is not judged on a task does not count. By task, the
-        strongest verdicts first.
+        ``task``, ``verdict``, a column for each model, and ``replicates``: ``yes`` (in all others), ``in 1 of 2``,
+        ``in 1 of 1 judged`` where another cannot be judged on the task, ``no``; ``open`` where no other model gets it
+        and heads of one are undecided; ``not judged`` where no other model can be; or ``not here`` where only others
+        get it. By task, the strongest verdicts first.
     """
     models = list(dict.fromkeys(frame["model"]))
     rows = []
@@ -54,13 +54,15 @@ def _replicates(by_model: pd.DataFrame) -> str:
     if not by_model["heads"].iloc[0]:
         return "not here"
     others = by_model.iloc[1:]
-    others = others[others["judged"]]
-    n_found = int((others["heads"] != "").sum())
-    if not len(others):
+    judged = others[others["judged"]]
+    n_found = int((judged["heads"] != "").sum())
+    if judged.empty:
         return "not judged"
+    if n_found == len(others):
+        return "yes"
     if n_found:
-        return "yes" if n_found == len(others) else f"in {n_found} of {len(others)}"
-    return "open" if (others["n_undecided"] > 0).any() else "no"
+        return f"in {n_found} of {len(judged)}{'' if len(judged) == len(others) else ' judged'}"
+    return "open" if (judged["n_undecided"] > 0).any() else "no"
 
 
 def replication_sentence(table: pd.DataFrame) -> str:

@@ -1,5 +1,8 @@
 """What is asked of how many models, and what comes of it; the models themselves are faked."""
 
+import json
+import os
+
 import pandas as pd
 import pytest
 from fake_jobs import fake_job
@@ -81,6 +84,34 @@ def test_somebody_s_models_are_no_calibration(tmp_path):
     (tmp_path / "notes.csv").write_text("precious")
     with pytest.raises(OutputError, match=r"other files \(models/mine.pt, notes.csv\)"):
         calibrate(SMALL).save(tmp_path)
+
+
+def test_another_report_is_not_replaced(tmp_path):
+    out = tmp_path / "c"
+    calibrate(SMALL).save(out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps(manifest | {"format": "interp heads report"}))
+    with pytest.raises(OutputError, match="one with other files"):
+        calibrate(SMALL).save(out)
+    assert (out / "report.html").is_file()
+
+
+def test_a_report_that_was_cut_off_can_be_made_again(tmp_path, monkeypatch):
+    out, replaced = tmp_path / "c", os.replace
+    found = calibrate(SMALL)
+    for cut in range(6):
+        calls = iter(range(99))
+
+        def failing(source, target, cut=cut, calls=calls):
+            if next(calls) == cut:
+                raise KeyboardInterrupt
+            replaced(source, target)
+
+        monkeypatch.setattr(os, "replace", failing)
+        with pytest.raises(KeyboardInterrupt):
+            found.save(out)
+        monkeypatch.setattr(os, "replace", replaced)
+        found.save(out)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """The page of a card, as text."""
 
+import dataclasses
 import re
 
 import numpy as np
 import pytest
 from html_page import Page
-from made_up_card import made_up_card, table
+from made_up_card import TASK, made_up_card, table
 
 from interp.report.cards.frames import COLUMNS, shown
 from interp.report.cards.heatmaps import at_a_glance, by_path, by_word, n_shown
@@ -93,3 +94,14 @@ def test_a_card_with_nothing_measured_beside_the_verdicts_has_a_page():
     page = render_card(made_up_card(**empty, shares=card.shares.assign(share=np.nan)))
     assert Page(page).open == []
     assert "Where the answer passes through it" not in page
+
+
+def test_a_task_that_was_not_measured_anew_is_compared_and_has_no_section():
+    card = made_up_card()
+    frames = {name: getattr(card, name) for name in COLUMNS if name != "shares"}
+    few = {name: frame[frame["task"] == TASK] for name, frame in frames.items()}
+    page = render_card(dataclasses.replace(card, **few))
+    assert 'id="task-1"' in page
+    assert 'id="task-2"' not in page
+    assert "Head 2.1: ● attends and causal: agreement; · none:" in page  # all verdicts
+    assert page.count("not measured for this card") == 1

@@ -41,7 +41,8 @@ def test_what_is_undecided_elsewhere_is_no_no():
 
 def test_a_model_that_is_not_judged_does_not_count():
     table = replication_table(FRAME.assign(judged=(FRAME["model"] != "c") | (FRAME["heads"] != "")))
-    assert table["replicates"].tolist() == ["yes", "yes", "not here", "no"]
+    assert table["replicates"].tolist() == ["yes", "in 1 of 1 judged", "not here", "no"]
+    assert "Not so agreement: “general” in 1 of 1 judged;" in replication_sentence(table)
     assert table.loc[1, "c"] == "not judged"
     alone = replication_table(FRAME.assign(judged=FRAME["model"] == "a"))
     assert alone["replicates"].tolist() == ["not judged", "not judged", "not here", "not judged"]

@@ -13,7 +13,7 @@ from interp.errors import OutputError
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.page import render_calibration
 from interp.report.calibration.plots import figures
-from interp.report.manifest import CALIBRATION, files_of_report, write_manifest
+from interp.report.manifest import CALIBRATION, MANIFEST, files_of_report, write_manifest
 from interp.report.place import FOLDER, absolute, check_place, os_errors_of, sibling
 
 MODELS = "models"
@@ -45,7 +45,7 @@ def check_calibration_folder(out: str | Path) -> Path:
 
 def _foreign(folder: Path) -> list[str]:
     """What is neither a report's, as its manifest claims, nor a model's result or the draft of one."""
-    ours = files_of_report(folder)
+    ours = files_of_report(folder, [CALIBRATION])
     files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
     return [
         path.as_posix()
@@ -91,10 +91,13 @@ def save_calibration(frames: CalibrationFrames, out: str | Path, *, command: str
 
 
 def _move(draft: Path, folder: Path) -> None:
-    """Every file to its place; those of an older report are removed, but not the models."""
-    for name in files_of_report(folder):
+    """Every file to its place; those of an older report are removed, but not the models.
+
+    Whenever it is cut off, the manifest that is there claims every file that is there.
+    """
+    new = {path.relative_to(draft).as_posix() for path in draft.rglob("*") if path.is_file()}
+    for name in files_of_report(folder, [CALIBRATION]) - new:
         (folder / name).unlink(missing_ok=True)
-    for path in sorted(each for each in draft.rglob("*") if each.is_file()):
-        target = folder / path.relative_to(draft)
-        target.parent.mkdir(exist_ok=True)
-        os.replace(path, target)
+    for name in (MANIFEST, *sorted(new - {MANIFEST})):
+        (folder / name).parent.mkdir(exist_ok=True)
+        os.replace(draft / name, folder / name)
