@@ -6,13 +6,10 @@ not run again; unless the source that verdicts depend on has changed since, for 
 """
 
 import hashlib
-import multiprocessing
 import os
-import signal
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -20,7 +17,6 @@ from pathlib import Path
 from typing import Literal
 
 import pandas as pd
-import torch
 
 from interp.calibration.drawing import STANDARD, Difficulty, Plan, draw
 from interp.calibration.language import TASKS, load
@@ -32,6 +28,7 @@ from interp.methods.dossier import HeadsReport, heads
 from interp.methods.specificity import specificities
 from interp.methods.verdict import States, judge
 from interp.model.transformer import HookedTransformer
+from interp.runs.processes import spread
 from interp.tasks.task import Task
 
 Kind = Literal["planted", "single head"] | NullKind
@@ -164,19 +161,14 @@ def run_jobs(
     files = {job: None if folder is None else _file(folder, job) for job in jobs}
     done = {job: pd.read_parquet(file) for job, file in files.items() if file is not None and file.exists()}
     missing = {job: file for job, file in files.items() if job not in done}
-    results = _in_processes(missing, processes) if processes > 1 and len(missing) > 1 else _one_by_one(missing)
     if progress is not None:
         progress(len(done), len(files))
-    for job, frame in results:
-        done[job] = frame
+    asked = list(missing.items())
+    for number, frame in spread(_run, asked, processes):
+        done[asked[number][0]] = frame
         if progress is not None:
             progress(len(done), len(files))
     return pd.concat([done[job].assign(job=job.name) for job in files], ignore_index=True)
-
-
-def _one_by_one(jobs: Mapping[Job, Path | None]) -> Iterator[tuple[Job, pd.DataFrame]]:
-    for job, file in jobs.items():
-        yield job, _run(job, file)
 
 
 def _run(job: Job, file: Path | None) -> pd.DataFrame:
@@ -185,22 +177,6 @@ def _run(job: Job, file: Path | None) -> pd.DataFrame:
     if file is not None:
         _keep(frame, file)
     return frame
-
-
-def _in_processes(jobs: Mapping[Job, Path | None], processes: int) -> Iterator[tuple[Job, pd.DataFrame]]:
-    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin) as pool:
-        futures = {pool.submit(_run, job, file): job for job, file in jobs.items()}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked; the job in hand is done first
-    torch.set_num_threads(1)
 
 
 @cache

@@ -99,7 +99,7 @@ def _print_json(card: "HeadCard", folder: "Path | None", seconds: float) -> None
             "folder": None if folder is None else str(folder),
             "page": None if folder is None else str(folder / "report.html"),
             "seconds": round(seconds, 3),
-            "verdicts": records(card.verdicts[["task", "verdict", "reason"]]),
+            "verdicts": records(card.verdicts[["task", "verdict", "reason", "partners"]]),
             "copying": None if math.isnan(card.copying) else card.copying,
             **{name: records(getattr(card, name)) for name in whole},
             **{name: records(frame) for name, frame in paths.items()},

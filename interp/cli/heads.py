@@ -20,6 +20,7 @@ from interp.cli.options import (
     SeedOption,
     TasksOption,
     ThreadsOption,
+    no_more_than_cpus,
 )
 from interp.errors import InputError
 
@@ -75,6 +76,15 @@ def heads(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    processes: Annotated[
+        int,
+        typer.Option(
+            help="Siblings that are judged, and tasks of cards that are measured, at the same time.",
+            min=1,
+            callback=no_more_than_cpus,
+            metavar="N",
+        ),
+    ] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Find the heads that track each task, by attention, ablation and probes, and write a report."""
@@ -100,13 +110,14 @@ def heads(
     how: Any = {"n": n, "seed": seed, "tokenizer": loaded.tokenizer, "n_ctx": loaded.cfg.n_ctx}
     tasks = [load_task(name, **how) for name in names]
     if choose:
-        options["choose_on"] = [load_task(name, **how, split="select") for name in names]
+        options["choose_on"] = [load_task(name, **how, split="select") for name in _with_splits(names)]
     siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
     with progress_bar("heads") as progress:
-        report = dossier.heads(loaded, tasks, **options, probes=probes, siblings=siblings, progress=progress)
+        more: Any = {"siblings": siblings, "processes": processes}
+        report = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
     pages: dict[str, str] = {}
     try:
-        pages = _card_pages(loaded, tasks, report, command) if cards else {}
+        pages = _card_pages(loaded, tasks, report, command, processes) if cards else {}
     finally:  # whatever became of the cards
         folder = save_report(report, out, command=command, cards=pages)
     seconds = time.perf_counter() - started
@@ -118,7 +129,7 @@ def heads(
             "folder": str(folder),
             "page": str(folder / "report.html"),
             "seconds": round(seconds, 3),
-            "verdicts": records(report.frame[["layer", "head", "task", "verdict"]]),
+            "verdicts": records(report.frame[["layer", "head", "task", "verdict", "reason", "partners"]]),
             "tasks": records(report.tasks),
             "replication": records(report.replication),
             "cards": sorted(pages),
@@ -126,14 +137,25 @@ def heads(
     )
 
 
-def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command: str) -> dict[str, str]:
+def _with_splits(names: list[str]) -> list[str]:
+    """The tasks, all of which have items to choose on."""
+    files = [name for name in names if ":" in name]
+    if files:
+        raise InputError(
+            f"--choose: expected generated tasks, which have other items to choose on, got {files[0]}; choose in "
+            "Python, with interp.heads(..., choose_on=[...])"
+        )
+    return names
+
+
+def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command: str, processes: int) -> dict[str, str]:
     """By its name, the page of every head that earned one."""
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.methods.head_card import head_cards
     from interp.report.cards.page import render_card
 
     with warnings_as_lines(), progress_bar("cards") as progress:
-        found = head_cards(model, tasks, report, progress=progress)
+        found = head_cards(model, tasks, report, processes=processes, progress=progress)
     return {card.name: render_card(card, command=command) for card in found}
 
 

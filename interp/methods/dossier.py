@@ -39,6 +39,7 @@ from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_reads, names, replication
 from interp.methods.specificity import specificities
 from interp.methods.standing_in import MOST_PAIRED, candidates, standing_in
+from interp.runs.processes import spread
 from interp.stats.multiplicity import Correction
 from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
@@ -130,6 +131,7 @@ def heads(
     correction: Correction = "max-T",
     choose_on: Sequence[Task] = (),
     siblings: Sequence[Any] = (),
+    processes: int = 1,
     progress: Progress | None = None,
 ) -> HeadsReport:
     """Say which heads of `model` track what, with the evidence.
@@ -157,6 +159,7 @@ def heads(
             corrected for (``interp.methods.choosing``); not with ``"fdr"``. Empty to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
+        processes: Siblings are judged at the same time in as many processes, each with one thread.
         progress: Called with (steps done, steps in all).
 
     Raises:
@@ -187,10 +190,7 @@ def heads(
         most_paired=most_paired,
         correction=correction,
     )
-    judged = [
-        _judged(each, given, choose_on, asked, part_of(progress, number, len(models)))
-        for number, each in enumerate(models)
-    ]
+    judged = _all_judged(models, given, choose_on, asked, processes, progress)
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
     return HeadsReport(
         frame=first.frame[list(COLUMNS)],
@@ -206,6 +206,27 @@ def heads(
             "tasks": [dict(each.provenance()) for each in first.evidence],
         },
     )
+
+
+def _all_judged(
+    models: Sequence[Any],
+    tasks: Sequence[Task],
+    choose_on: Sequence[Task],
+    asked: "_Asked",
+    processes: int,
+    progress: Progress | None,
+) -> list["_Judged"]:
+    """What was found of each model; where each has its process, progress is told of whole models only."""
+    processes = whole_number("processes", processes, expected="a whole number of at least 1")
+    if processes == 1 or len(models) == 1:
+        steps = [part_of(progress, number, len(models)) for number in range(len(models))]
+        return [_judged(each, tasks, choose_on, asked, step) for each, step in zip(models, steps, strict=True)]
+    found: dict[int, _Judged] = {}
+    for number, each in spread(_judged, [(model, tasks, choose_on, asked, None) for model in models], processes):
+        found[number] = each
+        if progress is not None:
+            progress(len(found), len(models))
+    return [found[number] for number in range(len(models))]
 
 
 @dataclass(frozen=True)

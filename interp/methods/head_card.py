@@ -25,13 +25,14 @@ from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.cards.circuits import copying
-from interp.methods.cards.gathering import FRAMES, Asked, gather_parts
+from interp.methods.cards.gathering import FRAMES, Asked, Parts, gather_parts
 from interp.methods.cards.given_report import check_report
 from interp.methods.cards.replacements import Comparisons
 from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.given_task import as_predicted
 from interp.methods.progress import part_of
+from interp.runs.processes import spread
 from interp.tasks.task import Task
 
 MOST_UNITS = 40
@@ -171,7 +172,9 @@ def head_card(
         check_report(report, model, given)
     first = n_parts - len(given)
     steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(given))]
-    return _card(model, given, Asked(chosen, report, _comparisons(model, report, draws), most_units), steps)
+    asked = Asked(chosen, report, _comparisons(model, report), most_units)
+    parts = [(task, gather_parts(model, task, asked, step)) for task, step in zip(given, steps, strict=True)]
+    return _card(model, asked, parts)
 
 
 def head_cards(
@@ -180,6 +183,7 @@ def head_cards(
     report: HeadsReport,
     *,
     most_units: int = MOST_UNITS,
+    processes: int = 1,
     progress: Progress | None = None,
 ) -> tuple[HeadCard, ...]:
     """The cards of all heads that earned one: a verdict of ``EARNING`` on some task.
@@ -189,7 +193,8 @@ def head_cards(
         tasks: Those of the report.
         report: The dossier of this model on these tasks.
         most_units: On how many units of a task direct paths are patched.
-        progress: Called with (steps done, steps in all).
+        processes: Tasks that are measured at the same time, each in a process with one thread.
+        progress: Called with (tasks done, tasks in all).
 
     Returns:
         A card a head, by layer and head. What a dossier does not measure is measured on the tasks on which the head
@@ -201,24 +206,40 @@ def head_cards(
     """
     check_report(report, model, tasks)
     earned = report.frame[report.frame["verdict"].isin(EARNING)]
-    comparisons = _comparisons(model, report, report.provenance["draws"])
-    cards, done = [], 0
-    for (layer, head), rows in earned.groupby(["layer", "head"]):
-        own = [task for task in tasks if task.name in set(rows["task"])]
-        steps = [part_of(progress, done + number, len(earned), _STEPS) for number in range(len(own))]
-        cards.append(_card(model, own, Asked((int(layer), int(head)), report, comparisons, most_units), steps))
-        done += len(own)
+    by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
+    asked = [(model, task, own, report, most_units) for task, own in by_task if own]
+    found: dict[int, dict[Head, Parts]] = {}
+    for number, parts in spread(_parts_of_task, asked, processes):
+        found[number] = parts
+        if progress is not None:
+            progress(len(found), len(asked))
+    cards = []
+    for head in _heads_of(earned):
+        own = [(asked[number][1], found[number][head]) for number in range(len(asked)) if head in found[number]]
+        cards.append(_card(model, Asked(head, report, _comparisons(model, report), most_units), own))
     return tuple(cards)
 
 
-def _comparisons(model: Any, report: HeadsReport, draws: int) -> Comparisons:
-    how = {name: report.provenance[name] for name in ("minimum_effect", "alpha", "seed")}
-    return Comparisons(model, **how, draws=draws)
+def _heads_of(rows: pd.DataFrame) -> list[Head]:
+    return sorted({(int(row.layer), int(row.head)) for row in rows.itertuples()})
 
 
-def _card(model: Any, tasks: Sequence[Task], asked: Asked, steps: Sequence[Progress | None]) -> HeadCard:
-    parts = [gather_parts(model, task, asked, step) for task, step in zip(tasks, steps, strict=True)]
-    frames = {name: _joined([each[name] for each in parts]) for name in (*FRAMES, "left_out")}
+def _parts_of_task(
+    model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, most_units: int
+) -> dict[Head, Parts]:
+    """Several heads, whose comparisons with all others are measured once."""
+    comparisons = _comparisons(model, report)
+    return {head: gather_parts(model, task, Asked(head, report, comparisons, most_units)) for head in heads}
+
+
+def _comparisons(model: Any, report: HeadsReport) -> Comparisons:
+    how = {name: report.provenance[name] for name in ("minimum_effect", "alpha", "seed", "draws")}
+    return Comparisons(model, **how)
+
+
+def _card(model: Any, asked: Asked, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
+    tasks = [task for task, _ in parts]
+    frames = {name: _joined([each[name] for _, each in parts]) for name in (*FRAMES, "left_out")}
     verdicts, name = asked.rows(), head_name(asked.head)
     return HeadCard(
         name=name,

@@ -17,7 +17,7 @@ from interp.methods.cards.evidence import halves, shares
 from interp.methods.cards.paths import feeds, some_units
 from interp.methods.cards.positions import positions
 from interp.methods.dossier import heads
-from interp.methods.head_card import head_card
+from interp.methods.head_card import EARNING, head_card, head_cards
 from interp.residual.circuits import copying_score, copying_scores
 from interp.tasks.task import Task, Unit
 
@@ -64,6 +64,27 @@ def test_without_a_report_the_dossier_is_made_on_the_way(card, task):
     assert told[-1][0] == told[-1][1]
     pd.testing.assert_frame_equal(alone.verdicts, card.verdicts)
     pd.testing.assert_frame_equal(alone.replacements, card.replacements)
+
+
+def test_heads_that_earned_a_verdict_have_cards_with_all_tasks_and_what_is_measured_where_they_earned_it(task):
+    """On the other task right and wrong are a coin's throw: nothing is earned there."""
+    turned = [
+        Unit(*(dataclasses.replace(e, right=e.wrong, wrong=e.right) for e in unit.examples), unit.cluster)
+        if number % 2
+        else unit
+        for number, unit in enumerate(task.units)
+    ]
+    tasks = [task, dataclasses.replace(task, name="coin", units=tuple(turned))]
+    both = heads(noun_model(), tasks, probes=False)
+    told = []
+    (card,) = head_cards(noun_model(), tasks, both, progress=lambda *each: told.append(each))
+    assert (card.name, told) == ("0.0", [(1, 1)])
+    assert card.verdicts["task"].tolist() == card.shares["task"].tolist() == ["nouns", "coin"]
+    assert card.verdicts["verdict"].isin(EARNING).tolist() == [True, False]
+    assert set(card.replacements["task"]) == set(card.halves["task"]) == set(card.positions["task"]) == {"nouns"}
+    alone = head_card(noun_model(), "0.0", [task], both)
+    pd.testing.assert_frame_equal(card.replacements, alone.replacements)
+    pd.testing.assert_frame_equal(card.feeds, alone.feeds)
 
 
 def test_whatever_replaces_it_the_whole_metric_is_lost(card, task):

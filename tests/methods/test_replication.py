@@ -65,6 +65,17 @@ def test_siblings_are_judged_on_the_same_examples():
     assert told[-1][0] == told[-1][1]
 
 
+@pytest.mark.slow
+def test_siblings_in_processes_of_their_own_are_judged_the_same():
+    how = {"probes": False, "siblings": [HandModel(bias=0.5)]}
+    told = []
+    here = heads(HandModel(), [varied_task()], **how)
+    there = heads(HandModel(), [varied_task()], **how, processes=2, progress=lambda *each: told.append(each))
+    pd.testing.assert_frame_equal(here.frame, there.frame)
+    pd.testing.assert_frame_equal(here.replication, there.replication)
+    assert told == [(1, 2), (2, 2)]
+
+
 def test_a_sibling_reads_the_same_tokens():
     one, other = random_model(tokenizer=interp.load_model().tokenizer, n_ctx=64), random_model()
     with pytest.raises(InputError, match="siblings: expected models with the first one's tokenizer"):

@@ -34,6 +34,7 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
     "circuits": CIRCUITS,
 }
 """Of a card, by their names, with their columns after ``task``."""
+Parts = Mapping[str, pd.DataFrame]
 _RUNS = 4
 _STEPS = 100
 
@@ -84,7 +85,7 @@ class Asked:
         return frame[(frame["layer"] == layer) & (frame["head"] == head)]
 
 
-def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None = None) -> dict[str, pd.DataFrame]:
+def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None = None) -> Parts:
     """Every frame of ``FRAMES`` for one task, and ``left_out``: which of them is empty, and why.
 
     Args:
