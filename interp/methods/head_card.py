@@ -5,7 +5,7 @@
    in two random halves of the clusters (``cards/evidence.py``).
 3. Ablation under every kind of replacement (``cards/replacements.py``).
 4. Patching of what the head writes, word by word (``cards/positions.py``), and of the direct paths into it and out of
-   it (``cards/paths.py``).
+   it (``cards/paths.py``). These, and the kinds of replacement, on some of a task's units.
 5. Its circuits on the task's own words (``cards/circuits.py``).
 
 What a task or a model cannot provide is left out with its reason; the rest of the card stands. Only the verdicts are

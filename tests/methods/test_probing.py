@@ -53,7 +53,8 @@ def test_the_same_seed_gives_the_same_numbers(model, agreement, result):
     again = interp.probe(model, agreement, "number", heads=[(2, 2)], strengths=(1e-1, 1e-3), folds=4)
     columns = ["score", "low", "high", "control", "bits", "untrained"]
     row = result.frame.query("layer == 2 and head == 2")[columns].to_numpy()
-    np.testing.assert_allclose(again.frame[columns], row, rtol=1e-6)
+    # One head's fits are rounded otherwise than in a batch of all heads', and each ends within a tolerance of 1e-6.
+    np.testing.assert_allclose(again.frame[columns], row, rtol=1e-5)
 
 
 def of_attractors(task, wanted):

@@ -13,7 +13,7 @@ from interp.methods.cards.circuits import COLUMNS as CIRCUITS
 from interp.methods.cards.circuits import circuits
 from interp.methods.cards.evidence import HALVES, halves, shares
 from interp.methods.cards.paths import COLUMNS as PATHS
-from interp.methods.cards.paths import feeds, readers
+from interp.methods.cards.paths import feeds, readers, some_units
 from interp.methods.cards.positions import COLUMNS as POSITIONS
 from interp.methods.cards.positions import positions
 from interp.methods.cards.replacements import AGREEMENT, Comparisons, replacements
@@ -35,6 +35,8 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Of a card, by their names, with their columns after ``task``."""
 Parts = Mapping[str, pd.DataFrame]
+MOST_COMPARED = 100
+"""Units of a task on which kinds of replacement are compared, of all heads, and words are patched."""
 _RUNS = 4
 _STEPS = 100
 
@@ -101,13 +103,14 @@ def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None
     how, row, examples = asked.report.provenance, asked.row(task.name), asked.examples(task.name)
     seed = how["seed"]
     few: Any = {"most_units": asked.most_units, "seed": seed}
+    some = some_units(task, MOST_COMPARED, seed)
     steps = [part_of(progress, number, _RUNS, _STEPS) for number in range(_RUNS)]
     parts.found["halves"] = halves(examples, row, seed=seed)
     with parts.measuring("replacements", "agreement"):
-        kinds, alike = replacements(asked.comparisons, asked.head, task, steps[0])
+        kinds, alike = replacements(asked.comparisons, asked.head, some, steps[0])
         parts.found |= {"replacements": kinds, "agreement": alike}
     with parts.measuring("positions"):
-        parts.found["positions"] = positions(model, asked.head, task, seed=seed, progress=steps[1])
+        parts.found["positions"] = positions(model, asked.head, some, seed=seed, progress=steps[1])
     with parts.measuring("feeds"):
         parts.found["feeds"] = feeds(model, asked.head, task, **few, progress=steps[2])
     with parts.measuring("readers"):

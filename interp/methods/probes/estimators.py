@@ -193,8 +193,9 @@ class MLPProbe(_LikelyProbe):
         """
         x, target = self._start(X, y)
         seed = 0 if self.random_state is None else self.random_state
-        self._probes = fit_mlp(x, target, _one(x, self.alpha), hidden=self.hidden, most_epochs=self.max_iter, seed=seed)
-        self.n_iter_ = self._probes.n_epochs
+        found = fit_mlp(x, target, _one(x, self.alpha), hidden=self.hidden, most_epochs=self.max_iter, seed=seed)
+        # In 32 bits a row's score would depend on which rows stand beside it.
+        self._probes, self.n_iter_ = found.double(), found.n_epochs
         return self
 
     def _scores(self, x: Float[np.ndarray, "example feature"]) -> Float[np.ndarray, "example column"]:

@@ -9,7 +9,7 @@ Every probe starts from the same weights and sees the same order, so that it doe
 with it. Kingma & Ba (2015), "Adam"; Prechelt (1998), "Early stopping - but when?".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -44,6 +44,12 @@ class MLPProbes:
     spread: Float[Tensor, "cell problem"]
     converged: Bool[Tensor, "cell problem"]
     n_epochs: int
+
+    def double(self) -> "MLPProbes":
+        """The same probes, whose scores are computed in 64 bits."""
+        first, bias, second, shift = (each.double() for each in self.weights)
+        weights = (first, bias, second, shift)
+        return replace(self, weights=weights, mean=self.mean.double(), spread=self.spread.double())
 
     def scores(self, x: Examples) -> Scores:
         """Of every example, by every probe of its cell."""
