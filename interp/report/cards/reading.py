@@ -21,7 +21,8 @@ def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
         (
             "Ablation",
             "zero, mean, positional mean and resample: what is put in the head's place, on at most 100 units. A head "
-            "that writes the same in every item matters under zero and mean, and not under the other two. An effect is a drop or a rise if its "
+            "that writes the same in every item matters under zero and mean, and not under the other two. An effect is "
+            "a drop or a rise if its "
             f"corrected p (over all heads, one kind by itself) is at most {asked.get('alpha', 0.05):g} and it is at "
             f"least {asked.get('minimum_effect', 0.1):g} of what the whole model does.",
         ),
@@ -32,9 +33,8 @@ def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Share of the answer",
-            "patching from the clean run into the corrupted one, on at most 100 units (direct paths on fewer): 0 leaves "
-            "the answer as in the corrupted run, 1 brings "
-            "that of the clean run back.",
+            "patching from the clean run into the corrupted one, on at most 100 units, direct paths on fewer: 0 leaves "
+            "the answer as in the corrupted run, 1 brings that of the clean run back.",
         ),
         (
             "Direct path",
