@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "report": BASE,
     "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},
-    "calibration": BASE | {"model", "tasks", "stats", "interventions", "report", "methods"},
+    "calibration": BASE | {"model", "tasks", "stats", "interventions", "runs", "report", "methods"},
     "cli": BASE
     | {"model", "residual", "tasks", "stats", "interventions", "runs", "report", "methods", "recipes", "calibration"},
     "__main__": {"cli"},

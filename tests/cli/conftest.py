@@ -30,8 +30,8 @@ def calls(monkeypatch):
         progress(2, 2)
         return REPORT
 
-    def head_cards(_model, tasks, _report, *, progress):
-        noted["cards"] = [task.name for task in tasks]
+    def head_cards(_model, tasks, _report, *, processes, progress):
+        noted["cards"] = ([task.name for task in tasks], processes)
         progress(1, 1)
         return (made_up_card(),)
 

@@ -30,17 +30,35 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
     encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
-    assert calls["heads"] == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero", "probes": False, "siblings": []})
+    assert calls["heads"] == (
+        ["a", "b"],
+        {"n": 7, "seed": 3, "ablation": "zero", "probes": False, "siblings": [], "processes": 1},
+    )
 
 
 def test_heads_that_earned_one_have_a_card(calls, run, tmp_path):
     assert run("heads", "--out", tmp_path / "r", "--task", TASK).exit_code == 0
-    assert calls["cards"] == [TASK]
+    assert calls["cards"] == ([TASK], 1)
     assert "Head 2.1" in (tmp_path / "r" / "cards" / "2.1.html").read_text(encoding="utf-8")
     again = run("heads", "--out", tmp_path / "r", "--task", TASK, "--no-cards", "--json")
     assert again.exit_code == 0, again.output
     assert not (tmp_path / "r" / "cards").exists()
     assert json.loads(again.stdout)["cards"] == []
+
+
+def test_processes_are_for_siblings_and_cards(calls, run, tmp_path):
+    assert run("heads", "--out", tmp_path / "r", "--task", "a", "--processes", "2").exit_code == 0
+    assert calls["heads"][1]["processes"] == calls["cards"][1] == 2
+    assert "--processes" in run("heads", "--out", tmp_path / "q", "--processes", "0").stderr
+
+
+def test_files_have_no_other_items_to_choose_on(calls, run, tmp_path):
+    result = run("heads", "--out", tmp_path / "r", "--task", "blimp:some.jsonl", "--choose")
+    assert result.exit_code == 2
+    assert "--choose: expected generated tasks, which have other items to choose on, got blimp:some.jsonl" in (
+        result.stderr
+    )
+    assert "heads" not in calls
 
 
 def test_siblings_are_loaded_and_handed_on(calls, run, tmp_path):
@@ -64,10 +82,12 @@ def test_heads_json_is_one_object_on_standard_output(run, tmp_path):
     result = run("heads", "--out", tmp_path / "r", "--task", TASK, "--json")
     printed = json.loads(result.stdout)
     assert printed["folder"] == str(tmp_path / "r")
-    assert printed["verdicts"] == [
+    named = [{name: row[name] for name in ("layer", "head", "task", "verdict")} for row in printed["verdicts"]]
+    assert named == [
         {"layer": 0, "head": 0, "task": TASK, "verdict": "attends and causal"},
         {"layer": 0, "head": 1, "task": TASK, "verdict": "none"},
     ]
+    assert {"reason", "partners"} <= set(printed["verdicts"][0])
     assert printed["tasks"][0]["accuracy_base"] == 0.97
     assert printed["seconds"] > 0
     assert (printed["replication"], printed["cards"]) == ([], ["2.1"])
