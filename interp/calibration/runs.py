@@ -40,6 +40,7 @@ NO_PART = ("report", "cli")
 """Folders of this package on which no verdict depends."""
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
+    *("related_state", "related_effect"),
     *("specificity", "partners", "attention_p", "effect_p", "probe_p", "excess", "effect", "minimum_effect"),
     *("n_to_decide", "undecidable", "accuracy_base"),
 )
@@ -111,6 +112,7 @@ def ungated(report: HeadsReport) -> list[str]:
                 row["effect_state"],
                 row["representation"],
                 row["specificity"],
+                row["related_state"],
                 tuple(row["partners"].split()),
             ),
             joint_q=row["joint_q"],

@@ -2,6 +2,7 @@
 
 1. Per task: attention against the relation and its baselines; ablation of every head; probes for the feature that the
    task is about, beside their controls, and erasure where it can be read (``representation.py``).
+   Of heads that look and matter, the values at the related word alone (``related_effect.py``).
 2. One family of tests per kind over layers x heads x tasks, and joint claims (``family.py``).
 3. Each kind by itself comes to a state (``methods/verdict.py``). Then it is asked whether a head's effect is about the
    task (``specificity.py``), and heads that look or carry are ablated two by two: do they hide each other
@@ -56,6 +57,7 @@ COLUMNS = (
     *("probe_excess_low", "probe_excess_high", "selectivity_low", "erasure_low", "erasure_high", "erasure_random"),
     *("representation", "probe_p", "erasure_p", "tracks_q", "minimum_probe", "n_probe_clusters"),
     *("attention_state", "effect_state", "specificity", "undecidable", *PARTNER_COLUMNS),
+    *("related_effect", "related_low", "related_high", "related_p", "related_state"),
 )
 """Of ``HeadsReport.frame``, in order."""
 
@@ -73,7 +75,9 @@ class HeadsReport:
             ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.
             ``attention_state``, ``effect_state``, ``representation`` and ``specificity`` are what the verdict rests on
             (``interp.methods.verdict``), ``partners`` and what follows are who stands in for the head
-            (``interp.methods.partners``).
+            (``interp.methods.partners``); ``related_effect``, ``related_low``, ``related_high``, ``related_p`` and
+            ``related_state`` are what ablating its values at the related word alone does
+            (``interp.methods.related_effect``).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
             and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
@@ -263,10 +267,11 @@ def _judged(
     flips, alpha = max(FLIPS, int(np.ceil(2 * n_cells / asked.alpha))), asked.alpha
     how: Any = {"kind": asked.ablation, "draws": asked.draws, "seed": asked.seed, "alpha": alpha, "flips": flips}
     probing: Any = {"probes": asked.probes, "minimum_probe": asked.minimum_probe}
+    least: Any = {"minimum_attention": asked.minimum_attention, "minimum_effect": asked.minimum_effect}
     n_steps = len(tasks) + len(choose_on) + 1
     steps = [part_of(progress, number, n_steps, n_cells) for number in range(n_steps)]
     found = [
-        gather(model, task, **how, **probing, progress=step)
+        gather(model, task, **how, **least, **probing, progress=step)
         for task, step in zip([*tasks, *choose_on], steps[:-1], strict=True)
     ]
     evidence, choosing = found[: len(tasks)], found[len(tasks) :]
@@ -285,10 +290,10 @@ def _judged(
 
 
 def _per_test(frame: pd.DataFrame, pairs: pd.DataFrame, alpha: float) -> dict[str, float]:
-    """What one test of each kind's family has to reach, by Bonferroni; effects alone are tested on both sides."""
+    """What one test of each kind's family has to reach, by Bonferroni; effects are tested on both sides."""
     n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
-    n_tests["pair"] = max(1, len(pairs))
-    return {kind: (1 if kind == "effect" else 2) * alpha / n for kind, n in n_tests.items()}
+    n_tests |= {"pair": max(1, len(pairs)), "related": max(1, frame["joint_q"].notna().sum())}
+    return {kind: (1 if kind in ("effect", "related") else 2) * alpha / n for kind, n in n_tests.items()}
 
 
 def _listed(tasks: Sequence[str | Task] | str | Task) -> list[str | Task]:

@@ -1,7 +1,10 @@
-"""What is known about the heads on one task? Attention, ablation and probes, gathered once and tabulated."""
+"""What is known about the heads on one task? Attention, ablation and probes, gathered once and tabulated.
+
+Of heads that look and matter, also: what their values at the related word are worth (``related_effect.py``).
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,12 @@ import pandas as pd
 from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
+from interp.methods.components import Head
 from interp.methods.conclusions import against_minimum
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
+from interp.methods.related_effect import COLUMNS as RELATED
+from interp.methods.related_effect import related_effects
 from interp.methods.representation import COLUMNS, representation
 from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
 from interp.stats.intervals import cluster_bootstrap
@@ -33,6 +39,7 @@ class TaskEvidence:
         attention: Attention from query to related word.
         effects: The effects by unit.
         excess: The excess attention by unit; None where the task is not testable.
+        related: One row a head that looks and matters, as of ``related_effects``.
         representation: One row a head, as of ``representation``; None where probes were left out.
     """
 
@@ -41,6 +48,7 @@ class TaskEvidence:
     attention: AttentionResult
     effects: UnitTable
     excess: UnitTable | None
+    related: pd.DataFrame
     representation: pd.DataFrame | None
 
     def heads(self, minimum_attention: float, minimum_effect: float, minimum_probe: float = MINIMUM) -> pd.DataFrame:
@@ -76,6 +84,7 @@ class TaskEvidence:
             done.merge(seen, on=CELL)
             .merge(templates, on=CELL, how="left")
             .merge(carried, on=CELL)
+            .merge(self._related(), on=CELL)
             .assign(
                 task=self.task.name,
                 query=self.task.query,
@@ -87,6 +96,11 @@ class TaskEvidence:
                 above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
             )
         )
+
+    def _related(self) -> pd.DataFrame:
+        """One row a head, also of those whose values were not ablated: that was not testable there."""
+        found = self.ablation.frame[CELL].drop_duplicates().merge(self.related, on=CELL, how="left")
+        return found.astype(dict.fromkeys(RELATED, float)).assign(related_absent=found["related_absent"].eq(True))
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""
@@ -148,6 +162,8 @@ def gather(
     kind: Kind,
     draws: int,
     seed: int,
+    minimum_attention: float = 0.1,
+    minimum_effect: float = 0.1,
     probes: bool = True,
     minimum_probe: float = MINIMUM,
     alpha: float = 0.05,
@@ -156,16 +172,20 @@ def gather(
 ) -> TaskEvidence:
     """Run the attention pass and the ablation sweep on `task`, probe it and erase what can be read.
 
+    Where a head looks and matters, its values at the related word are ablated as well.
+
     Args:
         model: Follows TransformerLens' protocol.
         task: What is measured.
         kind: What replaces an ablated head's ``z``.
         draws: How many resamples to average the effects of.
         seed: Of the resamples and the statistics.
+        minimum_attention: Smallest excess attention that counts, as a share of all attention.
+        minimum_effect: Smallest effect that counts, as a share of the base run's mean metric.
         probes: Whether the task's feature is probed for.
         minimum_probe: Smallest excess of a probe that counts.
         alpha: Error rate of the verdicts.
-        flips: Of signs, in a test of probes and erasure.
+        flips: Of signs, in a test.
         progress: Called with (steps done, steps in all).
 
     Raises:
@@ -179,11 +199,21 @@ def gather(
         raise KeyboardInterrupt
     excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
     effects = UnitTable.from_frame(ablation.frame, "effect")
+    options: Any = {"seed": seed, "flips": flips}
+    minimum = minimum_effect * abs(float(ablation.frame["base"].mean()))
+    looking = [] if excess is None else _able(excess, effects, minimum_attention, minimum)
+    scored = replace(task, units=tuple(task.units[number] for number in attention.frame["unit"].unique()))
+    related = related_effects(model, scored, looking, kind=kind, draws=draws, minimum_effect=minimum_effect, **options)
     carried = None
     if probes:
-        options: Any = {"minimum": minimum_probe, "alpha": alpha, "seed": seed, "flips": flips}
-        carried = representation(model, task, **options, progress=rest)
-    return TaskEvidence(task, ablation, attention, effects, excess, carried)
+        carried = representation(model, task, minimum=minimum_probe, alpha=alpha, **options, progress=rest)
+    return TaskEvidence(task, ablation, attention, effects, excess, related, carried)
+
+
+def _able(excess: UnitTable, effects: UnitTable, minimum_attention: float, minimum_effect: float) -> list[Head]:
+    """The heads that may attend and be causal, as far as any test might let them."""
+    able = (estimates(excess) >= minimum_attention) & (estimates(effects) <= -minimum_effect)
+    return [(int(layer), int(head)) for layer, head in effects.cells[able]]
 
 
 def _listed(counts: Mapping[str, int | float], form: str) -> str:

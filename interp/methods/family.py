@@ -41,8 +41,8 @@ def tested(
 
     Returns:
         One row per task, layer and head: the columns of ``TaskEvidence.heads``, ``effect_p``, ``effect_q``,
-        ``attention_p``, ``attention_q``, ``probe_q``, ``joint_q`` (attention and effect) and ``tracks_q`` (all kinds);
-        NaN where nothing was tested.
+        ``attention_p``, ``attention_q``, ``probe_q``, ``joint_q`` (attention, effect and that of the values at the
+        related word) and ``tracks_q`` (all kinds); NaN where nothing was tested.
     """
     frame = pd.concat([each.heads(*minima) for each in evidence], ignore_index=True)
     rows = [(frame["task"] == each.task.name).to_numpy() for each in evidence]
@@ -63,6 +63,8 @@ def tested(
         columns[f"{kind}_q"] = benjamini_hochberg(decidable[kind]) if correction == "fdr" else family
     # NaN where attention is not testable: there is no joint claim to make.
     both = np.maximum(decidable["effect"], decidable["attention"])
+    # Where values were not ablated, nothing is claimed of them.
+    both = np.where(np.isnan(both), np.nan, np.fmax(both, frame["related_p"].to_numpy()))
     probes = frame["probe_p"].where(frame["n_probe_clusters"] >= FEWEST_CLUSTERS).to_numpy()
     if chosen is not None:
         probes = np.where(chosen["probe"], probes, np.nan)

@@ -14,6 +14,7 @@ from interp.methods.verdict import (
     attention_state,
     effect_state,
     judge,
+    related_state,
     representation_state,
     undecidable,
 )
@@ -29,13 +30,14 @@ def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
         alpha: Error rate of a kind of evidence.
 
     Returns:
-        ``attention_state``, ``effect_state`` and ``representation``, row by row; and ``undecidable``: why nothing can
-        be said of any head of the task, empty where something can.
+        ``attention_state``, ``effect_state``, ``related_state`` and ``representation``, row by row; and
+        ``undecidable``: why nothing can be said of any head of the task, empty where something can.
     """
     rows = frame.to_dict("records")
     found = {
         "attention_state": [attention_state(_attention(row), alpha) for row in rows],
         "effect_state": [effect_state(_effect(row), alpha) for row in rows],
+        "related_state": [related_state(_related(row), alpha) for row in rows],
         "representation": [representation_state(_representation(row), alpha) for row in rows],
         "undecidable": [undecidable(_effect(row), row["above_chance"]) for row in rows],
     }
@@ -68,6 +70,7 @@ def _judge(row: Mapping[str, Any], alpha: float, corrected: Mapping[str, float])
         effect=row["effect_state"],
         representation=row["representation"],
         specificity=row["specificity"],
+        related=row["related_state"],
         partners=tuple(row["partners"].split()),
         doubtful=tuple(row["doubtful"].split()),
         caveat=row["caveat"],
@@ -86,6 +89,8 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     found = {}
     if row["effect_state"] == "undecided":
         found["effect"] = _effect(row)
+    if row["effect_state"] == "drop" and row["attention_state"] == "shown" and row["related_state"] == "undecided":
+        found["related"] = _related(row)
     if row["attention_state"] == "undecided":
         found["attention"] = _attention(row)
     decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
@@ -94,6 +99,18 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     if row["effect_state"] == "none" and row["doubtful"]:
         found["pair"] = _pair(row)
     return found
+
+
+def _related(row: Mapping[str, Any]) -> Evidence:
+    """That the task needs what the head finds at the related word."""
+    return Evidence(
+        row["related_effect"],
+        row["related_se"],
+        row["related_absent"],
+        row["related_p"],
+        row["minimum_effect"],
+        0 if np.isnan(row["related_effect"]) else row["n_attention_clusters"],
+    )
 
 
 def _pair(row: Mapping[str, Any]) -> Evidence:
@@ -106,7 +123,9 @@ def _units_to_decide(row: Mapping[str, Any], corrected: Mapping[str, float]) -> 
     """The largest number that some open kind of evidence needs; NaN where none is known."""
     needs = [np.nan]
     for kind, evidence in _open(row).items():
-        measured = row["n_attention_units" if kind == "attention" else "n_units"]  # attention is left out on some
+        measured = row[
+            "n_attention_units" if kind in ("attention", "related") else "n_units"
+        ]  # attention is left out on some
         needed = _units_needed(evidence, measured, corrected[kind])
         needs.append(np.ceil(needed * row["n_units"] / measured))
     return float(np.fmax.reduce(needs))

@@ -25,6 +25,9 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   some task the head is shown not to look at the related word: it hurts whatever the task. *Specific* if another task
   is spared (shown to lose less than the minimum, or to gain), or if the head looks at the related word on all of them.
   *Not testable* with fewer than two other tasks that the model can do; else *undecided*.
+- **what it finds at the related word**: of a head whose attention is shown and whose ablation is a drop, the effect of
+  ablating its values there alone (``related_effect.py``): a *drop*, a *rise*, *none* or *undecided*, as above. *Not
+  testable* where heads share their values.
 - **partners**: the heads with which it hides an effect: ablated together, the two cost the task, and more than one by
   one, and neither is missed alone (``methods/partners.py``). Where that is undecided, so is what looks or carries and
   has no effect. A verdict that it does nothing says so if the head stands in for one that the task does need, or was
@@ -44,10 +47,13 @@ undecided  undecided                 undecided                 undecided     und
 A drop is ``general`` where its specificity is, whatever the attention; what is shown to have no effect is ``redundant``
 where the head has partners.
 
-[1] Only if the joint claim passes as well: the larger of the two raw p, Holm-corrected; else ``undecided``, with the
-reason. Where the feature is used there, too, the head is specific, and the claim of all three kinds passes (the largest
-of the raw p of attention, effect, probe and erasure, Holm-corrected), the verdict is ``tracks``; where too few tasks
-were asked to say whether it is specific, with that reason.
+[1] Only if what it finds at the related word is a drop, too (or not testable), and the joint claim passes: the largest
+of the raw p, Holm-corrected; else ``undecided``, with the reason. Where what it finds there is none or a rise, it is
+``causal, by another route``: it looks at the related word, and is not needed for that.
+
+Where what it finds is a drop, the feature is used there, the head is specific, and the claim of all kinds passes (the
+largest of the raw p of attention, effects, probe and erasure, Holm-corrected), the verdict is ``tracks``; where too few
+tasks were asked to say whether it is specific, with that reason.
 
 [2] ``encodes, unused`` where the feature is carried: the head holds what nothing is shown to need there.
 ``undecided`` where the probe is.
@@ -80,9 +86,12 @@ Verdict = Literal[
 AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "undecided"]
 RepresentationState = Literal["used", "carried", "none", "not testable", "undecided"]
+RelatedState = Literal["drop", "rise", "none", "not testable", "undecided"]
 Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 
+UNRELATED = "the task does not need what it finds there"
+SHARED_VALUES = "its values cannot be ablated by themselves: other heads read the same"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 
 
@@ -130,6 +139,11 @@ def effect_state(evidence: Evidence, alpha: float) -> EffectState:
     if evidence.q <= alpha and abs(evidence.estimate) >= evidence.minimum:
         return "drop" if evidence.estimate < 0 else "rise"
     return "none" if evidence.absent else "undecided"
+
+
+def related_state(evidence: Evidence, alpha: float) -> RelatedState:
+    """Judge the effect of what a head finds at the related word by itself."""
+    return "not testable" if evidence.n_clusters == 0 else effect_state(evidence, alpha)
 
 
 @dataclass(frozen=True)
@@ -183,6 +197,7 @@ class States:
         effect: What its ablation does.
         representation: What is known of the feature there.
         specificity: Whether it is about this task; of a drop.
+        related: What ablating its values at the related word alone does; of a drop that attends.
         partners: The heads that stand in for it, such as ``1.3``.
         doubtful: Heads of which it is undecided whether they stand in for it.
         caveat: What else pairs say, for a verdict that the head does nothing.
@@ -192,6 +207,7 @@ class States:
     effect: EffectState
     representation: RepresentationState
     specificity: Specificity = "not testable"
+    related: RelatedState = "not testable"
     partners: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
     caveat: str = ""
@@ -202,7 +218,7 @@ def judge(states: States, *, joint_q: float, tracks_q: float, alpha: float) -> t
 
     Args:
         states: The evidence.
-        joint_q: Corrected p of the joint claim of attention and effect; NaN where attention is not testable.
+        joint_q: Corrected p of the joint claim of attention and effects; NaN where attention is not testable.
         tracks_q: Corrected p of the claim of all kinds; NaN where one of them is not testable.
         alpha: Error rate.
     """
@@ -243,8 +259,14 @@ def _of_a_drop(states: States, joint_q: float, tracks_q: float, alpha: float) ->
         return "causal", "attention is not testable"
     if states.attention == "undecided":
         return "undecided", "the task needs the head, and its attention is undecided"
+    if states.related in ("none", "rise"):
+        return "causal, by another route", UNRELATED
+    if states.related == "undecided":
+        return "undecided", "whether the task needs what it finds at the related word is undecided"
     if not joint_q <= alpha:
         return "undecided", f"attention and effect pass alone, but not together (joint q {joint_q:.3g})"
+    if states.related == "not testable":
+        return "attends and causal", SHARED_VALUES
     if states.representation == "used" and tracks_q <= alpha and states.specificity != "undecided":
         return "tracks", "" if states.specificity == "specific" else FEW_TASKS
     return "attends and causal", _short_of_tracking(states, tracks_q, alpha)

@@ -36,6 +36,7 @@ FURTHER_HEAD_COLUMNS = (
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
     *("erasure_low", "erasure_high", "erasure_random", "representation", "minimum_probe"),
     *("attention_state", "effect_state", "specificity", "partners", "pair_effect", "pair_low", "pair_high"),
+    *("related_effect", "related_low", "related_high", "related_state"),
 )
 TASK_COLUMNS = (
     "task",

@@ -47,6 +47,11 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "head tracks anything. Positional mean and resample keep what a template's items share.",
         ),
         (
+            "At the related word",
+            "of a head that looks at the related word and is needed: what it costs to ablate only what it reads there "
+            "(its values). A head that is needed for what it finds elsewhere loses nothing, and tracks nothing.",
+        ),
+        (
             "Probe, erasure",
             "a logistic regression reads the task's feature out of what the head holds where it looks back, on "
             "templates and lemmas that it was not trained on. Toughest control: the best of always saying the "

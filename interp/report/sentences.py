@@ -80,10 +80,10 @@ def head_sentence(row: pd.Series) -> str:
 def _verdict_sentence(row: pd.Series) -> str:
     name, task = f"Head {row['layer']}.{row['head']}", row["task"]
     where, cost = _attention_clause(row), _effect_clause(row)
-    if row["verdict"] == "tracks":
-        return f"{name} tracks {task}: it attends to the {row['relation']} {where}, and {cost}{_also(row)}"
-    if row["verdict"] == "attends and causal":
-        return f"{name} matters for {task}: it attends to the {row['relation']} {where}, and {cost}{_also(row)}"
+    if row["verdict"] in ("tracks", "attends and causal"):
+        does = "tracks" if row["verdict"] == "tracks" else "matters for"
+        attends = f"it attends to the {row['relation']} {where}"
+        return f"{name} {does} {task}: {attends}, and {cost}{_there(row)}{_also(row)}"
     if row["verdict"] == "redundant":
         return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}{_also(row)}"
     if row["verdict"] == "general":
@@ -93,6 +93,18 @@ def _verdict_sentence(row: pd.Series) -> str:
     if row["verdict"] == "opposes":
         return f"{name} works against {task}: {cost}"
     return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}"
+
+
+def _there(row: pd.Series) -> str:
+    """What its values at the related word are worth, as the end of a sentence; empty where that was not measured."""
+    if pd.isna(row["related_effect"]):
+        return ""
+    unit = UNITS.get(row["metric"], row["metric"])
+    low, effect, high = row["related_low"], row["related_effect"], row["related_high"]
+    verb, amount = "gains", estimate(effect, low, high, unit)
+    if effect < 0:
+        verb, amount = "costs", estimate(-effect, -high, -low, unit)
+    return f"; ablating only what it reads at the {row['relation']} {verb} {amount}"
 
 
 def _also(row: pd.Series) -> str:
@@ -120,6 +132,9 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     """Where a head that is not shown to attend to the related word does look."""
     if pd.isna(row["attention"]):
         return "Its attention is not testable"
+    if row["attention_state"] == "shown":
+        there = "but is not needed for what it finds there"
+        return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
         instead = _baseline(row["baseline"])

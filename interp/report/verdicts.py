@@ -37,13 +37,15 @@ VERDICTS = {
             True,
             "looks at the related word, carries its feature, and the task needs both the head and the feature in it",
         ),
-        Verdict("attends and causal", "●", "o", True, "looks at the related word, and the task needs it"),
+        Verdict(
+            "attends and causal", "●", "o", True, "looks at the related word, and the task needs what it finds there"
+        ),
         Verdict(
             "causal, by another route",
             "◆",
             "D",
             True,
-            "the task needs what it writes, and it is shown not to look at the related word",
+            "the task needs what it writes, and not what it finds at the related word, where it may not even look",
         ),
         Verdict("causal", "■", "s", True, "the task needs what it writes; its attention is not testable"),
         Verdict(

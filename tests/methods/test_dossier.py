@@ -164,7 +164,8 @@ def row_of(**changes):
     probe = dict.fromkeys(COLUMNS[COLUMNS.index("feature") : COLUMNS.index("representation")], np.nan)
     probe |= dict.fromkeys(("erasure_p", "minimum_probe", "n_probe_clusters", "tracks_q"), np.nan)
     probe |= {"probe": np.nan, "probe_q": np.nan, "erasure_effect": np.nan}
-    return {**probe, **attention, **effect, **counts, **rest, "above_chance": True, **changes}
+    related = dict.fromkeys(("related_effect", "related_se", "related_p"), np.nan) | {"related_absent": False}
+    return {**probe, **attention, **effect, **related, **counts, **rest, "above_chance": True, **changes}
 
 
 def units_to_decide(row):

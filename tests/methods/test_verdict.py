@@ -58,7 +58,7 @@ def verdict_of(attention, effect, carried="not testable", **changes):
     does = effect if isinstance(effect, str) else effect_state(effect, 0.05)
     asked = {"joint_q": 0.01, "tracks_q": 0.01, "alpha": 0.05}
     q = asked | {name: changes.pop(name) for name in asked if name in changes}
-    return judge(States(looks, does, carried, **changes), **q)
+    return judge(States(looks, does, carried, **{"related": "drop"} | changes), **q)
 
 
 def change(evidence, **fields):

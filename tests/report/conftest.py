@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
+RELATED = ("related_effect", "related_low", "related_high", "related_state")
 VERDICTS = (
     *("tracks", "attends and causal", "attends, not causal", "causal, by another route", "causal", "redundant"),
     *("general", "encodes, unused", "opposes", "none", "undecided"),
@@ -109,6 +110,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "n_excluded": 0,
         "n_templates": 3,
         "n_templates_attended": 3,
+        **dict(zip(RELATED, _related(effect, attends and effect < -0.5), strict=True)),
         "attention_state": ("shown" if attends else "none") if testable else "not testable",
         "effect_state": "drop" if effect < -0.5 else "rise" if effect > 0.5 else "none",
         "specificity": "general" if verdict == "general" else "specific",
@@ -133,6 +135,10 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "erasure_high": erased + 0.2,
         "erasure_random": 0.1 * erased,
     }
+
+
+def _related(effect: float, needed: bool) -> tuple[float, float, float, str]:
+    return (effect, effect - 0.3, effect + 0.3, "drop") if needed else (*[np.nan] * 3, "not testable")
 
 
 def _examples(rng: np.random.Generator, frame: pd.DataFrame, n: int = 5) -> pd.DataFrame:

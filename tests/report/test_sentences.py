@@ -31,6 +31,10 @@ HEAD = {
     "n_templates": 6,
     "n_templates_attended": 6,
     "representation": "not testable",
+    "attention_state": "shown",
+    "related_effect": -4.05,
+    "related_low": -4.3,
+    "related_high": -3.8,
 }
 CARRIED = {
     "representation": "used",

@@ -1,0 +1,87 @@
+"""Does the task need what a head finds at the related word? Its values are ablated there, and nowhere else.
+
+A head can look at the related word and be needed for what it finds elsewhere. So, of a head whose excess attention is
+at least the minimum and whose ablation costs at least the minimum, the values (``v``) at the related word's tokens are
+replaced, by what whole heads are replaced by; what it finds at all other words, and how much it looks where, stays.
+
+Where heads share their values (grouped queries), those of one head cannot be ablated by themselves.
+
+As Geva et al. (2023), "Dissecting recall of factual associations", who block the attention instead: then what is left
+of it grows.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from interp.interventions.cell import Cell
+from interp.interventions.intervention import Intervention, heads_at
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import Kind
+from interp.interventions.sweep import Sweep
+from interp.methods.components import Head
+from interp.methods.conclusions import against_minimum
+from interp.methods.erasing.place import task_positions
+from interp.model.sites import Site
+from interp.stats.intervals import cluster_bootstrap
+from interp.stats.permutation import sign_flip_test
+from interp.stats.units import UnitTable
+from interp.tasks.task import Task
+
+CELL = ["layer", "head"]
+COLUMNS = ("related_effect", "related_low", "related_high", "related_p", "related_se", "related_absent")
+"""Of ``related_effects``, after ``layer`` and ``head``."""
+
+
+def related_effects(
+    model: Any,
+    task: Task,
+    heads: Sequence[Head],
+    *,
+    kind: Kind,
+    draws: int,
+    seed: int,
+    minimum_effect: float,
+    flips: int,
+) -> pd.DataFrame:
+    """Ablate the values of some heads at the related word, one head at a time.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: Every one of its units has a related word to look at.
+        heads: ``(layer, head)`` pairs.
+        kind: What takes the values' place.
+        draws: How many resamples to average the effects of.
+        seed: Of the resamples and the statistics.
+        minimum_effect: As a share of the base run's mean metric.
+        flips: Of signs, in a test.
+
+    Returns:
+        One row a head: ``layer``, ``head`` and ``COLUMNS``: the mean effect, its interval (95 %, cluster bootstrap),
+        its two-sided p, not corrected, its standard error, and whether it is shown to be smaller than the minimum.
+        Empty where heads share their values.
+
+    Raises:
+        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+    """
+    if not heads or heads_at("v", model) != model.cfg.n_heads:
+        return pd.DataFrame(columns=[*CELL, *COLUMNS])
+    sites = {layer: Site("v", layer) for layer, _ in heads}
+    replacement = make_replacement(kind, model, task, sites=tuple(sites.values()), draws=draws, seed=seed)
+    where = task_positions("related", task)
+    cells = [
+        Cell(
+            {"layer": layer, "head": head},
+            (Intervention(sites[layer], replacement, heads=(head,), positions=where),),
+        )
+        for layer, head in heads
+    ]
+    result = Sweep(cells).run(model, task, seed=seed)
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    effects = UnitTable.from_frame(result.frame, "effect", by=CELL)
+    interval, (test,) = cluster_bootstrap(effects, seed=seed), sign_flip_test([effects], flips=flips, seed=seed)
+    absent, error = against_minimum(result.frame, "effect", CELL, share=minimum_effect, seed=seed)
+    measured = (interval.estimate, interval.low, interval.high, test.p, error, absent)
+    return pd.DataFrame(dict(zip(COLUMNS, measured, strict=True)), index=effects.cells).reset_index()
