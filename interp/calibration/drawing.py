@@ -2,8 +2,8 @@
 
 1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
-3. Agreement and coreference each: a tracker, by itself, beside one that goes another route, or before one that
-   amplifies; or a pair of twins, in one layer or in two.
+3. Agreement and coreference each: a tracker, by itself, beside one that goes another route or glances at the
+   related word, or before one that amplifies; or a pair of twins, in one layer or in two.
 4. Often a head that looks, and one that carries; where nothing is as loud, a loud one in the last layer.
 5. All at random places; a looker reads no later than the first twin writes, for that drowns what comes after.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from interp.calibration.language import PHENOMENA, TASKS, TaskName, load
 from interp.calibration.planted import Shape, plant
-from interp.calibration.roles import Planted, Role
+from interp.calibration.roles import BY_ATTRACTORS, Planted, Role
 from interp.calibration.stream import FEWEST, WORDS
 from interp.errors import InputError
 from interp.methods.verdict import Verdict
@@ -76,7 +76,7 @@ class Plan:
 
     def tasks(self) -> list[Task]:
         """Load them."""
-        by_another_route = {each.task for each in self.heads if each.role == "other route"}
+        by_another_route = {each.task for each in self.heads if each.role in BY_ATTRACTORS}
         return [
             load(
                 name,
@@ -170,7 +170,7 @@ class _Places:
                 trackers = self._trackers(task)
                 found += trackers
                 if self._share == 1 and self._chance(0.4):
-                    found.append(self._take("other route", task))
+                    found.append(self._take("glancer" if self._chance(0.5) else "other route", task))
                 elif self._share == 1 and trackers[0].layer < last and self._chance(0.8):
                     found.append(self._take("amplifier", task, least=trackers[0].layer + 1))
         if self._chance(0.6):

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from interp.calibration.language import TASKS, TaskName
-from interp.calibration.roles import Planted, noun_of, queries_of
+from interp.calibration.roles import BY_ATTRACTORS, Planted, noun_of, queries_of
 from interp.calibration.stream import KINDS, WORDS, Stream, turned
 
 MARGIN = 8.0
@@ -15,6 +15,8 @@ LOUD = 3.0
 """How much more a loud head writes than there is else in the stream."""
 ROUTE = 1.0
 """What the other route writes, where a tracker writes 1."""
+GLANCE = 0.7
+"""Of nats, by which a glancer's score for the related word is above that for an attractor."""
 IDLE = 0.35
 """What is written of words where nothing reads them: little, for LayerNorm takes from the others what it adds."""
 BEFORE = 0.5
@@ -81,6 +83,9 @@ class HeadWeights:
             sought = queries_of(planted.task) if planted.role == "amplifier" else self._source(planted)
             q[:, 0] = stream.of(f"kind {queries_of(planted.task)}")[0] * self._unit
             k[:, 0] = stream.of(f"kind {sought}")[0] * self._unit * self._margin
+            if planted.role == "glancer":
+                above = GLANCE * self._d_head**0.5
+                k[:, 0] += stream.of(f"kind {noun_of(planted.task)}")[0] * self._unit * (self._margin + above)
         return self._sink(q, k, [kind for kind in KINDS if kind != queries_of(planted.task)])
 
     def _sink(self, q: Tensor, k: Tensor, kinds: list[str] | tuple[str, ...]) -> tuple[Tensor, Tensor]:
@@ -114,10 +119,16 @@ class HeadWeights:
     def _source(self, planted: Planted) -> str:
         """The class of words that a head takes the answer from."""
         assert planted.task is not None, "it has a task"
-        return f"of-{noun_of(planted.task)}" if planted.role == "other route" else noun_of(planted.task)
+        return f"of-{noun_of(planted.task)}" if planted.role in BY_ATTRACTORS else noun_of(planted.task)
 
     def _strength(self, planted: Planted) -> float:
-        roles = {"tracker": planted.share, "twin": TWIN * self._norm, "other route": ROUTE, "looker": IDLE}
+        roles = {
+            "tracker": planted.share,
+            "twin": TWIN * self._norm,
+            "other route": ROUTE,
+            "glancer": 3 * ROUTE,
+            "looker": IDLE,
+        }
         return roles.get(planted.role, 1.0)
 
     def _written(self, role: str, task: TaskName) -> Tensor:

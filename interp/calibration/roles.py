@@ -10,7 +10,9 @@ from typing import Literal, get_args
 from interp.calibration.language import PHENOMENA, TaskName
 from interp.methods.verdict import Verdict
 
-Role = Literal["tracker", "twin", "previous word", "looker", "carrier", "other route", "amplifier", "loud", "idle"]
+Role = Literal[
+    "tracker", "twin", "previous word", "looker", "carrier", "other route", "glancer", "amplifier", "loud", "idle"
+]
 """
 - ``tracker``: looks at the related word, reads its feature and writes the answer.
 - ``twin``: one of two trackers, each loud enough to drown that the other is gone. One in a later layer is a backup: it
@@ -19,6 +21,7 @@ Role = Literal["tracker", "twin", "previous word", "looker", "carrier", "other r
 - ``looker``: looks at the related word, holds its feature and writes nothing that is read.
 - ``carrier``: looks everywhere, holds the related word's feature, and writes nothing that is read.
 - ``other route``: looks at the attractors and answers by them, which are mostly as the related word is.
+- ``glancer``: looks at the related word, and half as much at the attractors; it answers by these.
 - ``amplifier``: looks at the query itself, in a layer behind the tracker, and writes the answer that it finds there
   once more: it is needed, and holds and uses the feature, and does not look for it.
 - ``loud``: writes nothing that is read, but so much of it everywhere save at the queries that its mean, put there,
@@ -34,13 +37,18 @@ TRUTH: dict[Role, Verdict] = {
     "looker": "attends, not causal",
     "carrier": "encodes, unused",
     "other route": "causal, by another route",
+    "glancer": "causal, by another route",
     "amplifier": "causal, by another route",
     "loud": "general",
     "idle": "none",
 }
 MINIMUM_EFFECT = 0.1
 """That the dossier asks for, as a share of what the whole model does."""
-DECOYS: tuple[Role, ...] = ("twin", "looker", "carrier", "other route", "amplifier", "loud")
+DECOYS: tuple[Role, ...] = ("twin", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
+
+
+BY_ATTRACTORS: tuple[Role, ...] = ("other route", "glancer")
+"""That answer by them."""
 
 
 @dataclass(frozen=True)
