@@ -31,12 +31,12 @@ class Attention(nn.Module):
         self.W_Q, self.W_K = nn.Parameter(torch.zeros(2, size, size)), nn.Parameter(torch.zeros(2, size, size))
         self.W_V, self.W_O = nn.Parameter(torch.zeros(2, size, size)), nn.Parameter(torch.zeros(2, size, size))
         self.b_O = nn.Parameter(torch.zeros(size))
-        self.hook_pattern, self.hook_z = HookPoint(), HookPoint()
+        self.hook_v, self.hook_pattern, self.hook_z = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x):
         q = torch.einsum("bpm,hmd->bphd", x, self.W_Q)
         k = torch.einsum("bpm,hmd->bphd", x, self.W_K)
-        v = torch.einsum("bpm,hmd->bphd", x, self.W_V)
+        v = self.hook_v(torch.einsum("bpm,hmd->bphd", x, self.W_V))
         scores = torch.einsum("bqhd,bkhd->bhqk", q, k)
         later = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
         pattern = self.hook_pattern(scores.masked_fill(later, -torch.inf).softmax(-1))

@@ -60,12 +60,12 @@ def related_effects(
     Returns:
         One row a head: ``layer``, ``head`` and ``COLUMNS``: the mean effect, its interval (95 %, cluster bootstrap),
         its two-sided p, not corrected, its standard error, and whether it is shown to be smaller than the minimum.
-        Empty where heads share their values.
+        Empty where heads share their values, or the model has no point for them.
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
-    if not heads or heads_at("v", model) != model.cfg.n_heads:
+    if not heads or not _has_values_by_head(model):
         return pd.DataFrame(columns=[*CELL, *COLUMNS])
     sites = {layer: Site("v", layer) for layer, _ in heads}
     replacement = make_replacement(kind, model, task, sites=tuple(sites.values()), draws=draws, seed=seed)
@@ -85,3 +85,8 @@ def related_effects(
     absent, error = against_minimum(result.frame, "effect", CELL, share=minimum_effect, seed=seed)
     measured = (interval.estimate, interval.low, interval.high, test.p, error, absent)
     return pd.DataFrame(dict(zip(COLUMNS, measured, strict=True)), index=effects.cells).reset_index()
+
+
+def _has_values_by_head(model: Any) -> bool:
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)

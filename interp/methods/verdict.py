@@ -26,8 +26,8 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   is spared (shown to lose less than the minimum, or to gain), or if the head looks at the related word on all of them.
   *Not testable* with fewer than two other tasks that the model can do; else *undecided*.
 - **what it finds at the related word**: of a head whose attention is shown and whose ablation is a drop, the effect of
-  ablating its values there alone (``related_effect.py``): a *drop*, a *rise*, *none* or *undecided*, as above. *Not
-  testable* where heads share their values.
+  ablating its values there alone (``related_effect.py``): a *drop*, a *rise*, *none* or *undecided*, as above, but of
+  the p that is not corrected yet. *Not testable* where heads share their values.
 - **partners**: the heads with which it hides an effect: ablated together, the two cost the task, and more than one by
   one, and neither is missed alone (``methods/partners.py``). Where that is undecided, so is what looks or carries and
   has no effect. A verdict that it does nothing says so if the head stands in for one that the task does need, or was
@@ -91,7 +91,7 @@ Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 
 UNRELATED = "the task does not need what it finds there"
-SHARED_VALUES = "its values cannot be ablated by themselves: other heads read the same"
+NO_VALUES = "what it finds at the related word is not testable: the model has no values of this head alone"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 
 
@@ -266,7 +266,7 @@ def _of_a_drop(states: States, joint_q: float, tracks_q: float, alpha: float) ->
     if not joint_q <= alpha:
         return "undecided", f"attention and effect pass alone, but not together (joint q {joint_q:.3g})"
     if states.related == "not testable":
-        return "attends and causal", SHARED_VALUES
+        return "attends and causal", NO_VALUES
     if states.representation == "used" and tracks_q <= alpha and states.specificity != "undecided":
         return "tracks", "" if states.specificity == "specific" else FEW_TASKS
     return "attends and causal", _short_of_tracking(states, tracks_q, alpha)

@@ -29,9 +29,9 @@ def ran(monkeypatch):
     return noted
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (6, 13))])
 def test_every_head_of_a_planted_model_gets_its_verdict(seed):
-    """Seed 3 has another route, a looker, a carrier and a loud head, seed 2 twins."""
+    """Seed 7 has a glancer, a looker and twins, 6 an amplifier and a carrier, 13 another route and a loud head."""
     found = Job("planted", seed).run()
     assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
     with_purpose = found[found["role"] != "idle"]

@@ -6,12 +6,15 @@ import pytest
 
 from interp.methods.verdict import (
     FEW_TASKS,
+    NO_VALUES,
+    UNRELATED,
     Evidence,
     Representation,
     States,
     attention_state,
     effect_state,
     judge,
+    related_state,
     representation_state,
     undecidable,
 )
@@ -146,6 +149,34 @@ def test_a_model_at_chance_decides_nothing(does):
 @pytest.mark.parametrize(("looks", "state"), list(itertools.product(LOOKS, CARRIES)))
 def test_a_head_that_costs_every_task_is_general_whatever_else_it_does(looks, state):
     assert verdict_of(looks, "drop", state, specificity="general") == ("general", "")
+
+
+@pytest.mark.parametrize("state", CARRIES)
+@pytest.mark.parametrize("related", ["none", "rise"])
+def test_a_head_that_is_not_needed_for_the_word_goes_another_route(related, state):
+    found = verdict_of("shown", "drop", state, related=related, specificity="specific")
+    assert found == ("causal, by another route", UNRELATED)
+
+
+def test_what_is_not_known_of_the_word_is_not_claimed():
+    verdict, reason = verdict_of("shown", "drop", "used", related="undecided", specificity="specific")
+    assert verdict == "undecided"
+    assert "what it finds at the related word is undecided" in reason
+    untestable = verdict_of("shown", "drop", "used", related="not testable", specificity="specific")
+    assert untestable == ("attends and causal", NO_VALUES)
+
+
+@pytest.mark.parametrize(("does", "looks"), list(itertools.product(DOES, LOOKS)))
+def test_the_word_matters_only_to_who_looks_and_is_needed(does, looks):
+    if (does, looks) != ("drop", "shown"):
+        for related in ("none", "undecided", "not testable"):
+            assert verdict_of(looks, does, "used", related=related) == verdict_of(looks, does, "used")
+
+
+@pytest.mark.parametrize("state", DOES)
+def test_related_states(state):
+    assert related_state(DOES[state], 0.05) == state
+    assert related_state(change(DOES[state], n_clusters=0), 0.05) == "not testable"
 
 
 def test_who_tracks_is_not_known_to_cost_every_task():

@@ -58,16 +58,31 @@ def sentence(**changes: object) -> str:
 def test_a_head_that_attends_and_is_causal_is_said_with_all_its_numbers():
     assert sentence() == (
         "Head 1.3 matters for agreement: it attends to the subject (0.81 of its attention; its best "
-        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62."
+        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62; "
+        "ablating only what it reads at the subject costs 4.0 logits [3.8, 4.3]."
+    )
+
+
+def test_what_it_reads_at_the_word_may_be_unknown_or_not_what_is_needed():
+    unknown = sentence(related_effect=np.nan, related_low=np.nan, related_high=np.nan)
+    assert unknown.endswith("accuracy goes from 1.00 to 0.62.")
+    elsewhere = {"related_effect": -0.02, "related_low": -0.05, "related_high": 0.01}
+    assert sentence(
+        verdict="causal, by another route", reason="the task does not need what it finds there", **elsewhere
+    ) == (
+        "Head 1.3 matters for agreement: ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62. It "
+        "attends to the subject (0.81 of its attention; its best baseline, offset -3, has 0.12), but is not needed for "
+        "what it finds there; ablating only what it reads at the subject costs 0.02 logits [-0.01, 0.05]."
     )
 
 
 def test_a_tracking_head_is_said_with_all_its_numbers():
     assert sentence(verdict="tracks", **CARRIED) == (
         "Head 1.3 tracks agreement: it attends to the subject (0.81 of its attention; its best "
-        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62. "
-        "A probe reads number there (accuracy 0.98 on unseen words; untrained 0.55, control task 0.51); erasing it "
-        "costs 3.9 logits [3.7, 4.1] (the effect of erasing random directions is -0.12)."
+        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62; "
+        "ablating only what it reads at the subject costs 4.0 logits [3.8, 4.3]. A probe reads number there (accuracy "
+        "0.98 on unseen words; untrained 0.55, control task 0.51); erasing it costs 3.9 logits "
+        "[3.7, 4.1] (the effect of erasing random directions is -0.12)."
     )
 
 
@@ -75,7 +90,9 @@ def test_what_is_carried_for_nothing_is_said_of_other_verdicts_too():
     reason = "the feature can be read there, but erasing it is not shown to cost enough"
     text = sentence(**CARRIED | {"erasure_effect": 0.04, "erasure_low": -0.1, "erasure_high": 0.2}, reason=reason)
     assert "Head 1.3 matters for agreement" in text
-    assert "0.62. The feature can be read there, but erasing it is not shown to cost enough. A probe reads" in text
+    assert (
+        "[3.8, 4.3]. The feature can be read there, but erasing it is not shown to cost enough. A probe reads" in text
+    )
     assert "erasing it gains 0.04 logits [-0.10, 0.20] (the effect of erasing random directions is -0.12)." in text
 
 
@@ -146,7 +163,12 @@ def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
 )
 def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
     text = sentence(
-        verdict="causal, by another route", attention=0.01, attention_baseline=0.74, baseline=baseline, excess=-0.73
+        verdict="causal, by another route",
+        attention_state="none",
+        attention=0.01,
+        attention_baseline=0.74,
+        baseline=baseline,
+        excess=-0.73,
     )
     assert text.endswith(
         f"accuracy goes from 1.00 to 0.62. It attends instead to {shown}: 0.74 of its attention; the subject has 0.01."
@@ -156,6 +178,7 @@ def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
 def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_there():
     text = sentence(
         verdict="causal, by another route",
+        attention_state="undecided",
         attention=0.06,
         attention_baseline=0.12,
         excess=-0.06,
