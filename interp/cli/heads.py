@@ -79,7 +79,7 @@ def heads(
     processes: Annotated[
         int,
         typer.Option(
-            help="Siblings that are judged, and tasks of cards that are measured, at the same time.",
+            help="Tasks, of siblings and of cards, too, that are measured at the same time.",
             min=1,
             callback=no_more_than_cpus,
             metavar="N",

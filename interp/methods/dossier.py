@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
@@ -27,22 +26,16 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
-from interp.methods.choosing import apart, choose
+from interp.methods.choosing import apart
 from interp.methods.conclusions import check_share
-from interp.methods.evidence import TaskEvidence, gather
-from interp.methods.family import tested
 from interp.methods.given_task import as_predicted
-from interp.methods.judging import decidable, states, verdicts
-from interp.methods.partners import PARTNER_COLUMNS, partners
+from interp.methods.judged_models import Asked, judge_models
+from interp.methods.partners import PARTNER_COLUMNS
 from interp.methods.probing import MINIMUM
-from interp.methods.progress import part_of
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_reads, names, replication
-from interp.methods.specificity import specificities
-from interp.methods.standing_in import MOST_PAIRED, candidates, standing_in
-from interp.runs.processes import spread
+from interp.methods.standing_in import MOST_PAIRED
 from interp.stats.multiplicity import Correction
-from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
@@ -163,7 +156,7 @@ def heads(
             corrected for (``interp.methods.choosing``); not with ``"fdr"``. Empty to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
-        processes: Siblings are judged at the same time in as many processes, each with one thread.
+        processes: Tasks, and siblings, that are measured at the same time, each in a process with one thread.
         progress: Called with (steps done, steps in all).
 
     Raises:
@@ -184,7 +177,7 @@ def heads(
     models = [model, *siblings]
     for each in siblings:
         check_reads(each, model)
-    asked = _Asked(
+    asked = Asked(
         **shares,
         seed=seed,
         ablation=ablation,
@@ -194,7 +187,8 @@ def heads(
         most_paired=most_paired,
         correction=correction,
     )
-    judged = _all_judged(models, given, choose_on, asked, processes, progress)
+    processes = whole_number("processes", processes, expected="a whole number of at least 1")
+    judged = judge_models(models, given, choose_on, asked, processes=processes, progress=progress)
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
     return HeadsReport(
         frame=first.frame[list(COLUMNS)],
@@ -210,90 +204,6 @@ def heads(
             "tasks": [dict(each.provenance()) for each in first.evidence],
         },
     )
-
-
-def _all_judged(
-    models: Sequence[Any],
-    tasks: Sequence[Task],
-    choose_on: Sequence[Task],
-    asked: "_Asked",
-    processes: int,
-    progress: Progress | None,
-) -> list["_Judged"]:
-    """What was found of each model; where each has its process, progress is told of whole models only."""
-    processes = whole_number("processes", processes, expected="a whole number of at least 1")
-    if processes == 1 or len(models) == 1:
-        steps = [part_of(progress, number, len(models)) for number in range(len(models))]
-        return [_judged(each, tasks, choose_on, asked, step) for each, step in zip(models, steps, strict=True)]
-    found: dict[int, _Judged] = {}
-    for number, each in spread(_judged, [(model, tasks, choose_on, asked, None) for model in models], processes):
-        found[number] = each
-        if progress is not None:
-            progress(len(found), len(models))
-    return [found[number] for number in range(len(models))]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The options of ``heads``."""
-
-    seed: int
-    ablation: Kind
-    draws: int
-    alpha: float
-    minimum_attention: float
-    minimum_effect: float
-    probes: bool
-    minimum_probe: float
-    most_paired: int
-    correction: Correction
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What was found of one model."""
-
-    frame: pd.DataFrame
-    evidence: list[TaskEvidence]
-    pairs: pd.DataFrame
-
-
-def _judged(
-    model: Any, tasks: Sequence[Task], choose_on: Sequence[Task], asked: _Asked, progress: Progress | None
-) -> _Judged:
-    """Gather the evidence, test and judge it."""
-    # Holm multiplies the smallest p by the number of cells: it must be able to fall below alpha.
-    n_cells = model.cfg.n_layers * model.cfg.n_heads * len(tasks)
-    flips, alpha = max(FLIPS, int(np.ceil(2 * n_cells / asked.alpha))), asked.alpha
-    how: Any = {"kind": asked.ablation, "draws": asked.draws, "seed": asked.seed, "alpha": alpha, "flips": flips}
-    probing: Any = {"probes": asked.probes, "minimum_probe": asked.minimum_probe}
-    least: Any = {"minimum_attention": asked.minimum_attention, "minimum_effect": asked.minimum_effect}
-    n_steps = len(tasks) + len(choose_on) + 1
-    steps = [part_of(progress, number, n_steps, n_cells) for number in range(n_steps)]
-    found = [
-        gather(model, task, **how, **least, **probing, progress=step)
-        for task, step in zip([*tasks, *choose_on], steps[:-1], strict=True)
-    ]
-    evidence, choosing = found[: len(tasks)], found[len(tasks) :]
-    testing: Any = {
-        "minima": (asked.minimum_attention, asked.minimum_effect, asked.minimum_probe),
-        **{"flips": flips, "correction": asked.correction, "seed": asked.seed},
-    }
-    chosen = choose(tested(choosing, None, **testing), alpha) if choosing else None
-    frame = tested(evidence, chosen, **testing)
-    frame = frame.join(states(frame, alpha))
-    frame["specificity"] = specificities(frame)
-    by_task = {str(name): candidates(rows, asked.most_paired) for name, rows in decidable(frame).groupby("task")}
-    pairs = standing_in(model, tasks, by_task, **how, minimum_effect=asked.minimum_effect, progress=steps[-1])
-    frame = frame.join(partners(frame, pairs, by_task))
-    return _Judged(frame.join(verdicts(frame, alpha, _per_test(frame, pairs, alpha))), evidence, pairs)
-
-
-def _per_test(frame: pd.DataFrame, pairs: pd.DataFrame, alpha: float) -> dict[str, float]:
-    """What one test of each kind's family has to reach, by Bonferroni; effects are tested on both sides."""
-    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
-    n_tests |= {"pair": max(1, len(pairs)), "related": max(1, frame["joint_q"].notna().sum())}
-    return {kind: (1 if kind in ("effect", "related") else 2) * alpha / n for kind, n in n_tests.items()}
 
 
 def _listed(tasks: Sequence[str | Task] | str | Task) -> list[str | Task]:

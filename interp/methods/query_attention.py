@@ -12,6 +12,7 @@ from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.baselines import query_of
 from interp.model.sites import Site
+from interp.residual.activations import without_logits
 from interp.tasks.task import EncodedExample
 
 
@@ -37,7 +38,7 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
     for batch in batches(model, rows):
         hooks = [(Site("pattern", layer).hook_name, _reader(batch, weights[:, layer])) for layer in range(n_layers)]
         with torch.inference_mode():
-            model.run_with_hooks(batch.tokens, fwd_hooks=hooks)
+            model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
     if not np.isfinite(weights).all():
         raise InputError("the attention pattern holds NaN: scores overflow in the model's dtype; use float32")
     return weights.reshape(len(rows), n_layers * n_heads, n_keys)

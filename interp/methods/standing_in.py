@@ -14,7 +14,7 @@ attention and probes, never by an effect. What it says of one head is in ``metho
 McGrath et al. (2023), "The Hydra effect"; Wang et al. (2023), "Interpretability in the wild" (backup heads).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ import pandas as pd
 from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
-from interp.methods.progress import part_of
 from interp.methods.redundancy import PAIR, pairwise
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.multiplicity import holm
@@ -61,67 +60,70 @@ def candidates(frame: pd.DataFrame, most: int) -> list[Head]:
     return sorted((int(layer), int(head)) for layer, head in zip(best["layer"], best["head"], strict=True))
 
 
-def standing_in(
+def paired(
     model: Any,
-    tasks: Sequence[Task],
-    heads: Mapping[str, Sequence[Head]],
+    task: Task,
+    heads: Sequence[Head],
     *,
     kind: Kind,
     draws: int,
     seed: int,
     minimum_effect: float,
-    alpha: float,
     flips: int,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
-    """Ablate the pairs of some heads, task by task.
+    """Ablate some heads of one task two by two.
 
     Args:
         model: Follows TransformerLens' protocol.
-        tasks: What is measured.
-        heads: By task, those whose pairs are taken; a task with fewer than two is left out.
+        task: What is measured.
+        heads: Whose pairs are taken; there are none of fewer than two.
         kind: What takes an ablated head's place.
         draws: How many resamples to average the effects of.
         seed: Of the resamples and the statistics.
         minimum_effect: As a share of the base run's mean metric.
-        alpha: Chance of any false claim that two heads stand in for each other, over all pairs and tasks.
-        flips: Of signs, in a test; more where there are so many pairs that no p could pass.
+        flips: Of signs, in a test.
         progress: Called with (cells done, cells in all).
 
     Returns:
-        One row per task and pair; columns as in ``PAIR_COLUMNS``: what ablating both does, what of it is more than the
-        two one by one, both with their intervals; ``q``, the corrected p of the claim; the minimum in the metric's
-        units; and ``stand_in``: ``yes``, ``no`` or ``undecided``.
+        One row per pair: ``task``, ``first``, ``second``; what ablating both does, what of it is more than the two one
+        by one, both with their intervals; ``p`` that they stand in for each other, not corrected; and the minimum in
+        the metric's units.
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted.
     """
-    asked = [task for task in tasks if len(heads.get(task.name, ())) > 1]
-    frames = []
-    for number, task in enumerate(asked):
-        chosen, step = heads[task.name], part_of(progress, number, len(asked))
-        result = pairwise(model, task, heads=chosen, kind=kind, draws=draws, seed=seed, progress=step)
-        if not result.provenance["complete"]:
-            raise KeyboardInterrupt
-        frames.append(result.frame)
-    if not frames:
+    if len(heads) < 2:
         if progress is not None:
             progress(1, 1)
         return pd.DataFrame(columns=list(PAIR_COLUMNS))
-    flips = max(flips, int(np.ceil(2 * sum(map(_n_pairs, frames)) / alpha)))
-    both, more = (_tested(frames, column, seed, flips) for column in ("effect", "interaction"))
-    p = [np.maximum(one.pop("effect_p"), other.pop("interaction_p")) for one, other in zip(both, more, strict=True)]
-    corrected = np.split(holm(np.concatenate(p)), np.cumsum([len(each) for each in p])[:-1])
-    found = []
-    for task, frame, q, *parts in zip(asked, frames, corrected, both, more, strict=True):
-        minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(frame, "base", by=PAIR)))
-        rows = pd.concat(parts, axis=1).assign(q=q, minimum=minimum, task=task.name)
-        found.append(rows.assign(stand_in=stand_in(rows, alpha)).reset_index())
-    return pd.concat(found, ignore_index=True)[list(PAIR_COLUMNS)]
+    result = pairwise(model, task, heads=heads, kind=kind, draws=draws, seed=seed, progress=progress)
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    frame = result.frame
+    both, more = (_tested(frame, column, seed, flips) for column in ("effect", "interaction"))
+    p = np.maximum(both.pop("effect_p"), more.pop("interaction_p"))
+    minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(frame, "base", by=PAIR)))
+    return pd.concat([both, more], axis=1).assign(p=p, minimum=minimum, task=task.name).reset_index()
 
 
-def _n_pairs(frame: pd.DataFrame) -> int:
-    return len(frame[list(PAIR)].drop_duplicates())
+def standing_in(found: Sequence[pd.DataFrame], alpha: float) -> pd.DataFrame:
+    """Which pairs stand in for each other, of all tasks.
+
+    Args:
+        found: As of ``paired``, task by task.
+        alpha: Chance of any false claim that two heads stand in for each other, over all pairs and tasks.
+
+    Returns:
+        One row per task and pair; columns as in ``PAIR_COLUMNS``: those of ``paired``, with ``q``, the corrected p, and
+        ``stand_in``: ``yes``, ``no`` or ``undecided``.
+    """
+    there = [each for each in found if not each.empty]
+    if not there:
+        return pd.DataFrame(columns=list(PAIR_COLUMNS))
+    pairs = pd.concat(there, ignore_index=True)
+    pairs = pairs.assign(q=holm(pairs["p"].to_numpy()))
+    return pairs.assign(stand_in=stand_in(pairs, alpha))[list(PAIR_COLUMNS)]
 
 
 def stand_in(rows: pd.DataFrame, alpha: float) -> np.ndarray:
@@ -137,12 +139,9 @@ def stand_in(rows: pd.DataFrame, alpha: float) -> np.ndarray:
     return np.select([shown, absent], ["yes", "no"], "undecided")
 
 
-def _tested(frames: Sequence[pd.DataFrame], column: str, seed: int, flips: int) -> list[pd.DataFrame]:
+def _tested(frame: pd.DataFrame, column: str, seed: int, flips: int) -> pd.DataFrame:
     """Means, intervals and raw p, by pair."""
-    tables = [UnitTable.from_frame(frame, column, by=PAIR) for frame in frames]
-    found = []
-    for table, test in zip(tables, sign_flip_test(tables, flips=flips, seed=seed), strict=True):
-        interval = cluster_bootstrap(table, seed=seed)
-        measured = {"": interval.estimate, "_low": interval.low, "_high": interval.high, "_p": test.p}
-        found.append(pd.DataFrame({f"{column}{name}": each for name, each in measured.items()}, index=table.cells))
-    return found
+    table = UnitTable.from_frame(frame, column, by=PAIR)
+    interval, (test,) = cluster_bootstrap(table, seed=seed), sign_flip_test([table], flips=flips, seed=seed)
+    measured = {"": interval.estimate, "_low": interval.low, "_high": interval.high, "_p": test.p}
+    return pd.DataFrame({f"{column}{name}": each for name, each in measured.items()}, index=table.cells)

@@ -24,12 +24,18 @@ def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, 
     """
     names = sorted(set(hook_names))
     require_points(model, names)
-    # The logits of a whole batch can be larger than all activations together.
-    stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
     with torch.inference_mode():
-        _, cache = model.run_with_cache(tokens, names_filter=names, **stop)
+        _, cache = model.run_with_cache(tokens, names_filter=names, **without_logits(model))
     require_run(names, cache)
     return {name: cache[name] for name in names}
+
+
+def without_logits(model: Any) -> dict[str, int]:
+    """What a forward pass is given that is run for what blocks hold; models of others have no such option.
+
+    The logits of a whole batch can be larger than all activations together.
+    """
+    return {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
 
 
 def require_points(model: Any, hook_names: Iterable[str]) -> None:

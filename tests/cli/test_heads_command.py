@@ -46,7 +46,7 @@ def test_heads_that_earned_one_have_a_card(calls, run, tmp_path):
     assert json.loads(again.stdout)["cards"] == []
 
 
-def test_processes_are_for_siblings_and_cards(calls, run, tmp_path):
+def test_processes_are_for_tasks_and_cards(calls, run, tmp_path):
     assert run("heads", "--out", tmp_path / "r", "--task", "a", "--processes", "2").exit_code == 0
     assert calls["heads"][1]["processes"] == calls["cards"][1] == 2
     assert "--processes" in run("heads", "--out", tmp_path / "q", "--processes", "0").stderr

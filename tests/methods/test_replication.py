@@ -66,14 +66,15 @@ def test_siblings_are_judged_on_the_same_examples():
 
 
 @pytest.mark.slow
-def test_siblings_in_processes_of_their_own_are_judged_the_same():
+def test_tasks_and_siblings_in_processes_of_their_own_are_judged_the_same():
     how = {"probes": False, "siblings": [HandModel(bias=0.5)]}
     told = []
-    here = heads(HandModel(), [varied_task()], **how)
-    there = heads(HandModel(), [varied_task()], **how, processes=2, progress=lambda *each: told.append(each))
+    tasks = [varied_task(), varied_task(name="another")]
+    here = heads(HandModel(), tasks, **how)
+    there = heads(HandModel(), tasks, **how, processes=2, progress=lambda *each: told.append(each))
     pd.testing.assert_frame_equal(here.frame, there.frame)
     pd.testing.assert_frame_equal(here.replication, there.replication)
-    assert told == [(1, 2), (2, 2)]
+    assert told == [(number, 8) for number in range(1, 9)]  # evidence and pairs, of two models on two tasks
 
 
 def test_a_sibling_reads_the_same_tokens():

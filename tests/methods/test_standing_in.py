@@ -6,7 +6,7 @@ import pytest
 from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
-from interp.methods.standing_in import PAIR_COLUMNS, candidates, stand_in, standing_in
+from interp.methods.standing_in import PAIR_COLUMNS, candidates, paired, stand_in, standing_in
 
 HEADS = (
     *(Planted(1, head, "twin", "agreement") for head in (1, 2)),
@@ -21,9 +21,10 @@ HEADS = (
 def pairs():
     plan = Plan(Shape(2, 6), HEADS, Difficulty(), seed=0)
     model, tasks = plan.model(), plan.tasks()[:2]
-    chosen = {"agreement": [(0, 0), (1, 1), (1, 2)], "coreference": [(0, 1)]}
-    how = {"kind": "mean", "draws": 1, "seed": 0, "minimum_effect": 0.1, "alpha": 0.05, "flips": 2000}
-    return standing_in(model, tasks, chosen, **how)
+    chosen = [[(0, 0), (1, 1), (1, 2)], [(0, 1)]]
+    how = {"kind": "mean", "draws": 1, "seed": 0, "minimum_effect": 0.1, "flips": 2000}
+    found = [paired(model, task, heads, **how) for task, heads in zip(tasks, chosen, strict=True)]
+    return standing_in(found, alpha=0.05)
 
 
 def test_twins_stand_in_for_each_other_and_nobody_else_does(pairs):

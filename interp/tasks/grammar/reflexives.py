@@ -118,7 +118,7 @@ def propose(
         particle: Whether the verb has one.
         adverb: Whether there is one before the verb.
     """
-    verb = dice.pick([each for each in words.reflexive["person"] if bool(each.particle) == particle])
+    verb = dice.pick(words.done_to_oneself[particle])
     return Reflexive(
         structure=structure,
         subject=person(dice, words, gender, named=named[0] and "relative" not in structure),

@@ -6,7 +6,7 @@ selects), so that a draw is one index into a tuple.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from interp.tasks.grammar.lexicon import Kind, Lexicon, Name, Noun, ProperNoun, Verb, english
@@ -87,6 +87,11 @@ class Vocabulary:
             forms=tuple(sorted(lexicon.words())),
             lexicon=lexicon,
         )
+
+    @cached_property
+    def done_to_oneself(self) -> dict[bool, tuple[Verb, ...]]:
+        """The reflexive verbs of people, by whether they have a particle."""
+        return _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
 
 
 @lru_cache(maxsize=1)
