@@ -99,7 +99,7 @@ def test_another_report_is_not_replaced(tmp_path):
 def test_a_report_that_was_cut_off_can_be_made_again(tmp_path, monkeypatch):
     out, replaced = tmp_path / "c", os.replace
     found = calibrate(SMALL)
-    for cut in range(6):
+    for cut in (0, 3, 5):
         calls = iter(range(99))
 
         def failing(source, target, cut=cut, calls=calls):

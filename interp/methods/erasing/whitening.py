@@ -3,7 +3,7 @@
 1. Coordinates are divided by their spread, so that outliers among them (GPT-2 has some that are a thousand times the
    others) do not hide the rest behind rounding.
 2. The eigenvectors of their covariance are divided by the roots of its eigenvalues. Directions without spread, but for
-   rounding, are left out: nothing is known of them, and a map that read them would write noise.
+   little more than rounding, are left out: a map that read them would write noise, as large as what it writes elsewhere.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.interventions.intervention import ROUNDING
+
+
+ABOVE_ROUNDING = 0.75
+"""A direction is known where its spread, as a share of the largest, is above rounding to this power."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Whitening:
         scale = torch.where(moves, spread, 1.0)
         standard = (wide - mu) / scale * moves
         values, vectors = torch.linalg.eigh(standard.T @ standard / max(len(x) - 1, 1))
-        least = max(d * torch.finfo(torch.float64).eps, ROUNDING[x.dtype] ** 2)
+        least = max(d * torch.finfo(torch.float64).eps, ROUNDING[x.dtype] ** (2 * ABOVE_ROUNDING))
         kept = values > least * values[-1]
         roots, vectors = values[kept].sqrt(), vectors[:, kept]
         return cls(mu, vectors / roots / scale[:, None], (vectors * roots).T * scale)

@@ -124,10 +124,11 @@ class TestLeace:
         assert eraser.rank == 0
         assert torch.equal(eraser(x.double()), x.double())
 
-    def test_rounding_is_nothing_to_read(self):
+    @pytest.mark.parametrize("spread", [0, 0.02])
+    def test_rounding_is_nothing_to_read_nor_is_little_more_than_it(self, spread):
         """In 32 bits a copy of another number is one but for rounding: a map that reads that writes noise."""
         x, labels = drawn()
-        x[:, 1] = 1000 * x[:, 0] + 1 / 3
+        x[:, 1] = 1000 * x[:, 0] + 1 / 3 + spread * torch.randn(len(x), generator=torch.Generator().manual_seed(0))
         x = x.float()
         for each in (leace(x, labels), random_subspace(Whitening.of(x), 1, np.random.default_rng(0))):
             assert float((each.right * x.double().std(0)).norm()) < 10
