@@ -3,7 +3,7 @@
 1. Coordinates are divided by their spread, so that outliers among them (GPT-2 has some that are a thousand times the
    others) do not hide the rest behind rounding.
 2. The eigenvectors of their covariance are divided by the roots of its eigenvalues. Directions without spread, but for
-   little more than rounding, are left out: a map that read them would write noise, as large as what it writes elsewhere.
+   little more than rounding, are left out: a map that read them would write noise as large as all else.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.interventions.intervention import ROUNDING
-
 
 ABOVE_ROUNDING = 0.75
 """A direction is known where its spread, as a share of the largest, is above rounding to this power."""
