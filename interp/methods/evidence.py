@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress, SweepResult
@@ -200,7 +201,7 @@ def gather(
     excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
     effects = UnitTable.from_frame(ablation.frame, "effect")
     options: Any = {"seed": seed, "flips": flips}
-    minimum = minimum_effect * abs(float(ablation.frame["base"].mean()))
+    minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(ablation.frame, "base")))
     looking = [] if excess is None else _able(excess, effects, minimum_attention, minimum)
     scored = replace(task, units=tuple(task.units[number] for number in attention.frame["unit"].unique()))
     related = related_effects(model, scored, looking, kind=kind, draws=draws, minimum_effect=minimum_effect, **options)
@@ -210,7 +211,9 @@ def gather(
     return TaskEvidence(task, ablation, attention, effects, excess, related, carried)
 
 
-def _able(excess: UnitTable, effects: UnitTable, minimum_attention: float, minimum_effect: float) -> list[Head]:
+def _able(
+    excess: UnitTable, effects: UnitTable, minimum_attention: float, minimum_effect: Float[np.ndarray, " cell"]
+) -> list[Head]:
     """The heads that may attend and be causal, as far as any test might let them."""
     able = (estimates(excess) >= minimum_attention) & (estimates(effects) <= -minimum_effect)
     return [(int(layer), int(head)) for layer, head in effects.cells[able]]
