@@ -198,6 +198,7 @@ def heads(
         replication=replication(frames) if siblings else pd.DataFrame(columns=list(REPLICATION)),
         attention_maps=attention_maps(model, given, first.frame),
         provenance={
+            **model_provenance(model),
             **asdict(asked),
             "chosen_on": [task_provenance(task) for task in choose_on],
             "siblings": [model_provenance(each) for each in siblings],

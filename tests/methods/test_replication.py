@@ -7,6 +7,7 @@ import interp
 from interp.errors import InputError
 from interp.methods.dossier import heads
 from interp.methods.replication import check_reads, names, replication
+from interp.report.page import render_page
 
 
 def frame(*verdicts, task="agreement"):
@@ -61,7 +62,11 @@ def test_siblings_are_judged_on_the_same_examples():
     assert alone.replication.empty
     rows = report.replication.set_index("model")["heads"].to_dict()
     assert rows == {"HandModel": "0.0", "HandModel (2)": "0.0"}
-    assert len(report.provenance["siblings"]) == 1
+    (sibling,) = report.provenance["siblings"]
+    assert report.provenance["model_hash"] == alone.provenance["model_hash"] != sibling["model_hash"]
+    top = render_page(report).split("</dl>")[0]
+    assert alone.provenance["model_hash"][:12] in top
+    assert sibling["model_hash"][:12] not in top
     assert told[-1][0] == told[-1][1]
 
 
