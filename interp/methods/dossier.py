@@ -161,8 +161,8 @@ def heads(
 
     Raises:
         InputError: No task, one twice, thresholds out of range, fewer heads to pair than none, a task that the model
-            cannot carry, a sibling with another tokenizer, or choosing tasks of other names or with nothing but
-            what is scored.
+            cannot carry, a sibling with another tokenizer, choosing tasks of other names or with nothing but
+            what is scored, or, with several processes, a model that cannot be sent to one.
         TaskError: A named task cannot be loaded.
     """
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}

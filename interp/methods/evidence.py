@@ -28,6 +28,7 @@ from interp.stats.units import UnitTable, estimates, standard_errors
 from interp.tasks.task import Task
 
 CELL = ["layer", "head"]
+NOT_MEASURED = {"related_absent": False, "n_related_units": 0, "n_related_clusters": 0}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class TaskEvidence:
         attention: Attention from query to related word.
         effects: The effects by unit.
         excess: The excess attention by unit; None where the task is not testable.
-        related: One row a head that looks and matters, as of ``related_effects``.
+        related: One row a head that looks and matters, as of ``related_effects``; None where it is not testable.
         representation: One row a head, as of ``representation``; None where probes were left out.
     """
 
@@ -49,7 +50,7 @@ class TaskEvidence:
     attention: AttentionResult
     effects: UnitTable
     excess: UnitTable | None
-    related: pd.DataFrame
+    related: pd.DataFrame | None
     representation: pd.DataFrame | None
 
     def heads(self, minimum_attention: float, minimum_effect: float, minimum_probe: float = MINIMUM) -> pd.DataFrame:
@@ -99,9 +100,14 @@ class TaskEvidence:
         )
 
     def _related(self) -> pd.DataFrame:
-        """One row a head, also of those whose values were not ablated: that was not testable there."""
-        found = self.ablation.frame[CELL].drop_duplicates().merge(self.related, on=CELL, how="left")
-        return found.astype(dict.fromkeys(RELATED, float)).assign(related_absent=found["related_absent"].eq(True))
+        """One row a head; of those whose values were not ablated, nothing but a p of 1 where they could have been."""
+        every = self.ablation.frame[CELL].drop_duplicates()
+        if self.related is None:
+            return every.assign(**dict.fromkeys(RELATED, np.nan)).assign(**NOT_MEASURED)
+        found = every.merge(self.related, on=CELL, how="left").astype(dict.fromkeys(RELATED, float))
+        return found.fillna(NOT_MEASURED | {"related_p": 1.0}).astype(
+            {name: type(value) for name, value in NOT_MEASURED.items()}
+        )
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""

@@ -21,6 +21,9 @@ from interp.methods.verdict import (
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.power import required_units
 
+_MEASURED = {"attention": "n_attention_units", "related": "n_related_units"}
+"""The columns that count the units of kinds that are left out on some."""
+
 
 def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """What each kind of evidence comes to by itself.
@@ -108,8 +111,8 @@ def _related(row: Mapping[str, Any]) -> Evidence:
         row["related_se"],
         row["related_absent"],
         row["related_p"],
-        row["minimum_effect"],
-        0 if np.isnan(row["related_effect"]) else row["n_attention_clusters"],
+        row["related_minimum"],
+        row["n_related_clusters"],
     )
 
 
@@ -123,9 +126,7 @@ def _units_to_decide(row: Mapping[str, Any], corrected: Mapping[str, float]) -> 
     """The largest number that some open kind of evidence needs; NaN where none is known."""
     needs = [np.nan]
     for kind, evidence in _open(row).items():
-        measured = row[
-            "n_attention_units" if kind in ("attention", "related") else "n_units"
-        ]  # attention is left out on some
+        measured = row[_MEASURED.get(kind, "n_units")]
         needed = _units_needed(evidence, measured, corrected[kind])
         needs.append(np.ceil(needed * row["n_units"] / measured))
     return float(np.fmax.reduce(needs))

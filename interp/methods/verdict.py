@@ -27,7 +27,7 @@ Each kind of evidence is first judged by itself, against its minimum effect:
   *Not testable* with fewer than two other tasks that the model can do; else *undecided*.
 - **what it finds at the related word**: of a head whose attention is shown and whose ablation is a drop, the effect of
   ablating its values there alone (``related_effect.py``): a *drop*, a *rise*, *none* or *undecided*, as above, but of
-  the p that is not corrected yet. *Not testable* where heads share their values.
+  the p that is not corrected yet. *Not testable* where heads share their values, or the word is in the answer.
 - **partners**: the heads with which it hides an effect: ablated together, the two cost the task, and more than one by
   one, and neither is missed alone (``methods/partners.py``). Where that is undecided, so is what looks or carries and
   has no effect. A verdict that it does nothing says so if the head stands in for one that the task does need, or was
@@ -49,7 +49,7 @@ where the head has partners.
 
 [1] Only if what it finds at the related word is a drop, too (or not testable), and the joint claim passes: the largest
 of the raw p, Holm-corrected; else ``undecided``, with the reason. Where what it finds there is none or a rise, it is
-``causal, by another route``: it looks at the related word, and is not needed for that.
+``causal, by another route``: it looks at the related word, and what it finds there does not count.
 
 Where what it finds is a drop, the feature is used there, the head is specific, and the claim of all kinds passes (the
 largest of the raw p of attention, effects, probe and erasure, Holm-corrected), the verdict is ``tracks``; where too few
@@ -90,8 +90,8 @@ RelatedState = Literal["drop", "rise", "none", "not testable", "undecided"]
 Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 
-UNRELATED = "the task does not need what it finds there"
-NO_VALUES = "what it finds at the related word is not testable: the model has no values of this head alone"
+UNRELATED = "what it finds at the related word is worth less than the minimum"
+NO_VALUES = "what it finds at the related word is not testable: it cannot be ablated by itself"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 
 
@@ -264,7 +264,7 @@ def _of_a_drop(states: States, joint_q: float, tracks_q: float, alpha: float) ->
     if states.related == "undecided":
         return "undecided", "whether the task needs what it finds at the related word is undecided"
     if not joint_q <= alpha:
-        return "undecided", f"attention and effect pass alone, but not together (joint q {joint_q:.3g})"
+        return "undecided", f"attention and effects pass alone, but not together (joint q {joint_q:.3g})"
     if states.related == "not testable":
         return "attends and causal", NO_VALUES
     if states.representation == "used" and tracks_q <= alpha and states.specificity != "undecided":
@@ -277,7 +277,7 @@ def _short_of_tracking(states: States, tracks_q: float, alpha: float) -> str:
     if states.representation == "used" and tracks_q <= alpha:
         return "whether other tasks are spared is undecided"
     return {
-        "used": f"attention, effect, probe and erasure pass alone, but not together (q {tracks_q:.3g})",
+        "used": f"attention, effects, probe and erasure pass alone, but not together (q {tracks_q:.3g})",
         "carried": "the feature can be read there, but erasing it is not shown to cost enough",
         "none": "the feature cannot be read there beyond its controls",
         "not testable": "",

@@ -49,7 +49,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         (
             "At the related word",
             "of a head that looks at the related word and is needed: what it costs to ablate only what it reads there "
-            "(its values). A head that is needed for what it finds elsewhere loses nothing, and tracks nothing.",
+            "(its values, for all words that look there). A head that is needed for what it finds elsewhere loses less "
+            "than the minimum, and tracks nothing. Not testable where heads share their values.",
         ),
         (
             "Probe, erasure",

@@ -23,7 +23,6 @@ FINDINGS = (
     *("attends, not causal", "opposes"),
 )
 """Verdicts that get a sentence for each head."""
-ATTENDING = ("tracks", "attends and causal", "attends, not causal")
 _MOST_UNITS = 1_000_000
 
 
@@ -133,7 +132,7 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     if pd.isna(row["attention"]):
         return "Its attention is not testable"
     if row["attention_state"] == "shown":
-        there = "but is not needed for what it finds there"
+        there = "but what it finds there is worth less than the minimum that counts"
         return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
@@ -161,7 +160,7 @@ def _attention_clause(row: pd.Series) -> str:
     if pd.notna(row["attention_baseline"]):
         name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
         clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
-    if row["verdict"] in ATTENDING and row["n_templates_attended"] < row["n_templates"]:
+    if row["attention_state"] == "shown" and row["n_templates_attended"] < row["n_templates"]:
         clause += f"; more than that in {row['n_templates_attended']:.0f} of {row['n_templates']:.0f} templates only"
     return clause + ")"
 

@@ -38,14 +38,19 @@ VERDICTS = {
             "looks at the related word, carries its feature, and the task needs both the head and the feature in it",
         ),
         Verdict(
-            "attends and causal", "●", "o", True, "looks at the related word, and the task needs what it finds there"
+            "attends and causal",
+            "●",
+            "o",
+            True,
+            "looks at the related word; the task needs it, and, where that is testable, what it finds there",
         ),
         Verdict(
             "causal, by another route",
             "◆",
             "D",
             True,
-            "the task needs what it writes, and not what it finds at the related word, where it may not even look",
+            "the task needs what it writes; it is shown not to look at the related word more than at a baseline, or to "
+            "find nothing there that counts",
         ),
         Verdict("causal", "■", "s", True, "the task needs what it writes; its attention is not testable"),
         Verdict(

@@ -8,7 +8,7 @@ from hand_model import ARE, IS, HandModel, pair, prompts, task_of, varied_task
 
 from interp.errors import InputError
 from interp.methods.dossier import COLUMNS, heads
-from interp.methods.evidence import gather
+from interp.methods.evidence import NOT_MEASURED, gather
 from interp.methods.judging import states
 from interp.methods.judging import verdicts as judged
 from interp.report.frames import check_frames
@@ -164,7 +164,7 @@ def row_of(**changes):
     probe = dict.fromkeys(COLUMNS[COLUMNS.index("feature") : COLUMNS.index("representation")], np.nan)
     probe |= dict.fromkeys(("erasure_p", "minimum_probe", "n_probe_clusters", "tracks_q"), np.nan)
     probe |= {"probe": np.nan, "probe_q": np.nan, "erasure_effect": np.nan}
-    related = dict.fromkeys(("related_effect", "related_se", "related_p"), np.nan) | {"related_absent": False}
+    related = dict.fromkeys(("related_effect", "related_se", "related_p", "related_minimum"), np.nan) | NOT_MEASURED
     return {**probe, **attention, **effect, **related, **counts, **rest, "above_chance": True, **changes}
 
 

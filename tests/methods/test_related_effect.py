@@ -88,14 +88,54 @@ def test_all_that_a_head_reads_is_what_it_finds_at_the_word():
 def test_shared_values_and_models_without_them_are_not_testable():
     model = HandModel()
     model.cfg.n_key_value_heads = 1
-    assert related_effects(model, varied_task(), [(0, 0)], **HOW).empty
+    assert related_effects(model, varied_task(), [(0, 0)], **HOW) is None
     found = heads(model, [varied_task()]).frame
     assert found["related_state"].tolist() == ["not testable"] * 2
     assert found["verdict"].tolist() == ["attends and causal", "none"]
-    assert "no values of this head alone" in found["reason"].iloc[0]
+    assert "it cannot be ablated by itself" in found["reason"].iloc[0]
+    assert found["joint_q"].iloc[0] < 0.01
     del model.cfg.n_key_value_heads, model.hook_dict["blocks.0.attn.hook_v"]
-    assert list(related_effects(model, varied_task(), [(0, 0)], **HOW).columns) == ["layer", "head", *COLUMNS]
+    assert related_effects(model, varied_task(), [(0, 0)], **HOW) is None
+
+
+def in_the_answer(task, places):
+    """The task, of whose units those of some places have their related word in the answer."""
+
+    def one(each):
+        return dataclasses.replace(each, query=len(each.prompt) + 1, related=(len(each.prompt),))
+
+    changed = (
+        dataclasses.replace(unit, item=one(unit.item), counterfactual=one(unit.counterfactual))
+        if number in places
+        else unit
+        for number, unit in enumerate(task.units)
+    )
+    return dataclasses.replace(task, units=tuple(changed))
+
+
+def test_a_related_word_in_the_answer_cannot_be_ablated():
+    task = varied_task()
+    none = in_the_answer(task, range(len(task.units)))
+    assert related_effects(HandModel(), none, [(0, 0)], **HOW) is None
+    some = in_the_answer(task, range(len(task.units) // 2))
+    (found,) = related_effects(HandModel(), some, [(0, 0)], **HOW).to_dict("records")
+    (whole,) = related_effects(HandModel(), task, [(0, 0)], **HOW).to_dict("records")
+    assert (found["n_related_units"], found["n_related_clusters"]) == (48, 12)
+    assert (whole["n_related_units"], whole["n_related_clusters"]) == (96, 24)
+    assert found["related_effect"] == pytest.approx(by_hand(HandModel(), task, 0), abs=0.05)
+    base = ablate(HandModel(), task, kind="zero", heads=[(0, 0)]).summary()["base"].item()
+    assert whole["related_minimum"] == pytest.approx(0.1 * base)
+
+
+def test_heads_that_are_not_asked_have_no_joint_claim():
+    """Their p of what they find there is 1, so that the correction of the others is no stricter for them."""
+    found = heads(HandModel(), [varied_task()]).frame.set_index("head")
+    assert found["related_p"].loc[1] == found["joint_q"].loc[1] == 1
+    assert found["related_state"].loc[1] == "not testable"
+    assert found["joint_q"].loc[0] < 0.01
 
 
 def test_without_heads_there_is_nothing_to_do():
-    assert related_effects(HandModel(), varied_task(), [], **HOW).empty
+    found = related_effects(HandModel(), varied_task(), [], **HOW)
+    assert found.empty
+    assert list(found.columns) == ["layer", "head", *COLUMNS]

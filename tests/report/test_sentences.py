@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.methods.verdict import UNRELATED
 from interp.report.carried import unused_sentence
 from interp.report.names import with_shown_names
 from interp.report.sentences import head_sentence, summarise
@@ -67,12 +68,11 @@ def test_what_it_reads_at_the_word_may_be_unknown_or_not_what_is_needed():
     unknown = sentence(related_effect=np.nan, related_low=np.nan, related_high=np.nan)
     assert unknown.endswith("accuracy goes from 1.00 to 0.62.")
     elsewhere = {"related_effect": -0.02, "related_low": -0.05, "related_high": 0.01}
-    assert sentence(
-        verdict="causal, by another route", reason="the task does not need what it finds there", **elsewhere
-    ) == (
+    assert sentence(verdict="causal, by another route", reason=UNRELATED, **elsewhere) == (
         "Head 1.3 matters for agreement: ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62. It "
-        "attends to the subject (0.81 of its attention; its best baseline, offset -3, has 0.12), but is not needed for "
-        "what it finds there; ablating only what it reads at the subject costs 0.02 logits [-0.01, 0.05]."
+        "attends to the subject (0.81 of its attention; its best baseline, offset -3, has 0.12), but what it finds "
+        "there is worth less than the minimum that counts; ablating only what it reads at the subject costs 0.02 "
+        "logits [-0.01, 0.05]."
     )
 
 
@@ -116,7 +116,9 @@ def test_heads_that_carry_it_unused_share_a_sentence():
 @pytest.mark.parametrize("verdict", ["attends and causal", "attends, not causal"])
 def test_attention_in_some_templates_only_is_said(verdict):
     assert "has 0.12; more than that in 2 of 6 templates only)" in sentence(verdict=verdict, n_templates_attended=2)
-    assert "templates" not in sentence(verdict="causal, by another route", n_templates_attended=2)
+    elsewhere = {"verdict": "causal, by another route", "attention_state": "none", "n_templates_attended": 2}
+    assert "templates" not in sentence(**elsewhere)
+    assert "in 2 of 6 templates only" in sentence(**elsewhere | {"attention_state": "shown"})
 
 
 def test_a_cost_is_positive_and_its_interval_in_order():
