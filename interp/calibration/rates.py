@@ -11,19 +11,18 @@ import pandas as pd
 from scipy.stats import binomtest, kstest
 
 from interp.calibration.roles import DECOYS, TRUTH, Role
+from interp.methods.verdict import FINDINGS
 
 Claims = Mapping[str, pd.Series]
 RATE = ("rate", "low", "high", "count", "of")
 """Columns of a rate: its estimate, its interval, and what it is a share of."""
 ATTENTION_VERDICTS = ("tracks", "attends and causal", "attends, not causal")
-EFFECT_VERDICTS = (
-    *("tracks", "attends and causal", "causal, by another route", "causal", "general", "redundant", "opposes"),
-)
+EFFECT_VERDICTS = tuple(each for each in FINDINGS if each != "attends, not causal")
 FALSE_VERDICTS: Mapping[str, tuple[str, ...]] = {
     "trained": ("tracks",),
     "permuted labels": (*EFFECT_VERDICTS, "encodes, unused"),
     "permuted pairs": ATTENTION_VERDICTS,
-    "untrained": (*EFFECT_VERDICTS, "attends, not causal", "encodes, unused"),
+    "untrained": (*FINDINGS, "encodes, unused"),
 }
 """By kind of null, the verdicts that it makes false. A trained head may look where it likes, and matter."""
 FALSE_EVIDENCE: Mapping[str, tuple[str, ...]] = {

@@ -8,14 +8,10 @@ import pandas as pd
 from interp.methods.baselines import query_of
 from interp.methods.query_attention import query_attention
 from interp.methods.task_attention import is_testable
+from interp.methods.verdict import ORDER
 from interp.tasks.task import EncodedExample, Task
 
 TOP_HEADS, SENTENCES = 3, 2
-_ORDER = (
-    *("tracks", "attends and causal", "causal, by another route", "causal", "redundant", "general"),
-    *("attends, not causal", "opposes", "encodes, unused"),
-    *("undecided", "none"),
-)
 COLUMNS = (
     *("task", "rank", "layer", "head", "verdict", "example", "text", "query_pos", "key_pos", "token"),
     *("weight", "is_query", "is_related", "is_distractor"),
@@ -51,7 +47,7 @@ def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd
 
 
 def _top(heads: pd.DataFrame) -> pd.DataFrame:
-    order = heads["verdict"].map(_ORDER.index)
+    order = heads["verdict"].map(ORDER.index)
     return heads.assign(order=order).sort_values(["order", "effect"], kind="stable").head(TOP_HEADS)
 
 

@@ -48,7 +48,7 @@ def control_labels(carriers: Sequence[str], values: Sequence[str], seed: int = 0
     return [classes[drawn[each]] for each in of_example]
 
 
-def permuted(values: Sequence[str], seed: int = 0) -> list[str]:
+def permuted_labels(values: Sequence[str], seed: int = 0) -> list[str]:
     """The labels in random order."""
     order = np.random.default_rng(seed).permutation(len(values))
     return [values[each] for each in order]

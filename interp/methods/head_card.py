@@ -32,16 +32,12 @@ from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.given_task import as_predicted
 from interp.methods.progress import part_of
+from interp.methods.verdict import FINDINGS
 from interp.runs.processes import spread
 from interp.tasks.task import Task
 
 MOST_UNITS = 40
 """Units of a task that direct paths are patched on."""
-EARNING = (
-    *("tracks", "attends and causal", "causal, by another route", "causal", "general", "redundant"),
-    *("attends, not causal", "opposes"),
-)
-"""Verdicts that earn a head a card: all that claim something of its attention or its effect."""
 _STEPS = 100
 
 
@@ -186,7 +182,7 @@ def head_cards(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> tuple[HeadCard, ...]:
-    """The cards of all heads that earned one: a verdict of ``EARNING`` on some task.
+    """The cards of all heads that earned one: a verdict of ``FINDINGS`` on some task.
 
     Args:
         model: As in ``head_card``.
@@ -205,7 +201,7 @@ def head_cards(
         KeyboardInterrupt: It was interrupted.
     """
     check_report(report, model, tasks)
-    earned = report.frame[report.frame["verdict"].isin(EARNING)]
+    earned = report.frame[report.frame["verdict"].isin(FINDINGS)]
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
     asked = [(model, task, own, report, most_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}

@@ -74,6 +74,7 @@ def probe(
     pooling: Pooling = "last",
     n: int | None = None,
     description_lengths: bool = True,
+    permuted: bool = True,
     minimum: float = MINIMUM,
     alpha: float = 0.05,
     correction: Correction = "max-T",
@@ -105,6 +106,7 @@ def probe(
         n: Of a task that is given by its name, the units to draw; of a corpus or a store, the words; None for the
             task's own default, and for all words. The model runs on all of them.
         description_lengths: Whether they are measured, too, which takes about half of the time.
+        permuted: Whether probes of permuted labels are fitted, too. No verdict rests on them.
         minimum: Smallest excess over the toughest control that counts.
         alpha: Error rate of the verdicts.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
@@ -134,7 +136,7 @@ def probe(
     words = labelled(index, feature, least)
     used: Kind = kind if words.classes else "ridge"
     chosen = tuple(strengths or (MLP_STRENGTHS if used == "mlp" else STRENGTHS))
-    measuring = Measuring(words, used, chosen, folds, device_of(model), seed, description_lengths)
+    measuring = Measuring(words, used, chosen, folds, device_of(model), seed, description_lengths, permuted)
     found = _measured(measuring, cells, source, twin, words, progress)
     how = {
         **model_provenance(model),

@@ -74,7 +74,7 @@ def representation(
             rest(1, 1)
         return pd.DataFrame(np.nan, index=cells, columns=list(COLUMNS)).assign(feature=task.feature).reset_index()
     options: Any = {"minimum": minimum, "alpha": alpha, "seed": seed, "flips": flips}
-    found = probe(model, task, task.feature, description_lengths=False, progress=first, **options).frame
+    found = probe(model, task, task.feature, description_lengths=False, permuted=False, progress=first, **options).frame
     # As far as any correction might let it pass.
     room, selective = found["score_baseline"] <= 1 - minimum, ~(found["selectivity_low"] <= 0)
     carried = found[(found["p"] <= alpha) & (found["excess"] >= minimum) & selective & room]

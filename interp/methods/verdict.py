@@ -66,7 +66,7 @@ shown: not finding a thing is not enough. ``undecided`` always has a reason.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from interp.stats.intervals import FEWEST_CLUSTERS
 
@@ -75,13 +75,13 @@ Verdict = Literal[
     "attends and causal",
     "causal, by another route",
     "causal",
-    "general",
     "redundant",
+    "general",
     "attends, not causal",
-    "encodes, unused",
     "opposes",
-    "none",
+    "encodes, unused",
     "undecided",
+    "none",
 ]
 AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "undecided"]
@@ -90,6 +90,10 @@ RelatedState = Literal["drop", "rise", "none", "not testable", "undecided"]
 Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
+"""What claims most comes first."""
+FINDINGS = ORDER[: ORDER.index("encodes, unused")]
+"""Verdicts that claim something of a head's attention or its effect: they earn it a card."""
 UNRELATED = "what it finds at the related word is worth less than the minimum"
 NO_VALUES = "what it finds at the related word is not testable: it cannot be ablated by itself"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"

@@ -17,12 +17,8 @@ from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
+from interp.report.verdicts import FINDINGS
 
-FINDINGS = (
-    *("tracks", "attends and causal", "redundant", "causal, by another route", "causal", "general"),
-    *("attends, not causal", "opposes"),
-)
-"""Verdicts that get a sentence for each head."""
 _MOST_UNITS = 1_000_000
 
 

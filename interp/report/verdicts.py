@@ -68,6 +68,7 @@ VERDICTS = {
             False,
             "looks at the related word; the effect of ablating it is smaller than the minimum that counts",
         ),
+        Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
         Verdict(
             "encodes, unused",
             "◇",
@@ -75,7 +76,7 @@ VERDICTS = {
             False,
             "the feature can be read there; neither attention nor an effect is there, or attention is not testable",
         ),
-        Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
+        Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
         Verdict(
             "none",
             "·",
@@ -83,6 +84,7 @@ VERDICTS = {
             False,
             "effects known to be smaller than the minimum; attention and what a probe reads, too, or not testable",
         ),
-        Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
     )
 }
+FINDINGS = tuple(VERDICTS)[: list(VERDICTS).index("encodes, unused")]
+"""Verdicts that get a sentence for each head."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import interp
-from interp.methods.controls import control_labels, majority, permuted, position_features, untrained
+from interp.methods.controls import control_labels, majority, permuted_labels, position_features, untrained
 from interp.methods.probes.cross_fitting import cross_fit
 from interp.methods.probes.folds import make_folds
 from interp.methods.probes.targets import Target
@@ -54,7 +54,7 @@ def test_control_tasks_are_learnt_by_heart_on_known_types_and_at_chance_on_fresh
 
 def test_permuted_labels_are_the_same_ones_elsewhere():
     values = [str(each % 7) for each in range(700)]
-    moved = permuted(values)
+    moved = permuted_labels(values)
     assert Counter(moved) == Counter(values)
     assert np.mean([one == other for one, other in zip(moved, values, strict=True)]) < 0.25
 

@@ -17,7 +17,8 @@ from interp.methods.cards.evidence import halves, shares
 from interp.methods.cards.paths import feeds, some_units
 from interp.methods.cards.positions import positions
 from interp.methods.dossier import heads
-from interp.methods.head_card import EARNING, head_card, head_cards
+from interp.methods.head_card import head_card, head_cards
+from interp.methods.verdict import FINDINGS
 from interp.residual.circuits import copying_score, copying_scores
 from interp.tasks.task import Task, Unit
 
@@ -80,7 +81,7 @@ def test_heads_that_earned_a_verdict_have_cards_with_all_tasks_and_what_is_measu
     (card,) = head_cards(noun_model(), tasks, both, progress=lambda *each: told.append(each))
     assert (card.name, told) == ("0.0", [(1, 1)])
     assert card.verdicts["task"].tolist() == card.shares["task"].tolist() == ["nouns", "coin"]
-    assert card.verdicts["verdict"].isin(EARNING).tolist() == [True, False]
+    assert card.verdicts["verdict"].isin(FINDINGS).tolist() == [True, False]
     assert set(card.replacements["task"]) == set(card.halves["task"]) == set(card.positions["task"]) == {"nouns"}
     alone = head_card(noun_model(), "0.0", [task], both)
     pd.testing.assert_frame_equal(card.replacements, alone.replacements)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from banks import document, sentence
@@ -55,6 +56,15 @@ def test_the_same_seed_gives_the_same_numbers(model, agreement, result):
     row = result.frame.query("layer == 2 and head == 2")[columns].to_numpy()
     # One head's fits are rounded otherwise than in a batch of all heads', and each ends within a tolerance of 1e-6.
     np.testing.assert_allclose(again.frame[columns], row, rtol=1e-5)
+
+
+def test_what_is_left_out_changes_nothing_else(model, agreement, result):
+    options = {"strengths": (1e-1, 1e-3), "folds": 4, "description_lengths": False, "permuted": False}
+    found = interp.probe(model, agreement, "number", **options).frame
+    left_out = ["permuted", "bits", "compression", "compression_prior", "compression_control"]
+    assert found[left_out].isna().all(axis=None)
+    assert result.frame[left_out].notna().all(axis=None)
+    pd.testing.assert_frame_equal(found.drop(columns=left_out), result.frame.drop(columns=left_out))
 
 
 def of_attractors(task, wanted):

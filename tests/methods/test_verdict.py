@@ -6,7 +6,9 @@ import pytest
 
 from interp.methods.verdict import (
     FEW_TASKS,
+    FINDINGS,
     NO_VALUES,
+    ORDER,
     UNRELATED,
     Evidence,
     Representation,
@@ -18,6 +20,7 @@ from interp.methods.verdict import (
     representation_state,
     undecidable,
 )
+from interp.report import verdicts as shown
 
 LOOKS = {
     "shown": Evidence(0.5, 0.05, False, 0.01, 0.1, 40),
@@ -268,3 +271,9 @@ def test_all_kinds_together_need_their_own_p():
     verdict, reason = verdict_of(LOOKS["shown"], DOES["drop"], "used", tracks_q=0.06)
     assert verdict == "attends and causal"
     assert "not together (q 0.06)" in reason
+
+
+def test_the_page_shows_every_verdict_in_order():
+    """The report knows frames only, so it names the verdicts itself."""
+    assert tuple(shown.VERDICTS) == ORDER
+    assert shown.FINDINGS == FINDINGS

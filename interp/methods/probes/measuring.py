@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.methods.controls import control_labels, majority, permuted, position_features
+from interp.methods.controls import control_labels, majority, permuted_labels, position_features
 from interp.methods.probes.cross_fitting import CrossFit, cross_fit
 from interp.methods.probes.fitting import Kind
 from interp.methods.probes.folds import make_folds
@@ -64,6 +64,7 @@ class Measuring:
         device: Where probes are fitted.
         seed: Of folds, control labels, permutation and order.
         description_lengths: Whether they are measured, too.
+        permuted: Whether permuted labels are probed for, too.
     """
 
     labelled: Labelled
@@ -73,6 +74,7 @@ class Measuring:
     device: torch.device
     seed: int
     description_lengths: bool = True
+    permuted: bool = True
     _fits: list[CrossFit] = field(default_factory=list)
 
     def __post_init__(self):
@@ -85,7 +87,7 @@ class Measuring:
             self._seen = make_folds(groups, None, self.n_folds, nested=nested, seed=self.seed)
         self._target = given.target
         self._control = given.target_of(control_labels(given.carriers, given.values, self.seed))
-        self._permuted = given.target_of(permuted(given.values, self.seed))
+        self._permuted = given.target_of(permuted_labels(given.values, self.seed))
 
     def shared(self, embedding: Float[Tensor, "example d_model"] | None) -> dict[str, Scores]:
         """The controls that are the same for all cells."""
@@ -102,7 +104,9 @@ class Measuring:
         size = ON_GPU if self.device.type == "cuda" else max(1, CACHE // (8 * x[0].numel()))
         for start in range(0, len(x), size):
             part = x[start : start + size]
-            found = {name: self._cross(part, name) for name in ("probe", "control", "permuted")}
+            found = {name: self._cross(part, name) for name in ("probe", "control")}
+            if self.permuted:
+                found["permuted"] = self._cross(part, "permuted")
             found["seen"] = found["probe"] if self._seen is self._folds else self._cross(part, "seen")
             if twin is not None:
                 found["untrained"] = self._cross(twin[start : start + size], "probe")

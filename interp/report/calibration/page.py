@@ -30,7 +30,8 @@ READING = (
         "twin: one of two loud trackers, each of which hides that the other is gone; of one in a later layer this "
         "is a backup, which hardly looks while the first is there. Looker: looks at the related word, "
         "holds its feature and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other "
-        "route: answers by attractors, which are mostly as the related word is. Amplifier: looks at the query itself, "
+        "route: answers by attractors, which are mostly as the related word is. Glancer: does so, and looks at the "
+        "related word, too, even more. Amplifier: looks at the query itself, "
         "behind the tracker, and writes the answer once more. Loud: writes so much that its mean, put at the query, "
         "drowns all else. Previous word: what induction's tracker needs.",
     ),

@@ -53,7 +53,8 @@ def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
     ax.errorbar(table["rate"], place, xerr=ends, fmt="o", markersize=4, capsize=2, color=sns.color_palette("deep")[0])
     ax.axvline(alpha, color="0.5", linestyle="--", linewidth=1)
-    ax.annotate("asked for", (alpha, len(table) - 0.4), fontsize=8, color="0.4", ha="center")
+    line = f"asked for: {alpha:g}"
+    ax.annotate(line, (alpha, len(table) - 0.4), (4, 0), textcoords="offset points", fontsize=8, color="0.4")
     ax.set(yticks=place, yticklabels=names, xlabel="share of models with a false claim (95 % interval)")
     ax.tick_params(labelsize=8)
     ax.set_xlim(left=-0.005)
