@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import binomtest, kstest
 
 from interp.calibration.roles import DECOYS, TRUTH, Role
-from interp.methods.verdict import FINDINGS
+from interp.methods.verdict import FINDINGS, READABLE
 
 Claims = Mapping[str, pd.Series]
 RATE = ("rate", "low", "high", "count", "of")
@@ -19,12 +19,13 @@ RATE = ("rate", "low", "high", "count", "of")
 ATTENTION_VERDICTS = ("tracks", "attends and causal", "attends, not causal")
 EFFECT_VERDICTS = tuple(each for each in FINDINGS if each != "attends, not causal")
 FALSE_VERDICTS: Mapping[str, tuple[str, ...]] = {
-    "trained": ("tracks",),
+    "trained": ("tracks", "attends and causal"),
     "permuted labels": (*EFFECT_VERDICTS, "encodes, unused"),
     "permuted pairs": ATTENTION_VERDICTS,
     "untrained": (*FINDINGS, "encodes, unused"),
 }
-"""By kind of null, the verdicts that it makes false. A trained head may look where it likes, and matter."""
+"""By kind of null, the verdicts that it makes false. A trained head may look where it likes, and may matter; but what
+stands at the related word has no part in its task."""
 FALSE_EVIDENCE: Mapping[str, tuple[str, ...]] = {
     "trained": (),
     "permuted labels": ("effect", "representation"),
@@ -55,7 +56,7 @@ def claims(frame: pd.DataFrame) -> Claims:
         "any false verdict": pd.Series(false, index=frame.index, dtype=bool),
         "attention": frame["attention_state"] == "shown",
         "effect": frame["effect_state"].isin(["drop", "rise"]),
-        "representation": frame["representation"].isin(["carried", "used"]),
+        "representation": frame["representation"].isin(READABLE),
     }
 
 

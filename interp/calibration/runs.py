@@ -25,7 +25,6 @@ from interp.calibration.planted import Shape
 from interp.calibration.trained import SINGLE, single_head
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import HeadsReport, heads
-from interp.methods.specificity import specificities
 from interp.methods.verdict import States, judge
 from interp.model.transformer import HookedTransformer
 from interp.runs.processes import spread
@@ -103,8 +102,6 @@ def _case(kind: Kind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
 
 def ungated(report: HeadsReport) -> list[str]:
     """The verdicts if nobody had asked whether the model can do the tasks."""
-    frame = report.frame.assign(undecidable="")
-    frame["specificity"] = specificities(frame)
     return [
         judge(
             States(
@@ -119,7 +116,7 @@ def ungated(report: HeadsReport) -> list[str]:
             tracks_q=row["tracks_q"],
             alpha=ALPHA,
         )[0]
-        for row in frame.to_dict("records")
+        for row in report.frame.to_dict("records")
     ]
 
 

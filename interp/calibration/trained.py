@@ -1,10 +1,11 @@
 """Of which trained heads is the truth known? Of an only one; and of all where the related word has no part in the task.
 
 - **A single head**: a model of attention alone, one layer of one head: words do not meet anywhere else. Once it is
-  trained to agree its verbs, its head looks at the related word, for nothing else tells the answer, and holds its
-  feature, and the task needs both. And whatever it is trained for, it cannot do induction, which takes two layers: the
-  key of an item does not say which word stood before it (Elhage et al. 2021, "A mathematical framework for transformer
-  circuits").
+  trained to agree its verbs, the task needs its head and the related word's feature in it, for nothing else tells the
+  answer. That it looks there more than elsewhere is what training makes of it: a head that looked everywhere alike
+  could tell a related word's value from an attractor's. And whatever it is trained for, it cannot do induction, which
+  takes two layers: the key of an item does not say which word stood before it (Elhage et al. 2021, "A mathematical
+  framework for transformer circuits").
 - **Told**: a model that is trained to answer by a key among the words (``language.load_told``). Its heads look for the
   key, carry its value and are needed; none of them tracks what is tagged as the related word.
 

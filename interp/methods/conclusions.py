@@ -109,12 +109,21 @@ def against_minimum(
         share: Of the base run's mean metric.
         seed: Of the resamples.
     """
-    rest = share * frame["base"]
-    above, below = (
-        UnitTable.from_frame(frame.assign(rest=frame[column] + each), "rest", by=by) for each in (rest, -rest)
-    )
+    above, below = (_beyond(frame, column, by, sign * share) for sign in (1, -1))
     low, high = cluster_bootstrap(above, seed=seed).low, cluster_bootstrap(below, seed=seed).high
     return (low > 0) & (high < 0), np.maximum(standard_errors(above), standard_errors(below))
+
+
+def no_drop(
+    frame: pd.DataFrame, column: str, by: Sequence[str], *, share: float, seed: int
+) -> Bool[np.ndarray, " cell"]:
+    """Whether each cell's effect is shown to be no drop that counts; arguments as of ``against_minimum``."""
+    return cluster_bootstrap(_beyond(frame, column, by, share), seed=seed).low > 0
+
+
+def _beyond(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> UnitTable:
+    """By how much each unit's value is above minus a share of its base."""
+    return UnitTable.from_frame(frame.assign(rest=frame[column] + share * frame["base"]), "rest", by=by)
 
 
 def check_judged(metric: MetricName, minimum_effect: float, alpha: float) -> None:

@@ -33,7 +33,7 @@ from interp.methods.judged_models import Asked, judge_models
 from interp.methods.partners import PARTNER_COLUMNS
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
-from interp.methods.replication import check_reads, names, replication
+from interp.methods.replication import check_siblings, names, replication
 from interp.methods.standing_in import MOST_PAIRED
 from interp.stats.multiplicity import Correction
 from interp.tasks.task import Task
@@ -175,8 +175,7 @@ def heads(
         _check_only_max_t(correction)
         choose_on = apart(given, choose_on)
     models = [model, *siblings]
-    for each in siblings:
-        check_reads(each, model)
+    check_siblings(model, siblings)
     asked = Asked(
         **shares,
         seed=seed,

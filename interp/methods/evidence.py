@@ -88,6 +88,9 @@ class TaskEvidence:
             .merge(carried, on=CELL)
             .merge(self._related(), on=CELL)
             .assign(
+                # NaN where nothing was measured.
+                probe_absent=lambda rows: rows["probe_absent"].eq(True),
+                erasure_absent=lambda rows: rows["erasure_absent"].eq(True),
                 task=self.task.name,
                 query=self.task.query,
                 metric=self.task.metric,
@@ -213,7 +216,8 @@ def gather(
     related = related_effects(model, scored, looking, kind=kind, draws=draws, minimum_effect=minimum_effect, **options)
     carried = None
     if probes:
-        carried = representation(model, task, minimum=minimum_probe, alpha=alpha, **options, progress=rest)
+        options |= {"minimum": minimum_probe, "minimum_effect": minimum_effect}
+        carried = representation(model, task, alpha=alpha, **options, progress=rest)
     return TaskEvidence(task, ablation, attention, effects, excess, related, carried)
 
 

@@ -180,5 +180,5 @@ def _paired(
 def _per_test(frame: pd.DataFrame, pairs: pd.DataFrame, alpha: float) -> dict[str, float]:
     """What one test of each kind's family has to reach, by Bonferroni; effects are tested on both sides."""
     n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
-    n_tests |= {"pair": max(1, len(pairs)), "related": max(1, frame["joint_q"].notna().sum())}
-    return {kind: (1 if kind in ("effect", "related") else 2) * alpha / n for kind, n in n_tests.items()}
+    n_tests |= {"pair": max(1, len(pairs)), "related": max(1, frame["joint_q"].notna().sum()), "erasure": 1}
+    return {kind: (1 if kind in ("effect", "related", "erasure") else 2) * alpha / n for kind, n in n_tests.items()}

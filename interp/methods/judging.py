@@ -99,6 +99,8 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
     if row["representation"] == "undecided" and decides:
         found["probe"] = _representation(row).probe
+    if row["representation"] == "carried" and decides:
+        found["erasure"] = _erasure(row)
     if row["effect_state"] == "none" and row["doubtful"]:
         found["pair"] = _pair(row)
     return found
@@ -116,6 +118,18 @@ def _related(row: Mapping[str, Any]) -> Evidence:
     )
 
 
+def _erasure(row: Mapping[str, Any]) -> Evidence:
+    """That the task needs the feature that can be read there."""
+    return Evidence(
+        row["erasure_effect"],
+        row["erasure_se"],
+        row["erasure_absent"],
+        row["erasure_p"],
+        row["minimum_effect"],
+        row["n_clusters"],
+    )
+
+
 def _pair(row: Mapping[str, Any]) -> Evidence:
     """That another head stands in for this one."""
     interaction, error = row["doubtful_interaction"], row["doubtful_se"]
@@ -123,13 +137,13 @@ def _pair(row: Mapping[str, Any]) -> Evidence:
 
 
 def _units_to_decide(row: Mapping[str, Any], corrected: Mapping[str, float]) -> float:
-    """The largest number that some open kind of evidence needs; NaN where none is known."""
-    needs = [np.nan]
+    """The largest number that some open kind of evidence needs; NaN where that of one is not known."""
+    needs = []
     for kind, evidence in _open(row).items():
         measured = row[_MEASURED.get(kind, "n_units")]
         needed = _units_needed(evidence, measured, corrected[kind])
         needs.append(np.ceil(needed * row["n_units"] / measured))
-    return float(np.fmax.reduce(needs))
+    return float(np.max(needs)) if needs else np.nan
 
 
 def _attention(row: Mapping[str, Any]) -> Evidence:
@@ -160,7 +174,7 @@ def _representation(row: Mapping[str, Any]) -> Representation:
             row["probe_excess"],
             # As wide as Student's t asks for, so a little too large: about the units that are needed, not of a test.
             (row["probe_excess_high"] - row["probe_excess_low"]) / (2 * norm.ppf(0.975)),
-            row["probe_excess_high"] < row["minimum_probe"],
+            row["probe_absent"],
             row["probe_q"],
             row["minimum_probe"],
             0 if np.isnan(row["probe"]) else int(row["n_probe_clusters"]),
@@ -170,6 +184,7 @@ def _representation(row: Mapping[str, Any]) -> Representation:
         erasure_effect=row["erasure_effect"],
         erasure_random=row["erasure_random"],
         erasure_p=row["erasure_p"],
+        erasure_absent=row["erasure_absent"],
         minimum_effect=row["minimum_effect"],
     )
 

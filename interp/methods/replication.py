@@ -49,24 +49,28 @@ def _state(rows: pd.DataFrame) -> tuple[int, bool]:
     return int((rows["verdict"] == "undecided").sum()), bool((rows["undecidable"] == "").any())
 
 
-def check_reads(sibling: Any, model: Any) -> None:
-    """Refuse a sibling that reads other tokens than the model, or is the same.
+def check_siblings(model: Any, siblings: Sequence[Any]) -> None:
+    """Refuse siblings that read other tokens than the model, or are no other models.
 
     Raises:
-        InputError: Its tokenizer is another one, or its weights are not.
+        InputError: A tokenizer is another one, or the weights of two models are the same.
     """
-    own, its = (model_provenance(each)["model_hash"] for each in (model, sibling))
-    if own is not None and own == its:
-        raise InputError(
-            f"siblings: expected other models than the first, got {names([sibling])[0]} with the same weights "
-            f"({own[:12]}); give models of other seeds"
-        )
-    one, other = (model_provenance(each)["tokenizer_hash"] for each in (model, sibling))
-    if one != other:
-        raise InputError(
-            f"siblings: expected models with the first one's tokenizer ({str(one)[:12]}), which read the same tokens, "
-            f"got {names([sibling])[0]} with another ({str(other)[:12]}); give models of the same training"
-        )
+    first, *others = (model_provenance(each) for each in (model, *siblings))
+    known = {first["model_hash"]}
+    for name, sibling in zip(names(siblings), others, strict=True):
+        own = sibling["model_hash"]
+        if own is not None and own in known:
+            raise InputError(
+                f"siblings: expected models that differ, got {name} with the weights of one before it ({own[:12]}); "
+                "give models of other seeds, each once"
+            )
+        known.add(own)
+        if sibling["tokenizer_hash"] != first["tokenizer_hash"]:
+            raise InputError(
+                f"siblings: expected models with the first one's tokenizer ({str(first['tokenizer_hash'])[:12]}), "
+                f"reading the same tokens, got {name} with another ({str(sibling['tokenizer_hash'])[:12]}); give "
+                "models of the same training"
+            )
 
 
 def names(models: Sequence[Any]) -> list[str]:

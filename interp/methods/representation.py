@@ -13,20 +13,26 @@ import numpy as np
 import pandas as pd
 
 from interp.interventions.sweep import Progress
+from interp.methods.components import Head
+from interp.methods.conclusions import against_minimum
 from interp.methods.erasure import Method, erase
 from interp.methods.probing import probe
 from interp.methods.progress import part_of
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.permutation import FLIPS
+from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
+CELL = ["layer", "head"]
 _OF_PROBES = {
     **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
     **{"excess": "probe_excess", "excess_low": "probe_excess_low", "excess_high": "probe_excess_high"},
     **{"control": "probe_control", "selectivity": "selectivity", "selectivity_low": "selectivity_low"},
-    **{"p": "probe_p", "q": "probe_q", "score_baseline": "probe_baseline_score"},
+    **{"p": "probe_p", "q": "probe_q", "score_baseline": "probe_baseline_score", "excess_absent": "probe_absent"},
 }
-ERASURE = ("erasure_effect", "erasure_low", "erasure_high", "erasure_random", "erasure_p")
+ERASURE = (
+    *("erasure_effect", "erasure_low", "erasure_high", "erasure_random", "erasure_p", "erasure_absent", "erasure_se"),
+)
 COLUMNS = ("feature", *_OF_PROBES.values(), "n_probe_clusters", *ERASURE)
 """Of ``representation``, after ``layer`` and ``head``."""
 
@@ -36,6 +42,7 @@ def representation(
     task: Task,
     *,
     minimum: float,
+    minimum_effect: float,
     alpha: float,
     seed: int,
     flips: int = FLIPS,
@@ -47,6 +54,7 @@ def representation(
         model: Follows TransformerLens' protocol.
         task: Its units are probed, and scored where the feature is erased; erasers are fitted to its reference sets.
         minimum: Smallest excess of a probe that counts.
+        minimum_effect: Smallest effect that counts, as a share of the base run's mean metric.
         alpha: Error rate of a verdict: where the probe's p is above it before any correction, nothing is erased.
         seed: Of folds, control labels, random subspaces and statistics.
         flips: Of signs, in a test.
@@ -60,15 +68,16 @@ def representation(
         ``erasure_effect`` is what erasing the feature does to the task's metric, ``erasure_random`` what erasing random
         directions does (the mean of some, which are taken as they were drawn); ``erasure_p`` is the larger of the p
         that the one is not 0 and that the two do not differ, and 1 where erasing is no drop or a smaller one than of
-        random directions. All is NaN where the task has no feature, too few clusters to decide anything, or not two
-        examples of two values among the scored and among the reference examples; erasure also where the probe does not
-        read the feature.
+        random directions; ``erasure_absent`` says whether erasing is shown to do less than the minimum, and
+        ``erasure_se`` how surely that is known. All is NaN where the task has no feature, too few clusters to decide
+        anything, or not two examples of two values among the scored and among the reference examples; erasure also
+        where the probe does not read the feature.
 
     Raises:
         KeyboardInterrupt: The erasure was interrupted: some of the examples are no evidence on the task.
     """
     first, rest = (part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2))
-    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=["layer", "head"])
+    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=CELL)
     if task.feature is None or not _testable(task, task.feature):
         if rest is not None:
             rest(1, 1)
@@ -79,18 +88,20 @@ def representation(
     room, selective = found["score_baseline"] <= 1 - minimum, ~(found["selectivity_low"] <= 0)
     carried = found[(found["p"] <= alpha) & (found["excess"] >= minimum) & selective & room]
     heads = [(int(layer), int(head)) for layer, head in zip(carried["layer"], carried["head"], strict=True)]
-    erased = _erased(model, task, heads, seed, flips, rest)
+    erased = _erased(model, task, heads, minimum_effect, seed, flips, rest)
     found = found.rename(columns=_OF_PROBES).assign(
         feature=task.feature, n_probe_clusters=found[["n_documents", "n_lemmas"]].min(axis=1)
     )
-    return found.merge(erased, on=["layer", "head"], how="left")[["layer", "head", *COLUMNS]]
+    return found.merge(erased, on=CELL, how="left")[[*CELL, *COLUMNS]]
 
 
 def _testable(task: Task, feature: str) -> bool:
-    """Whether there are enough clusters, and two examples of two values to fit and to judge on."""
+    """Whether there are enough clusters, and two examples of two values to judge and to fit erasers on."""
     if len({unit.cluster for unit in task.units}) < FEWEST_CLUSTERS:
         return False
     folds = {unit.fold for unit in task.units}
+    if max(folds) >= len(task.references):
+        return False
     for units in (task.units, *(task.references[fold] for fold in folds)):
         counts = Counter(each.example.features.get(feature) for unit in units for each in unit.examples)
         if len(counts) < 2 or min(counts.values()) < 2 or None in counts:
@@ -99,19 +110,29 @@ def _testable(task: Task, feature: str) -> bool:
 
 
 def _erased(
-    model: Any, task: Task, heads: list[tuple[int, int]], seed: int, flips: int, progress: Progress | None
+    model: Any,
+    task: Task,
+    heads: list[Head],
+    minimum_effect: float,
+    seed: int,
+    flips: int,
+    progress: Progress | None,
 ) -> pd.DataFrame:
     """What erasing the feature costs, at some heads."""
     if not heads or task.feature is None:
         if progress is not None:
             progress(1, 1)
-        return pd.DataFrame(columns=["layer", "head", *ERASURE], dtype=float)
+        return pd.DataFrame(columns=[*CELL, *ERASURE], dtype=float)
     methods: tuple[Method, Method] = ("leace", "random")
     found = erase(model, task, task.feature, heads=heads, methods=methods, seed=seed, probes=False, progress=progress)
     if not found.provenance["complete"]:
         raise KeyboardInterrupt
-    summary = found.summary(flips=flips).set_index(["layer", "head"])
+    summary = found.summary(flips=flips).set_index(CELL)
     ours, random = (summary[summary["method"] == method] for method in methods)
     p = np.maximum(ours["p"], ours["excess_p"]).where((ours["effect"] < 0) & (ours["excess"] < 0), 1.0)
-    columns = (ours["effect"], ours["low"], ours["high"], random["effect"], p)
+    frame = found.frame[found.frame["method"] == "leace"]
+    absent, error = against_minimum(frame, "effect", CELL, share=minimum_effect, seed=seed)
+    cells = UnitTable.from_frame(frame, "effect", by=CELL).cells
+    measured = (pd.Series(absent, index=cells), pd.Series(error, index=cells))
+    columns = (ours["effect"], ours["low"], ours["high"], random["effect"], p, *measured)
     return pd.DataFrame(dict(zip(ERASURE, columns, strict=True))).reset_index()

@@ -8,8 +8,9 @@ alone. So the heads that look at the related word or carry the task's feature ar
 2. it costs more than one by one: the interaction is a drop, too, in the same sense.
 
 A claim needs both, so its p is the larger of the two, Holm-corrected over all pairs and tasks. They are shown **not**
-to if either is shown to be smaller than the minimum; else that is undecided. Which pairs are tested is chosen by
-attention and probes, never by an effect. What it says of one head is in ``methods/partners.py``.
+to if either is shown to be no drop as large as the minimum (which is an estimate, too); else that is undecided. Which
+pairs are tested is chosen by attention and probes, never by an effect. What it says of one head is in
+``methods/partners.py``.
 
 McGrath et al. (2023), "The Hydra effect"; Wang et al. (2023), "Interpretability in the wild" (backup heads).
 """
@@ -23,7 +24,9 @@ import pandas as pd
 from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
+from interp.methods.conclusions import no_drop
 from interp.methods.redundancy import PAIR, pairwise
+from interp.methods.verdict import READABLE
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.multiplicity import holm
 from interp.stats.permutation import sign_flip_test
@@ -41,7 +44,7 @@ PAIR_COLUMNS = (
 
 def could(frame: pd.DataFrame) -> pd.Series:
     """Row by row, whether a head could do the task's work: it looks at the related word, or carries the feature."""
-    return (frame["attention_state"] == "shown") | frame["representation"].isin(["used", "carried"])
+    return (frame["attention_state"] == "shown") | frame["representation"].isin(READABLE)
 
 
 def candidates(frame: pd.DataFrame, most: int) -> list[Head]:
@@ -87,8 +90,8 @@ def paired(
 
     Returns:
         One row per pair: ``task``, ``first``, ``second``; what ablating both does, what of it is more than the two one
-        by one, both with their intervals; ``p`` that they stand in for each other, not corrected; and the minimum in
-        the metric's units.
+        by one, both with their intervals; ``p`` that they stand in for each other, not corrected; the minimum in the
+        metric's units; and ``absent``: whether either is shown to be no drop as large.
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted.
@@ -96,7 +99,7 @@ def paired(
     if len(heads) < 2:
         if progress is not None:
             progress(1, 1)
-        return pd.DataFrame(columns=list(PAIR_COLUMNS))
+        return pd.DataFrame(columns=[*PAIR_COLUMNS, "absent"])
     result = pairwise(model, task, heads=heads, kind=kind, draws=draws, seed=seed, progress=progress)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
@@ -104,7 +107,11 @@ def paired(
     both, more = (_tested(frame, column, seed, flips) for column in ("effect", "interaction"))
     p = np.maximum(both.pop("effect_p"), more.pop("interaction_p"))
     minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(frame, "base", by=PAIR)))
-    return pd.concat([both, more], axis=1).assign(p=p, minimum=minimum, task=task.name).reset_index()
+    absent = np.any(
+        [no_drop(frame, column, PAIR, share=minimum_effect, seed=seed) for column in ("effect", "interaction")], axis=0
+    )
+    found = pd.concat([both, more], axis=1)
+    return found.assign(p=p, minimum=minimum, absent=absent, task=task.name).reset_index()
 
 
 def standing_in(found: Sequence[pd.DataFrame], alpha: float) -> pd.DataFrame:
@@ -130,13 +137,12 @@ def stand_in(rows: pd.DataFrame, alpha: float) -> np.ndarray:
     """``yes``, ``no`` or ``undecided`` of each pair; see the module.
 
     Args:
-        rows: Columns as of ``PAIR_COLUMNS``.
+        rows: Columns as of ``paired``, and ``q``.
         alpha: Error rate.
     """
-    least, lowest = (-rows["minimum"], rows[["effect_low", "interaction_low"]])
+    least = -rows["minimum"]
     shown = (rows["q"] <= alpha) & (rows["effect"] <= least) & (rows["interaction"] <= least)
-    absent = (lowest["effect_low"] > least) | (lowest["interaction_low"] > least)
-    return np.select([shown, absent], ["yes", "no"], "undecided")
+    return np.select([shown, rows["absent"]], ["yes", "no"], "undecided")
 
 
 def _tested(frame: pd.DataFrame, column: str, seed: int, flips: int) -> pd.DataFrame:

@@ -13,9 +13,10 @@ Each kind of evidence is first judged by itself, against its minimum effect:
 - **representation**: the task's feature is *carried* if the probe's corrected p is at most alpha, its excess over the
   toughest control at least the minimum, and its selectivity's interval above 0; it is *used* if, beyond that, erasing
   it there is a drop, too: by the minimum effect at least, and by as much more than erasing random directions (which
-  are taken as they were drawn), and told apart from both. It is *none* if the excess' interval lies below the minimum;
-  *not testable* if the task has no feature or too few clusters or values of it, the probes were left out, or a control
-  leaves less than the minimum to be better by; else *undecided*.
+  are taken as they were drawn), and told apart from both; it is *unused* if erasing it is shown to do less than the
+  minimum, as *none* is of an effect. It is *none* if the excess is shown to be less than the minimum, whichever control
+  is the toughest; *not testable* if the task has no feature or too few clusters or values of it, the probes were left
+  out, or a control leaves less than the minimum to be better by; else *undecided*.
 - Fewer than 20 clusters, or no interval because a template has a single cluster: that kind is undecided. If
   it is the effect, or if the base run is not above chance (its interval touches 0), the verdict is undecided.
 - Corrected p bound the chance of a false *shown*, *drop*, *rise* or *carried* over all heads and tasks, for each kind
@@ -52,11 +53,11 @@ of the raw p, Holm-corrected; else ``undecided``, with the reason. Where what it
 ``causal, by another route``: it looks at the related word, and what it finds there does not count.
 
 Where what it finds is a drop, the feature is used there, the head is specific, and the claim of all kinds passes (the
-largest of the raw p of attention, effects, probe and erasure, Holm-corrected), the verdict is ``tracks``; where too few
-tasks were asked to say whether it is specific, with that reason.
+largest of the raw p of attention, both effects, probe and erasure, Holm-corrected), the verdict is ``tracks``; where
+too few tasks were asked to say whether it is specific, with that reason.
 
-[2] ``encodes, unused`` where the feature is carried: the head holds what nothing is shown to need there.
-``undecided`` where the probe is.
+[2] ``encodes, unused`` where the feature is unused: the head holds what nothing needs there. ``undecided`` where the
+probe is, or where the feature is carried and nothing is known of its use.
 
 Where erasing the feature costs what ablating the head does not, the verdict is ``undecided``.
 
@@ -85,7 +86,7 @@ Verdict = Literal[
 ]
 AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "undecided"]
-RepresentationState = Literal["used", "carried", "none", "not testable", "undecided"]
+RepresentationState = Literal["used", "carried", "unused", "none", "not testable", "undecided"]
 RelatedState = Literal["drop", "rise", "none", "not testable", "undecided"]
 Specificity = Literal["specific", "general", "not testable", "undecided"]
 
@@ -94,6 +95,8 @@ ORDER: tuple[Verdict, ...] = get_args(Verdict)
 """What claims most comes first."""
 FINDINGS = ORDER[: ORDER.index("encodes, unused")]
 """Verdicts that claim something of a head's attention or its effect: they earn it a card."""
+READABLE = ("used", "carried", "unused")
+"""States of a representation in which a probe reads the feature."""
 UNRELATED = "what it finds at the related word is worth less than the minimum"
 NO_VALUES = "what it finds at the related word is not testable: it cannot be ablated by itself"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
@@ -161,6 +164,7 @@ class Representation:
         erasure_effect: Of erasing the feature; NaN where it was not erased.
         erasure_random: Of erasing random directions.
         erasure_p: That it is no drop, or not a larger one than erasing random directions is; uncorrected.
+        erasure_absent: Whether erasing the feature is shown to do less than the minimum.
         minimum_effect: The smallest size of an effect that counts, positive.
     """
 
@@ -170,6 +174,7 @@ class Representation:
     erasure_effect: float
     erasure_random: float
     erasure_p: float
+    erasure_absent: bool
     minimum_effect: float
 
     def used(self, alpha: float) -> bool:
@@ -188,7 +193,9 @@ def representation_state(evidence: Representation, alpha: float) -> Representati
     if not evidence.has_room:
         return "not testable"
     if probe.q <= alpha and probe.estimate >= probe.minimum and evidence.selective:
-        return "used" if evidence.used(alpha) else "carried"
+        if evidence.used(alpha):
+            return "used"
+        return "unused" if evidence.erasure_absent else "carried"
     return "none" if probe.absent else "undecided"
 
 
@@ -283,6 +290,7 @@ def _short_of_tracking(states: States, tracks_q: float, alpha: float) -> str:
     return {
         "used": f"attention, effects, probe and erasure pass alone, but not together (q {tracks_q:.3g})",
         "carried": "the feature can be read there, but erasing it is not shown to cost enough",
+        "unused": "the feature can be read there, but erasing it does less than the minimum",
         "none": "the feature cannot be read there beyond its controls",
         "not testable": "",
         "undecided": "the probe is undecided",
@@ -297,7 +305,7 @@ def _without_effect(states: States) -> tuple[Verdict, str]:
         return "undecided", "; ".join(filter(None, (open_question, unseen)))
     if states.attention == "shown":
         return "attends, not causal", states.caveat
-    if states.representation == "carried":
+    if states.representation == "unused":
         return "encodes, unused", "; ".join(filter(None, (unseen, states.caveat)))
     return "none", unseen
 
@@ -310,4 +318,6 @@ def _open_question(states: States) -> str:
         return "erasing the feature costs the task, and ablating the head does not"
     if states.representation == "undecided" and states.attention != "shown":
         return "the probe is undecided"
+    if states.representation == "carried" and states.attention != "shown":
+        return "the feature can be read there, and whether erasing it costs the task is undecided"
     return f"whether {states.doubtful[0]} stands in for it is undecided" if states.doubtful else ""

@@ -5,7 +5,7 @@ import pandas as pd
 from interp.report.amounts import estimate, listed
 from interp.report.metrics import UNITS
 
-CARRIED = ("used", "carried")
+CARRIED = ("used", "carried", "unused")
 """States of a head in which a probe reads the feature there."""
 
 

@@ -88,13 +88,16 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
 
 def what_q_is(provenance: Mapping[str, Any]) -> str:
     """The test behind a dossier's q, and over what it is corrected."""
-    correction = CORRECTIONS[provenance.get("correction", "max-T")]
-    what = "all heads and tasks of this report"
+    name = provenance.get("correction", "max-T")
+    what, probes = "all heads and tasks of this report", ""
     if provenance.get("chosen_on"):
         what = "the heads and tasks of this report that were chosen on other items, which are all that is tested,"
+        probes = " (probes by Holm)"
+    elif name == "max-T":
+        probes = "; probes are one by task, and count as often as there are tasks"
     return (
         "the p-value of a permutation test that flips the signs of whole clusters, corrected over "
-        f"{what} {correction}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention, effects, probes and "
-        "pairs of heads are a family each, so a report may err in each; probes are one by task, and count as often as "
-        "there are tasks. “attends and causal” must also pass with both kinds together, “tracks” with all (Holm)."
+        f"{what} {CORRECTIONS[name]}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention, effects, probes "
+        f"and pairs of heads are a family each, so a report may err in each{probes}. “attends and causal” must also "
+        "pass with both kinds together, “tracks” with all (Holm)."
     )

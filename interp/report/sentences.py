@@ -9,7 +9,6 @@
 import re
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from interp.report.amounts import estimate, listed
@@ -259,14 +258,16 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
         sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {listed(names)}"
     if reason:
         sentence += f": {reason}"
-    needed = undecided.loc[np.isfinite(undecided["n_to_decide"].astype(float)), "n_to_decide"]
-    if needed.empty:
-        return sentence + "."
-    fewest, most = int(needed.min()), int(needed.max())
-    if most > _MOST_UNITS:
+    needed = undecided["n_to_decide"].astype(float)
+    known = needed[needed <= _MOST_UNITS]
+    if known.empty and (needed > _MOST_UNITS).any():
         return f"{sentence}; no number of units that one could measure would decide, the estimate lies at the minimum."
+    if known.empty:
+        return sentence + "."
+    fewest, most = int(known.min()), int(known.max())
     units = f"{most}" if fewest == most else f"{fewest} to {most}"
-    return f"{sentence}; about {units} units would decide."
+    of = "" if len(known) == len(needed) else f" on {len(known)} of these"
+    return f"{sentence}; about {units} units would decide{of}."
 
 
 def count(n: int, noun: str) -> str:

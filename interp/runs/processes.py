@@ -51,7 +51,8 @@ def _begin() -> None:
 
 def _check(arguments: Sequence[tuple[Any, ...]]) -> None:
     try:
-        pickle.dumps(arguments[0])
+        for each in {id(part): part for given in arguments for part in given}.values():
+            pickle.dumps(each)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise InputError(
             f"processes: expected what can be sent to another process, got something that cannot ({error}); give 1"

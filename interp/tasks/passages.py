@@ -66,7 +66,7 @@ def task_passages(task: Task, at: At = "query") -> Iterator[Passage]:
 
     Args:
         task: Its examples' relations say where.
-        at: The position that predicts the answer, ``query``, or the word that carries the features, ``related``.
+        at: Where a head looks back from, ``query``, or the word that carries the features, ``related``.
 
     Raises:
         TaskError: No example has the word that is asked for.
@@ -74,7 +74,7 @@ def task_passages(task: Task, at: At = "query") -> Iterator[Passage]:
     found = 0
     examples = ((unit, encoded) for unit in task.units for encoded in unit.examples)
     for number, (unit, encoded) in enumerate(examples):
-        tokens = (encoded.critical,) if at == "query" else encoded.related
+        tokens = (encoded.looking,) if at == "query" else encoded.related
         if tokens and max(tokens) < len(encoded.prompt):
             found += 1
             word = _read_word(str(number), unit, encoded, tokens)
@@ -92,9 +92,10 @@ def _read_word(name: str, unit: Unit, encoded: EncodedExample, tokens: tuple[int
     labels = {name: Label(value, carrier, lemma) for name, value in example.features.items()}
     read = example.prompt.split()
     number = len(read) - 1
-    if relation is not None and tokens == encoded.related:
-        number = len(example.text[: relation.related.start].split())
-        read = relation.related.of(example.text).split()
+    if relation is not None and tokens != (encoded.critical,):
+        span = relation.related if tokens == encoded.related else relation.query
+        number = len(example.text[: span.start].split())
+        read = span.of(example.text).split()
     return ReadWord(name, number, read[-1], tokens, labels)
 
 

@@ -43,6 +43,11 @@ class EncodedExample:
         """Position whose logits decide: that of the prompt's last token."""
         return len(self.prompt) - 1
 
+    @property
+    def looking(self) -> int:
+        """Position from which a head looks back: the query where it stands in the prompt, else the last token."""
+        return self.critical if self.query is None else min(self.query, self.critical)
+
     def continuations(self, metric: str) -> tuple[tuple[int, ...], ...]:
         """What follows the prompt in the rows that `metric` is measured on: right and wrong, or nothing."""
         return (self.right, self.wrong) if metric == "sentence_log_probability" else ((),)

@@ -7,6 +7,7 @@ import torch
 from hand_model import ARE, IS, HandModel, pair, prompts, task_of, varied_task
 
 from interp.errors import InputError
+from interp.methods.conclusions import no_drop
 from interp.methods.dossier import COLUMNS, heads
 from interp.methods.evidence import NOT_MEASURED, gather
 from interp.methods.judging import states
@@ -148,6 +149,13 @@ def test_the_minimum_is_an_estimate_too():
         changed = dataclasses.replace(found.ablation, frame=frame.assign(effect=effect, base=base))
         return dataclasses.replace(found, ablation=changed).heads(0.1, 0.1)["effect_absent"].tolist()
 
+    def spared(effect, size):
+        frame = found.ablation.frame
+        base = 1 + size * (frame["cluster"].map(spread - spread.mean()))
+        return no_drop(frame.assign(effect=effect, base=base), "effect", ["layer", "head"], share=0.1, seed=0).tolist()
+
+    assert spared(-0.09, 0.05) == spared(2.0, 0.05) == [True, True]
+    assert spared(-0.09, 0.5) == spared(-0.11, 0.05) == [False, False]
     for effect in (-0.09, 0.09):
         assert absent(effect, 0.05) == [True, True]
         assert absent(effect, 0.5) == [False, False]
@@ -164,6 +172,7 @@ def row_of(**changes):
     probe = dict.fromkeys(COLUMNS[COLUMNS.index("feature") : COLUMNS.index("representation")], np.nan)
     probe |= dict.fromkeys(("erasure_p", "minimum_probe", "n_probe_clusters", "tracks_q"), np.nan)
     probe |= {"probe": np.nan, "probe_q": np.nan, "erasure_effect": np.nan}
+    probe |= {"probe_absent": False, "erasure_absent": False, "erasure_se": np.nan}
     related = dict.fromkeys(("related_effect", "related_se", "related_p", "related_minimum"), np.nan) | NOT_MEASURED
     return {**probe, **attention, **effect, **related, **counts, **rest, "above_chance": True, **changes}
 
@@ -179,6 +188,14 @@ def test_the_units_that_would_decide_are_more_than_there_are():
     for enough in ({"effect_se": 0.01}, {"effect_se": np.nan}):
         assert np.isnan(units_to_decide(row_of(**enough)))
     assert units_to_decide(row_of(n_clusters=10)) >= 200
+
+
+def test_what_one_kind_would_need_does_not_decide_what_another_does_not_tell():
+    """Attention asks for some units; of the effect, nobody knows what more of them would show."""
+    attention = {"attention_q": 0.2, "excess": 0.09}
+    alone = {**attention, "effect": -0.05, "effect_absent": True}
+    assert units_to_decide(row_of(**alone)) > 100
+    assert np.isnan(units_to_decide(row_of(**attention, effect_se=0.01)))
 
 
 def test_units_without_attention_are_needed_in_proportion():

@@ -6,7 +6,7 @@ from tiny_models import random_model
 import interp
 from interp.errors import InputError
 from interp.methods.dossier import heads
-from interp.methods.replication import check_reads, names, replication
+from interp.methods.replication import check_siblings, names, replication
 from interp.report.page import render_page
 
 
@@ -85,9 +85,11 @@ def test_tasks_and_siblings_in_processes_of_their_own_are_judged_the_same():
 def test_a_sibling_reads_the_same_tokens():
     one, other = random_model(tokenizer=interp.load_model().tokenizer, n_ctx=64), random_model()
     with pytest.raises(InputError, match="siblings: expected models with the first one's tokenizer"):
-        check_reads(other, one)
+        check_siblings(other, [one])
 
 
 def test_a_model_is_no_sibling_of_its_own():
-    with pytest.raises(InputError, match="siblings: expected other models than the first, got HandModel with the same"):
+    with pytest.raises(InputError, match="siblings: expected models that differ, got HandModel with the weights of"):
         heads(HandModel(), [varied_task()], probes=False, siblings=[HandModel()])
+    with pytest.raises(InputError, match=r"got HandModel \(2\) with the weights of"):
+        check_siblings(HandModel(), [HandModel(bias=0.5), HandModel(bias=0.5)])

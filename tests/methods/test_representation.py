@@ -38,7 +38,7 @@ def test_each_head_gets_its_verdict(report):
     assert found["erasure_effect"].iloc[0] < found["erasure_random"].iloc[0] - 0.1
     assert found["erasure_effect"].iloc[1] == pytest.approx(0, abs=1e-6)
     assert found["tracks_q"].iloc[0] < 0.05 < found["tracks_q"].iloc[1:].min()
-    assert found["representation"].tolist() == ["used", "carried", "none"]
+    assert found["representation"].tolist() == ["used", "unused", "none"]
 
 
 def test_a_task_without_a_feature_is_judged_as_before(report):
@@ -80,7 +80,9 @@ def test_where_nothing_can_be_read_nothing_is_erased(monkeypatch):
     monkeypatch.setattr(module, "erase", lambda *args, **options: asked.append(options))
     task, generator = noun_task(), np.random.default_rng(0)
     units = tuple(_by_coin(unit, generator) for unit in task.units)
-    found = representation(noun_model(), dataclasses.replace(task, units=units), minimum=0.1, alpha=0.05, seed=0)
+    found = representation(
+        noun_model(), dataclasses.replace(task, units=units), minimum=0.1, minimum_effect=0.1, alpha=0.05, seed=0
+    )
     assert (found["probe"] < 0.65).all()
     assert found["erasure_effect"].isna().all()
     assert asked == []
@@ -94,8 +96,15 @@ def _by_coin(unit, generator):
     return dataclasses.replace(unit, item=labelled(unit.item), counterfactual=labelled(unit.counterfactual))
 
 
+def test_without_reference_sets_no_eraser_is_fitted():
+    task = dataclasses.replace(noun_task(), references=())
+    found = heads(noun_model(), [task], ablation="zero").frame
+    assert (found["representation"] == "not testable").all()
+    assert found["verdict"].tolist() == ["causal", "none", "none"]
+
+
 def test_few_clusters_are_not_probed():
-    found = representation(noun_model(), noun_task(n_clusters=19), minimum=0.1, alpha=0.05, seed=0)
+    found = representation(noun_model(), noun_task(n_clusters=19), minimum=0.1, minimum_effect=0.1, alpha=0.05, seed=0)
     assert list(found.columns) == ["layer", "head", *COLUMNS]
     assert found[list(COLUMNS[1:])].isna().all(axis=None)
     assert set(found["feature"]) == {"number"}
@@ -137,7 +146,9 @@ def test_directions_at_random_that_cost_more_are_no_use_of_the_feature(monkeypat
 
 def test_many_cells_leave_claims_possible():
     """The smallest p that flips can give, times all cells, is below alpha."""
-    found = representation(noun_model(), noun_task(), minimum=0.1, alpha=0.05, seed=0, flips=40_000).iloc[0]
+    found = representation(
+        noun_model(), noun_task(), minimum=0.1, minimum_effect=0.1, alpha=0.05, seed=0, flips=40_000
+    ).iloc[0]
     assert found["probe_p"] == pytest.approx(1 / 40_001)
     assert found["erasure_p"] == pytest.approx(1 / 40_001)
 

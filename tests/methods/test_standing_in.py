@@ -44,7 +44,7 @@ def test_candidates_look_or_carry_and_the_best_come_first():
     rows = [
         ("shown", "none", 0.3, 0.0),
         ("none", "carried", 0.0, 0.4),
-        ("none", "used", 0.0, 0.2),
+        ("none", "unused", 0.0, 0.2),
         ("shown", "used", 0.8, 0.5),
         ("none", "none", 0.0, 0.0),
         ("undecided", "undecided", 0.2, 0.2),
@@ -63,9 +63,8 @@ def test_what_is_neither_shown_nor_shown_to_be_small_is_undecided():
     rows = {
         "q": [0.01, 0.2, 0.2, 0.2, 0.01],
         "effect": [-2.0, -2.0, -2.0, -0.5, -2.0],
-        "effect_low": [-2.5, -2.5, -2.5, -0.9, -2.5],
         "interaction": [-1.5, -1.5, -0.5, -1.5, -0.5],
-        "interaction_low": [-2.0, -2.0, -0.9, -2.0, -1.2],
+        "absent": [False, False, True, True, False],
     }
     frame = pd.DataFrame(rows).assign(minimum=1.0)
     assert stand_in(frame, 0.05).tolist() == ["yes", "undecided", "no", "no", "undecided"]

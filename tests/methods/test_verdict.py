@@ -36,11 +36,14 @@ DOES = {
 }
 PROBE = Evidence(0.3, 0.05, False, 0.01, 0.1, 40)
 CARRIES = {
-    "used": Representation(PROBE, True, True, -2.0, -0.2, 0.01, 0.3),
-    "carried": Representation(PROBE, True, True, -0.02, 0.0, 0.4, 0.3),
-    "none": Representation(Evidence(0.01, 0.05, True, 0.4, 0.1, 40), False, True, *[np.nan] * 3, 0.3),
-    "not testable": Representation(Evidence(*[np.nan] * 2, False, np.nan, 0.1, 0), True, False, *[np.nan] * 3, 0.3),
-    "undecided": Representation(Evidence(0.09, 0.05, False, 0.2, 0.1, 40), True, True, *[np.nan] * 3, 0.3),
+    "used": Representation(PROBE, True, True, -2.0, -0.2, 0.01, False, 0.3),
+    "carried": Representation(PROBE, True, True, -0.2, 0.0, 0.4, False, 0.3),
+    "unused": Representation(PROBE, True, True, -0.02, 0.0, 0.4, True, 0.3),
+    "none": Representation(Evidence(0.01, 0.05, True, 0.4, 0.1, 40), False, True, *[np.nan] * 3, False, 0.3),
+    "not testable": Representation(
+        Evidence(*[np.nan] * 2, False, np.nan, 0.1, 0), True, False, *[np.nan] * 3, False, 0.3
+    ),
+    "undecided": Representation(Evidence(0.09, 0.05, False, 0.2, 0.1, 40), True, True, *[np.nan] * 3, False, 0.3),
 }
 TABLE = {
     "drop": ["attends and causal", "causal, by another route", "causal", "undecided"],
@@ -50,10 +53,10 @@ TABLE = {
 }
 """Where nothing is known of the feature."""
 THREE_WAY = {
-    ("drop", "shown"): ["tracks", *["attends and causal"] * 4],
-    ("none", "shown"): ["undecided", *["attends, not causal"] * 4],
-    ("none", "none"): ["undecided", "encodes, unused", "none", "none", "undecided"],
-    ("none", "not testable"): ["undecided", "encodes, unused", "none", "none", "undecided"],
+    ("drop", "shown"): ["tracks", *["attends and causal"] * 5],
+    ("none", "shown"): ["undecided", *["attends, not causal"] * 5],
+    ("none", "none"): ["undecided", "undecided", "encodes, unused", "none", "none", "undecided"],
+    ("none", "not testable"): ["undecided", "undecided", "encodes, unused", "none", "none", "undecided"],
 }
 """By what is known of it; elsewhere it changes nothing."""
 
@@ -201,15 +204,15 @@ def test_partners_make_redundant_what_is_shown_to_have_no_effect(does, looks):
 def test_a_head_that_was_not_paired_says_so_where_it_is_said_to_do_nothing():
     alone = {"caveat": "it was not ablated with others"}
     assert verdict_of("shown", "none", **alone) == ("attends, not causal", alone["caveat"])
-    assert verdict_of("none", "none", "carried", **alone) == ("encodes, unused", alone["caveat"])
+    assert verdict_of("none", "none", "unused", **alone) == ("encodes, unused", alone["caveat"])
     assert verdict_of("shown", "drop", "used", specificity="specific", **alone) == ("tracks", "")
 
 
 @pytest.mark.parametrize("looks", ["shown", "none"])
 def test_a_head_that_others_may_stand_in_for_is_not_said_to_do_nothing(looks):
-    open_question = verdict_of(looks, "none", "carried", doubtful=("1.3", "0.2"))
+    open_question = verdict_of(looks, "none", "unused", doubtful=("1.3", "0.2"))
     assert open_question == ("undecided", "whether 1.3 stands in for it is undecided")
-    assert verdict_of(looks, "none", "carried", doubtful=("1.3",), partners=("0.2",)) == ("redundant", "")
+    assert verdict_of(looks, "none", "unused", doubtful=("1.3",), partners=("0.2",)) == ("redundant", "")
 
 
 def test_what_erasing_costs_and_ablating_does_not_is_an_open_question_whatever_it_looks_at():
@@ -249,6 +252,7 @@ def test_representation_states(state):
     [
         ({"erasure_p": 0.06}, "carried"),
         ({"erasure_effect": -0.29}, "carried"),
+        ({"erasure_effect": -0.2, "erasure_absent": True}, "unused"),
         ({"erasure_effect": 2.0}, "carried"),
         ({"erasure_random": -1.8}, "carried"),
         ({"erasure_random": -4.0}, "carried"),

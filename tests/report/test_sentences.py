@@ -275,7 +275,20 @@ def test_open_questions_name_heads_reason_and_examples(make_report):
 def test_an_unbounded_number_of_examples_is_not_promised(make_report):
     report = make_report()
     frame = report.frame.assign(n_to_decide=np.inf)
-    assert "would decide" not in " ".join(summarise(replace(report, frame=frame))[0].open_questions)
+    (question,) = summarise(replace(report, frame=frame))[0].open_questions
+    assert question.endswith(
+        "; no number of units that one could measure would decide, the estimate lies at the minimum."
+    )
+
+
+def test_how_many_heads_a_number_of_units_would_decide_is_said(make_report):
+    report = make_report()
+    undecided = report.frame.index[(report.frame["task"] == "agreement") & (report.frame["verdict"] != "tracks")]
+    frame = report.frame.assign(n_to_decide=np.nan)
+    frame.loc[undecided, ["verdict", "reason"]] = "undecided", "the effect is undecided"
+    frame.loc[undecided[:3], "n_to_decide"] = 120.0, 4.9e7, 300.0
+    (question,) = summarise(replace(report, frame=frame))[0].open_questions
+    assert question.endswith(": the effect is undecided; about 120 to 300 units would decide on 2 of these.")
 
 
 @pytest.mark.parametrize("verdict", ["none", "undecided"])

@@ -1,5 +1,7 @@
 """Which words are read of a task and of a corpus, and what of them stands in the index."""
 
+import dataclasses
+
 import pytest
 from banks import document, sentence, word_level
 
@@ -27,6 +29,18 @@ def test_a_task_is_read_where_it_predicts(agreement):
         assert word.labels["number"].value == encoded.example.features["number"]
         assert word.labels["number"].carrier == encoded.example.relation.related.of(encoded.example.text).lower()
         assert word.labels["number"].lemma == passage.document
+
+
+def test_or_where_it_looks_back_from_inside_the_prompt(agreement):
+    """As where attention is scored and features are erased."""
+    queries = [each.related[0] for each in agreement.examples]  # any word of the prompt will do
+    inside = [dataclasses.replace(each, query=query) for each, query in zip(agreement.examples, queries, strict=True)]
+    units = [
+        dataclasses.replace(unit, item=item, counterfactual=other)
+        for unit, item, other in zip(agreement.units, inside[::2], inside[1::2], strict=True)
+    ]
+    passages = task_passages(dataclasses.replace(agreement, units=tuple(units)))
+    assert [word.tokens for passage in passages for word in passage.words] == [(query,) for query in queries]
 
 
 def test_or_at_the_word_that_carries_the_features(agreement):

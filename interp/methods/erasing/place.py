@@ -82,8 +82,7 @@ def positions_at(at: At, encoded: EncodedExample) -> tuple[int, ...]:
         return tuple(range(len(encoded.prompt)))
     if at == "related":
         return tuple(each for each in encoded.related if each < len(encoded.prompt))
-    looks_back = encoded.query is not None and encoded.query < len(encoded.prompt)
-    return (encoded.query if looks_back and encoded.query is not None else encoded.critical,)
+    return (encoded.looking,)
 
 
 def task_positions(at: At, task: Task) -> dict[int, tuple[int, ...]]:

@@ -55,11 +55,14 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
     base = np.stack([np.broadcast_to(found.scores[name], found.scores["probe"].shape) for name in names])
     excess = tables(found.scores["probe"] - base[toughest, np.arange(len(cells))])
     p, q = _tested(excess, how)
+    # The toughest control was chosen on these words, which makes the excess small: that must not pass for an absence.
+    sure = [cluster_bootstrap(each, confidence=1 - 0.05 / len(names), seed=how["seed"]).high for each in excess]
     frame = cells.assign(
         **_interval("score", "", tables(found.scores["probe"]), how),
         baseline=[names[each] for each in toughest],
         score_baseline=np.stack([means[name] for name in names]).max(axis=0),
         **_interval("excess", "excess_", excess, how),
+        excess_absent=np.max(sure, axis=0) < how["minimum"],
         p=p,
         q=q,
         score_seen=means["seen"],
@@ -105,4 +108,4 @@ def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
     selective = not row["selectivity_low"] <= 0  # an interval that is not known says nothing
     if row["q"] <= how["alpha"] and row["excess"] >= how["minimum"] and selective:
         return "encodes"
-    return "none" if row["excess_high"] < how["minimum"] else "undecided"
+    return "none" if row["excess_absent"] else "undecided"

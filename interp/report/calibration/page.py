@@ -63,8 +63,7 @@ READING = (
     (
         "Where heads stand",
         "anywhere, but: induction's tracker behind its previous word; loud heads in the last layer of models without "
-        "twins; lookers no later than the first twin of their task. No decoy looks at the related word and matters "
-        "for another reason.",
+        "twins; lookers no later than the first twin of their task.",
     ),
     (
         "[low, high]",
