@@ -63,8 +63,9 @@ def on_minimal_pairs(treebank: Path) -> None:
     print(f"Pronouns in real text\n\n{base[columns].round(3).to_string(index=False)}\n")
     frame = report.frame.assign(task=[each.split(":")[0] for each in report.frame["task"]])
     frame = frame.assign(size=frame["effect"].abs()).sort_values("size", ascending=False).groupby("task").head(5)
-    columns = ["task", "layer", "head", "verdict", "attention", "attention_baseline", "effect", "effect_low"]
-    print(frame[[*columns, "effect_high", "effect_q"]].round(3).to_string(index=False))
+    columns = ["task", "layer", "head", "verdict", "attention", "attention_baseline", "excess", "excess_low"]
+    columns += ["excess_high", "effect", "effect_low", "effect_high", "effect_q", "minimum_effect", "n_to_decide"]
+    print(frame[[*columns, "related_effect", "related_low", "related_high"]].round(3).to_string(index=False))
 
 
 def main() -> None:

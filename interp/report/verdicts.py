@@ -74,7 +74,8 @@ VERDICTS = {
             "◇",
             "D",
             False,
-            "the feature can be read there; neither attention nor an effect is there, or attention is not testable",
+            "the feature can be read there, and neither erasing it nor ablating the head does anything that counts; it is "
+            "shown not to look at the related word, or that is not testable",
         ),
         Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
         Verdict(
