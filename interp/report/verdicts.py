@@ -74,8 +74,8 @@ VERDICTS = {
             "◇",
             "D",
             False,
-            "the feature can be read there, and neither erasing it nor ablating the head does anything that counts; it is "
-            "shown not to look at the related word, or that is not testable",
+            "the feature can be read there; neither erasing it nor ablating the head does anything that counts, and it "
+            "is shown not to look at the related word, or that is not testable",
         ),
         Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
         Verdict(
