@@ -46,3 +46,10 @@ def estimate(value: float, low: float, high: float, unit: str) -> str:
     text, *ends = (f"{round(each, digits) + 0.0:.{digits}f}" for each in (value, low, high))
     interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
     return " ".join(filter(None, (text, unit, interval)))
+
+
+def change(effect: float, low: float, high: float, unit: str) -> str:
+    """What an effect does to a metric: ``costs 4.2 logits [3.9, 4.5]``, or ``gains``."""
+    if effect < 0:
+        return f"costs {estimate(-effect, -high, -low, unit)}"
+    return f"gains {estimate(effect, low, high, unit)}"

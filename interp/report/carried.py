@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from interp.report.amounts import estimate, listed
+from interp.report.amounts import change, listed
 from interp.report.metrics import UNITS
 
 CARRIED = ("used", "carried", "unused")
@@ -30,14 +30,11 @@ def carried_sentence(row: pd.Series) -> str:
     if row["representation"] not in CARRIED:
         return ""
     unit = UNITS.get(row["metric"], row["metric"])
-    low, effect, high = row["erasure_low"], row["erasure_effect"], row["erasure_high"]
-    verb, amount = "gains", estimate(effect, low, high, unit)
-    if effect < 0:
-        verb, amount = "costs", estimate(-effect, -high, -low, unit)
+    does = change(row["erasure_effect"], row["erasure_low"], row["erasure_high"], unit)
     random = round(row["erasure_random"], 2) + 0.0
     return (
-        f" A probe reads {row['feature']} there ({_readings(row)}); erasing it {verb} {amount} (the effect of erasing "
-        f"random directions is {random:.2f})."
+        f" A probe reads {row['feature']} there ({_readings(row)}); erasing it {does} (the effect of erasing random "
+        f"directions is {random:.2f})."
     )
 
 

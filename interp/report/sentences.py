@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.amounts import estimate, listed
+from interp.report.amounts import change, estimate, listed
 from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
@@ -94,11 +94,8 @@ def _there(row: pd.Series) -> str:
     if pd.isna(row["related_effect"]):
         return ""
     unit = UNITS.get(row["metric"], row["metric"])
-    low, effect, high = row["related_low"], row["related_effect"], row["related_high"]
-    verb, amount = "gains", estimate(effect, low, high, unit)
-    if effect < 0:
-        verb, amount = "costs", estimate(-effect, -high, -low, unit)
-    return f"; ablating only what it reads at the {row['relation']} {verb} {amount}"
+    does = change(row["related_effect"], row["related_low"], row["related_high"], unit)
+    return f"; ablating only what it reads at the {row['relation']} {does}"
 
 
 def _also(row: pd.Series) -> str:
@@ -114,12 +111,12 @@ def _partners(row: pd.Series) -> str:
 def _alone(row: pd.Series) -> str:
     """What a redundant head costs by itself, and with the head that it shares the work with."""
     unit = UNITS.get(row["metric"], row["metric"])
-    pair = estimate(-row["pair_effect"], -row["pair_high"], -row["pair_low"], unit)
+    does = change(row["pair_effect"], row["pair_low"], row["pair_high"], unit)
     other = str(row["partners"]).split()[0]
     where = "it is not shown to look at the related word"
     if row["attention_state"] == "shown":
         where = f"it attends to the {row['relation']} {_attention_clause(row)}"
-    return f"{where}; {_effect_clause(row)}, and ablating it with {other} costs {pair}"
+    return f"{where}; {_effect_clause(row)}, and ablating it with {other} {does}"
 
 
 def _looks_elsewhere(row: pd.Series, where: str) -> str:
@@ -175,12 +172,8 @@ def _effect_clause(row: pd.Series) -> str:
     if pd.isna(row["effect"]):
         return "its ablation was not measured"
     unit = UNITS.get(row["metric"], row["metric"])
-    low, effect, high = row["effect_low"], row["effect"], row["effect_high"]
-    if effect < 0:
-        amount = f"ablating it costs {estimate(-effect, -high, -low, unit)}"
-    else:
-        amount = f"ablating it gains {estimate(effect, low, high, unit)}"
-    return f"{amount}{accuracy_clause(row['accuracy_base'], row['accuracy_ablated'])}"
+    does = change(row["effect"], row["effect_low"], row["effect_high"], unit)
+    return f"ablating it {does}{accuracy_clause(row['accuracy_base'], row['accuracy_ablated'])}"
 
 
 def accuracy_clause(base: float, ablated: float) -> str:
