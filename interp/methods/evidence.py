@@ -108,9 +108,8 @@ class TaskEvidence:
         if self.related is None:
             return every.assign(**dict.fromkeys(RELATED, np.nan)).assign(**NOT_MEASURED)
         found = every.merge(self.related, on=CELL, how="left").astype(dict.fromkeys(RELATED, float))
-        return found.fillna(NOT_MEASURED | {"related_p": 1.0}).astype(
-            {name: type(value) for name, value in NOT_MEASURED.items()}
-        )
+        filled = found.fillna(dict.fromkeys(NOT_MEASURED, 0.0) | {"related_p": 1.0})
+        return filled.astype({name: type(value) for name, value in NOT_MEASURED.items()})
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""
