@@ -19,9 +19,47 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from interp.tasks.task import EncodedExample
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The key positions of some examples, counted in tokens, BOS included.
+
+    Attributes:
+        examples: With a query each.
+        query: Its position.
+        width: Tokens of the related word.
+        allowed: Which keys a rule can pick: none that is special or stands after the query.
+    """
+
+    examples: Sequence[EncodedExample]
+    query: Int[np.ndarray, "example 1"]
+    width: Int[np.ndarray, "example 1"]
+    allowed: Bool[np.ndarray, "example key_pos"]
+
+    @classmethod
+    def of(cls, examples: Sequence[EncodedExample], n_keys: int, special: Collection[int]) -> "Keys":
+        """Those of `examples`, up to `n_keys`; `special` are ids of special tokens."""
+        query = np.array([[query_of(each)] for each in examples])
+        width = np.array([[len(each.related)] for each in examples])
+        position = np.arange(n_keys)
+        allowed = (position > 0) & (position <= query)
+        for row, encoded in zip(allowed, examples, strict=True):
+            tokens = (encoded.prompt + encoded.right)[:n_keys]
+            row[[at for at, token in enumerate(tokens) if token in special]] = False
+        return cls(examples, query, width, allowed)
+
+    def mask(self, rule: "Baseline") -> Float[np.ndarray, "example key_pos"]:
+        """1 where the rule looks; NaN where it cannot be judged."""
+        return rule.looks(self) * self.allowed
+
+    def from_(self, start: Int[np.ndarray, "example 1"] | int) -> Float[np.ndarray, "example key_pos"]:
+        """1 at as many keys as the related word has, from `start` on."""
+        beyond = np.arange(self.allowed.shape[1]) - start
+        return ((beyond >= 0) & (beyond < self.width)).astype(float)
 
 
 @dataclass(frozen=True)
@@ -35,9 +73,9 @@ class Offset:
         """For tables: ``offset -3``."""
         return f"offset {-self.distance}"
 
-    def positions(self, encoded: EncodedExample) -> tuple[int, ...]:
-        """The key positions that the rule picks in an example with a query."""
-        return _as_wide(query_of(encoded) - self.distance, encoded)
+    def looks(self, keys: Keys) -> Float[np.ndarray, "example key_pos"]:
+        """1 where the rule looks, special or not."""
+        return keys.from_(keys.query - self.distance)
 
 
 @dataclass(frozen=True)
@@ -51,9 +89,9 @@ class Position:
         """For tables: ``position 5``."""
         return f"position {self.at}"
 
-    def positions(self, encoded: EncodedExample) -> tuple[int, ...]:
-        """The key positions that the rule picks."""
-        return _as_wide(self.at, encoded)
+    def looks(self, keys: Keys) -> Float[np.ndarray, "example key_pos"]:
+        """1 where the rule looks, special or not."""
+        return keys.from_(self.at)
 
 
 @dataclass(frozen=True)
@@ -62,9 +100,9 @@ class Distractor:
 
     name: str
 
-    def positions(self, encoded: EncodedExample) -> tuple[int, ...] | None:
-        """The key positions that the rule picks; None where nothing has the role."""
-        return encoded.distractors.get(self.name)
+    def looks(self, keys: Keys) -> Float[np.ndarray, "example key_pos"]:
+        """1 where the rule looks, special or not; NaN where nothing has the role."""
+        return marked([each.distractors.get(self.name) for each in keys.examples], keys.allowed.shape[1])
 
 
 Baseline = Offset | Position | Distractor
@@ -76,9 +114,15 @@ def query_of(encoded: EncodedExample) -> int:
     return encoded.query
 
 
-def _as_wide(start: int, encoded: EncodedExample) -> tuple[int, ...]:
-    """As many positions as the related word has, from `start` on."""
-    return tuple(range(start, start + len(encoded.related)))
+def marked(positions: Sequence[tuple[int, ...] | None], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
+    """1 at each example's positions, NaN where it has none to give; those from `n_keys` on are left out."""
+    mask = np.zeros((len(positions), n_keys))
+    for row, places in zip(mask, positions, strict=True):
+        if places is None:
+            row[:] = np.nan
+        else:
+            row[[at for at in places if at < n_keys]] = 1.0
+    return mask
 
 
 def candidates(examples: Sequence[EncodedExample]) -> list[Baseline]:
@@ -90,22 +134,6 @@ def candidates(examples: Sequence[EncodedExample]) -> list[Baseline]:
         *(Position(position) for position in range(1, longest + 1)),
         *(Distractor(role) for role in roles),
     ]
-
-
-def key_mask(
-    baseline: Baseline, examples: Sequence[EncodedExample], n_keys: int, special: Collection[int]
-) -> Float[np.ndarray, "example key_pos"]:
-    """1 where the rule looks, never at a special token, nor after the query; NaN where it cannot be judged."""
-    mask = np.zeros((len(examples), n_keys))
-    for row, encoded in enumerate(examples):
-        tokens, positions = encoded.prompt + encoded.right, baseline.positions(encoded)
-        if positions is None:
-            mask[row] = np.nan
-            continue
-        for position in positions:
-            if 0 < position <= query_of(encoded) and tokens[position] not in special:
-                mask[row, position] = 1.0
-    return mask
 
 
 def toughest(
@@ -125,7 +153,8 @@ def toughest(
     """
     rules = candidates(examples)
     n_examples, n_cells, n_keys = weights.shape
-    masks = np.stack([key_mask(rule, examples, n_keys, special) for rule in rules])
+    keys = Keys.of(examples, n_keys, special)
+    masks = np.stack([keys.mask(rule) for rule in rules])
     share = _shares(~np.isnan(masks[:, :, 0]), [each.example.template for each in examples])
     looks = (related_mask(examples, n_keys) - np.nan_to_num(masks)) * share[:, :, None]
     excess = looks.reshape(len(rules), -1) @ weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
@@ -134,10 +163,7 @@ def toughest(
 
 def related_mask(examples: Sequence[EncodedExample], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
     """1 at the related word."""
-    mask = np.zeros((len(examples), n_keys))
-    for row, encoded in enumerate(examples):
-        mask[row, list(encoded.related)] = 1.0
-    return mask
+    return marked([each.related for each in examples], n_keys)
 
 
 def _shares(judged: Bool[np.ndarray, "rule example"], templates: Sequence[str]) -> Float[np.ndarray, "rule example"]:

@@ -22,7 +22,7 @@ import pandas as pd
 
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.baselines import key_mask, related_mask, toughest
+from interp.methods.baselines import Keys, related_mask, toughest
 from interp.methods.given_task import as_task
 from interp.methods.query_attention import query_attention
 from interp.stats.intervals import cluster_bootstrap
@@ -193,11 +193,10 @@ def _fold_frame(
     weights = query_attention(model, examples)
     n_cells, n_keys = weights.shape[1:]
     attention = np.einsum("eck,ek->ec", weights, related_mask(examples, n_keys))
-    baseline = np.zeros_like(attention)
+    keys, baseline = Keys.of(examples, n_keys, special), np.zeros_like(attention)
     for rule in set(chosen):
         cells = [cell for cell, each in enumerate(chosen) if each == rule]
-        mask = key_mask(rule, examples, n_keys, special)
-        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], mask)
+        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], keys.mask(rule))
     layer, head = np.divmod(np.arange(n_cells), model.cfg.n_heads)
     return pd.DataFrame(
         {

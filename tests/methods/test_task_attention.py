@@ -5,7 +5,7 @@ import pytest
 import torch
 from hand_model import ARE, BOS, BY, IS, KEY, KEYS, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
 
-from interp.methods.baselines import Offset, Position, candidates, key_mask, toughest
+from interp.methods.baselines import Keys, Offset, Position, candidates, toughest
 from interp.methods.query_attention import query_attention
 from interp.methods.task_attention import task_attention
 from interp.model.config import TransformerConfig
@@ -59,13 +59,13 @@ def test_bos_is_never_a_baseline():
     sink[:, 0, 2] = 0.1
     assert toughest(sink, references, frozenset())[0] == Position(2)
     for rule in candidates(references):
-        assert key_mask(rule, references, n_keys, frozenset())[:, 0].sum() == 0
+        assert Keys.of(references, n_keys, frozenset()).mask(rule)[:, 0].sum() == 0
 
 
 def test_special_tokens_are_never_a_baseline():
     encoded = encode([BOS, BY, KEY, THERE])
-    assert key_mask(Position(1), [encoded], 4, frozenset())[0].tolist() == [0, 1, 0, 0]
-    assert key_mask(Position(1), [encoded], 4, frozenset({BY})).sum() == 0
+    assert Keys.of([encoded], 4, frozenset()).mask(Position(1))[0].tolist() == [0, 1, 0, 0]
+    assert Keys.of([encoded], 4, frozenset({BY})).mask(Position(1)).sum() == 0
 
 
 def test_distractors_are_a_baseline():
@@ -125,9 +125,10 @@ def test_examples_without_a_distractor_say_nothing_about_one():
 
 def test_a_baseline_is_as_wide_as_the_related_word():
     wide = dataclasses.replace(encode([BOS, BY, KEY, NEAR, NEAR, THERE]), related=(2, 3, 4))
-    assert Offset(3).positions(wide) == (2, 3, 4)
-    assert Position(1).positions(wide) == (1, 2, 3)
-    assert key_mask(Offset(1), [wide], 6, frozenset())[0].tolist() == [0, 0, 0, 0, 1, 1]
+    keys = Keys.of([wide], 6, frozenset())
+    assert keys.mask(Offset(3))[0].tolist() == [0, 0, 1, 1, 1, 0]
+    assert keys.mask(Position(1))[0].tolist() == [0, 1, 1, 1, 0, 0]
+    assert keys.mask(Offset(1))[0].tolist() == [0, 0, 0, 0, 1, 1]
     units = [Unit(wide, None, f"c{number}") for number in range(30)]
     summary = task_attention(HandModel(), task_of(units, units)).summary().set_index("head")
     assert summary.loc[1, "attention"] == pytest.approx(3 / 6)  # head 1 attends evenly
