@@ -9,18 +9,19 @@ from interp.interventions.reference_set import (
     activations_of,
     check_aligned,
     draw_donors,
+    hash_of,
     means,
     positional_means,
     reference_rows,
 )
-from interp.interventions.replacement import DRAWS, Kind, Mean, PositionalMean, Replacement, Resample, Zero
+from interp.interventions.replacement import DRAWS, Kind, Mean, Means, PositionalMean, Resample, Zero
 from interp.interventions.rows import task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task
 
 
 def make_replacement(
-    kind: Kind,
+    kind: Kind | Means,
     model: Any,
     task: Task,
     *,
@@ -28,11 +29,12 @@ def make_replacement(
     draws: int = DRAWS,
     seed: int = 0,
     memory_budget: int | None = None,
-) -> Replacement:
+) -> Zero | Means | Resample:
     """Prepare a replacement for `task`'s units from its reference sets.
 
     Args:
-        kind: Which one; ``replacement.py`` has them.
+        kind: Which one; ``replacement.py`` has them. Means that were made before are given back as they are, where they
+            have all that is going to be replaced.
         model: The model that is measured.
         task: Its units and references.
         sites: What is going to be replaced.
@@ -41,9 +43,12 @@ def make_replacement(
         memory_budget: Bytes that are held while the reference set is run; None for the device's default.
 
     Raises:
-        InputError: The kind is unknown, a reference set is empty, or a positional mean or resample
-            lacks a matching reference example.
+        InputError: The kind is unknown, means that were made before lack a site, a reference set is empty, or a
+            positional mean or resample lacks a matching reference example.
     """
+    if isinstance(kind, Means):
+        _require_made(kind, sites)
+        return kind
     if kind not in get_args(Kind):
         raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
     draws = whole_number("draws", draws, expected="a whole number of at least 1")
@@ -52,10 +57,10 @@ def make_replacement(
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     if kind == "mean":
         _require_positions_alike(sites)
-        return Mean(means(model, references, sites, memory_budget))
+        return Mean(means(model, references, sites, memory_budget), hash_of(references))
     if kind == "positional_mean":
         check_aligned(rows, references)
-        return PositionalMean(positional_means(model, references, sites, memory_budget))
+        return PositionalMean(positional_means(model, references, sites, memory_budget), hash_of(references))
     donors = draw_donors(rows, references, draws, seed)
     needed = {each for chosen in donors.values() for each in chosen}
     activations = {
@@ -64,7 +69,16 @@ def make_replacement(
         for site, activation in by_site.items()
         for index, row in enumerate(batch.rows)
     }
-    return Resample(activations, donors, draws)
+    return Resample(activations, donors, draws, hash_of(references))
+
+
+def _require_made(made: Means, sites: Sequence[Site]) -> None:
+    missing = set(sites) - {key[-1] for key in made.means}
+    if missing:
+        raise InputError(
+            f"{made.kind}: made without {', '.join(sorted(site.hook_name for site in missing))}, which is going to be "
+            "replaced, too; make it of all sites, or give its name"
+        )
 
 
 def _require_positions_alike(sites: Sequence[Site]) -> None:

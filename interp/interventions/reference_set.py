@@ -24,8 +24,12 @@ from interp.tasks.task import Task
 
 def reference_hash(task: Task) -> str:
     """SHA-256 of the reference sets' token ids."""
-    rows = [(row.fold, row.tokens) for row in reference_rows(task)]
-    return hashlib.sha256(repr(rows).encode()).hexdigest()
+    return hash_of(reference_rows(task))
+
+
+def hash_of(rows: Sequence[Row]) -> str:
+    """SHA-256 of the token ids of reference rows."""
+    return hashlib.sha256(repr([(row.fold, row.tokens) for row in rows]).encode()).hexdigest()
 
 
 def reference_rows(task: Task) -> list[Row]:

@@ -89,6 +89,7 @@ class InPlace:
 class Zero(InPlace):
     """Every value becomes 0."""
 
+    reference_hash: None = None
     kind: str = "zero"
     draws: int = 1
     from_source: bool = False
@@ -109,9 +110,11 @@ class Mean(InPlace):
 
     Attributes:
         means: By fold and site, without the axes of batch and position.
+        reference_hash: Of the reference sets.
     """
 
     means: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
+    reference_hash: str
     kind: str = "mean"
     draws: int = 1
     from_source: bool = False
@@ -132,9 +135,11 @@ class PositionalMean(InPlace):
 
     Attributes:
         means: By fold, layout, length and site, without the batch's axis.
+        reference_hash: Of the reference sets.
     """
 
     means: Mapping[tuple[int, str, int, Site], Float[Tensor, "..."]] = field(repr=False)
+    reference_hash: str
     kind: str = "positional_mean"
     draws: int = 1
     from_source: bool = False
@@ -157,11 +162,13 @@ class Resample(InPlace):
         activations: By reference row and site, without the batch's axis.
         donors: By example and length, one reference row per draw. The right and the wrong
             sentence of an example get the same donor where they are equally long.
+        reference_hash: Of the reference sets.
     """
 
     activations: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
     draws: int
+    reference_hash: str
     kind: str = "resample"
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
@@ -177,6 +184,10 @@ class Resample(InPlace):
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one donor are alike."""
         return self.donor(row, draw)
+
+
+Means = Mean | PositionalMean
+"""What a task's reference sets come to whatever is measured; resamples belong to the rows that they were drawn for."""
 
 
 @dataclass(frozen=True)

@@ -44,17 +44,17 @@ class Row:
     corrupted: EncodedExample | None = None
     source: EncodedExample | None = None
 
-    @property
+    @cached_property
     def run(self) -> EncodedExample:
         """The example whose prompt is run."""
         return self.corrupted or self.encoded
 
-    @property
+    @cached_property
     def tokens(self) -> tuple[int, ...]:
         """Token ids that are run, BOS first."""
         return self.run.prompt + self.continuation
 
-    @property
+    @cached_property
     def source_tokens(self) -> tuple[int, ...]:
         """Token ids that activations are patched in from; the row's own where nothing is patched."""
         return (self.source or self.run).prompt + self.continuation

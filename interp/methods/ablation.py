@@ -16,8 +16,7 @@ from typing import Any
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.preparing import make_replacement
-from interp.interventions.reference_set import reference_hash
-from interp.interventions.replacement import DRAWS, Kind
+from interp.interventions.replacement import DRAWS, Kind, Means
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.components import Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_predicted
@@ -31,7 +30,7 @@ def ablate(
     task: Task | str,
     *,
     components: Components = "heads",
-    kind: Kind = "mean",
+    kind: Kind | Means = "mean",
     heads: Sequence[Head] | None = None,
     sets: Sequence[Sequence[Head]] | None = None,
     layers: Sequence[int] | None = None,
@@ -51,7 +50,8 @@ def ablate(
         task: A task, or the name of one.
         components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write, with their
             bias) or ``neurons`` (after the activation).
-        kind: What takes their place: ``zero``, ``mean``, ``positional_mean`` or ``resample``.
+        kind: What takes their place: ``zero``, ``mean``, ``positional_mean`` or ``resample``; or means that
+            ``make_replacement`` has made, for who measures several times.
         heads: ``(layer, head)`` pairs, one by one; None for all of the model's.
         sets: Sets of such pairs; those of a set are ablated together.
         layers: Layers whose heads, MLPs or neurons are ablated; None for all. A sweep over neurons has one cell for
@@ -87,13 +87,13 @@ def ablate(
         cells = [each.cell(replacement) for each in chosen]
     else:
         grid = _grid(site or "z", by, layers, components, {"heads": heads, "sets": sets})
-        cells = grid_cells(model, given, grid, prepared(sites=grid.sites(model)), given.examples)
+        replacement = prepared(sites=grid.sites(model))
+        cells = grid_cells(model, given, grid, replacement, given.examples)
     result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
-    used = None if kind == "zero" else reference_hash(measured)
     how = {
         "components": components if site is None and by is None else None,
-        "replacement": kind,
-        "reference_hash": used,
+        "replacement": replacement.kind,
+        "reference_hash": replacement.reference_hash,
     }
     return SweepResult(result.frame, {**result.provenance, **how}, result.labels)
 

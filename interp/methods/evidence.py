@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.interventions.replacement import Kind
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import Kind, Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.components import Head
@@ -19,9 +20,10 @@ from interp.methods.conclusions import against_minimum
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
 from interp.methods.related_effect import COLUMNS as RELATED
-from interp.methods.related_effect import related_effects
+from interp.methods.related_effect import has_values_by_head, related_effects
 from interp.methods.representation import COLUMNS, representation
 from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
+from interp.model.sites import Site
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import FLIPS
 from interp.stats.units import UnitTable, estimates, standard_errors
@@ -37,6 +39,7 @@ class TaskEvidence:
 
     Attributes:
         task: What was asked.
+        replacement: What heads were ablated by, for who ablates more of them.
         ablation: Effects of ablating each head.
         attention: Attention from query to related word.
         effects: The effects by unit.
@@ -46,6 +49,7 @@ class TaskEvidence:
     """
 
     task: Task
+    replacement: Kind | Means
     ablation: SweepResult
     attention: AttentionResult
     effects: UnitTable
@@ -203,21 +207,32 @@ def gather(
     attention = task_attention(model, task, seed=seed)
     n_heads = model.cfg.n_layers * model.cfg.n_heads
     first, rest = (part_of(progress, number, 2 if probes else 1, n_heads) for number in range(2))
-    ablation = ablate(model, task, kind=kind, draws=draws, seed=seed, progress=first)
+    replacement = _shared(kind, model, task)
+    ablation = ablate(model, task, kind=replacement, draws=draws, seed=seed, progress=first)
     if not ablation.provenance["complete"]:
         raise KeyboardInterrupt
     excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
     effects = UnitTable.from_frame(ablation.frame, "effect")
-    options: Any = {"seed": seed, "flips": flips}
+    options: Any = {"seed": seed, "flips": flips, "minimum_effect": minimum_effect}
     minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(ablation.frame, "base")))
     looking = [] if excess is None else _able(excess, effects, minimum_attention, minimum)
     scored = replace(task, units=tuple(task.units[number] for number in attention.frame["unit"].unique()))
-    related = related_effects(model, scored, looking, kind=kind, draws=draws, minimum_effect=minimum_effect, **options)
+    related = related_effects(model, scored, looking, kind=replacement, draws=draws, **options)
     carried = None
     if probes:
-        options |= {"minimum": minimum_probe, "minimum_effect": minimum_effect}
-        carried = representation(model, task, alpha=alpha, **options, progress=rest)
-    return TaskEvidence(task, ablation, attention, effects, excess, related, carried)
+        carried = representation(model, task, alpha=alpha, minimum=minimum_probe, **options, progress=rest)
+    return TaskEvidence(task, replacement, ablation, attention, effects, excess, related, carried)
+
+
+def _shared(kind: Kind, model: Any, task: Task) -> Kind | Means:
+    """Means of all that may be ablated, for which the reference sets are run once; or else the kind's name."""
+    if kind not in ("mean", "positional_mean"):
+        return kind
+    names = ("z", "v") if has_values_by_head(model) else ("z",)
+    sites = [Site(name, layer) for name in names for layer in range(model.cfg.n_layers)]
+    made = make_replacement(kind, model, task, sites=sites)
+    assert isinstance(made, Means)
+    return made
 
 
 def _able(

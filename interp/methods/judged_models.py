@@ -4,14 +4,14 @@ Gathering evidence and ablating pairs is most of the work, and no model or task 
 processes these are done at the same time. Families of tests, which are over all tasks, come between.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, comb
 from typing import Any
 
 import pandas as pd
 
-from interp.interventions.replacement import Kind
+from interp.interventions.replacement import Kind, Means
 from interp.interventions.sweep import Progress
 from interp.methods.choosing import choose
 from interp.methods.components import Head
@@ -99,9 +99,9 @@ def judge_models(
     frames = [_tested(each, len(tasks), asked, n) for each, n in zip(by_model, flips, strict=True)]
     chosen = [_candidates(frame, tasks, asked.most_paired) for frame in frames]
     both = [
-        (model, task, heads[task.name], asked, asked.flips(sum(comb(len(each), 2) for each in heads.values())))
-        for model, heads in zip(models, chosen, strict=True)
-        for task in tasks
+        (model, each.task, heads[each.task.name], each.replacement, asked, asked.flips(_n_pairs(heads)))
+        for model, heads, evidence in zip(models, chosen, by_model, strict=True)
+        for each in evidence[: len(tasks)]
     ]
     pairs = calls.make(_paired, both, done=n_first)
     judged = []
@@ -170,10 +170,20 @@ def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> dict[s
     return {task.name: candidates(rows[rows["task"] == task.name], most) for task in tasks}
 
 
+def _n_pairs(heads: Mapping[str, Sequence[Head]]) -> int:
+    return sum(comb(len(each), 2) for each in heads.values())
+
+
 def _paired(
-    model: Any, task: Task, heads: Sequence[Head], asked: Asked, flips: int, progress: Progress | None
+    model: Any,
+    task: Task,
+    heads: Sequence[Head],
+    replacement: Kind | Means,
+    asked: Asked,
+    flips: int,
+    progress: Progress | None,
 ) -> pd.DataFrame:
-    how: Any = {"kind": asked.ablation, "draws": asked.draws, "seed": asked.seed}
+    how: Any = {"kind": replacement, "draws": asked.draws, "seed": asked.seed}
     return paired(model, task, heads, **how, minimum_effect=asked.minimum_effect, flips=flips, progress=progress)
 
 

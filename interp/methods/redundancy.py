@@ -24,7 +24,7 @@ import pandas as pd
 
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
-from interp.interventions.replacement import DRAWS, Kind
+from interp.interventions.replacement import DRAWS, Kind, Means
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, head_name, set_name
@@ -70,7 +70,7 @@ def pairwise(
     task: Task | str,
     *,
     heads: Sequence[Head] | None = None,
-    kind: Kind = "mean",
+    kind: Kind | Means = "mean",
     metric: MetricName | None = None,
     n: int | None = None,
     seed: int = 0,
@@ -87,7 +87,7 @@ def pairwise(
         task: A task, or the name of one.
         heads: ``(layer, head)`` pairs whose pairs are taken, at least two; None for all of the model's. Of H heads
             there are ``H (H - 1) / 2`` pairs, so choose some where the model is large.
-        kind: What takes their place.
+        kind: What takes their place, as for ``ablate``.
         metric: What is measured; None for the task's own.
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the task's draw, the resamples and the statistics.

@@ -22,7 +22,7 @@ import pandas as pd
 from interp.interventions.cell import Cell
 from interp.interventions.intervention import Intervention, heads_at
 from interp.interventions.preparing import make_replacement
-from interp.interventions.replacement import Kind
+from interp.interventions.replacement import Kind, Means
 from interp.interventions.sweep import Sweep
 from interp.methods.components import Head
 from interp.methods.conclusions import against_minimum
@@ -47,7 +47,7 @@ def related_effects(
     task: Task,
     heads: Sequence[Head],
     *,
-    kind: Kind,
+    kind: Kind | Means,
     draws: int,
     seed: int,
     minimum_effect: float,
@@ -75,7 +75,7 @@ def related_effects(
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
     there = replace(task, units=tuple(unit for unit in task.units if _in_the_prompt(unit)))
-    if not there.units or not _has_values_by_head(model):
+    if not there.units or not has_values_by_head(model):
         return None
     if not heads:
         return pd.DataFrame(columns=[*CELL, *COLUMNS])
@@ -106,6 +106,7 @@ def _in_the_prompt(unit: Unit) -> bool:
     return all(is_testable(each) and max(each.related) < len(each.prompt) for each in unit.examples)
 
 
-def _has_values_by_head(model: Any) -> bool:
+def has_values_by_head(model: Any) -> bool:
+    """Whether the model shows each head's own values."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
     return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)

@@ -24,7 +24,6 @@ import pandas as pd
 
 from interp.errors import InputError
 from interp.interventions.preparing import make_replacement
-from interp.interventions.reference_set import reference_hash
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep
 from interp.methods.ablation import as_measured
@@ -150,6 +149,6 @@ def self_repair(
     frame["repair"] = frame["total"] - frame["direct"]
     frame["repair_by_norm"] = frame["direct_renormalised"] - frame["direct"]
     frame["repair_by_later"] = frame["total"] - frame["direct_renormalised"]
-    used = None if kind == "zero" else reference_hash(measured)
-    how = {"minimum_effect": minimum_effect, "replacement": kind, "reference_hash": used}
+    used = {"replacement": replacement.kind, "reference_hash": replacement.reference_hash}
+    how = {"minimum_effect": minimum_effect, **used}
     return SelfRepairResult(frame[[*columns, *MEASURES]], {**result.provenance, **how})

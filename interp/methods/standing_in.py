@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.interventions.replacement import Kind
+from interp.interventions.replacement import Kind, Means
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
 from interp.methods.conclusions import no_drop
@@ -68,7 +68,7 @@ def paired(
     task: Task,
     heads: Sequence[Head],
     *,
-    kind: Kind,
+    kind: Kind | Means,
     draws: int,
     seed: int,
     minimum_effect: float,

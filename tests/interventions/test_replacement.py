@@ -151,3 +151,13 @@ def test_references_of_several_lengths_are_not_padded():
             _, cache = model.run_with_cache(torch.tensor([encoded.prompt]))
             z_by_hand.append(cache["blocks.0.attn.hook_z"][0, :, 0])
     torch.testing.assert_close(z[0, 0], torch.cat(z_by_hand).mean(dim=0))
+
+
+@pytest.mark.parametrize("kind", ["mean", "positional_mean"])
+def test_means_that_were_made_before_are_taken_as_they_are(kind):
+    model, task = HandModel(), task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE])])
+    made = make_replacement(kind, model, task, sites=[Site("z", 0), Site("v", 0)])
+    assert make_replacement(made, model, task, sites=[Site("z", 0)]) is made
+    assert made.reference_hash == reference_hash(task)
+    with pytest.raises(InputError, match=r"made without blocks.0.mlp.hook_post, which is going to be replaced"):
+        make_replacement(made, model, task, sites=[Site("z", 0), Site("mlp_post", 0)])

@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
@@ -13,8 +14,10 @@ from random_tasks import random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
+from interp.interventions.preparing import make_replacement
 from interp.methods.ablation import ablate
 from interp.methods.components import check_heads
+from interp.model.sites import Site
 from interp.tasks.task import Unit
 
 KINDS = ("zero", "mean", "positional_mean", "resample")
@@ -76,6 +79,16 @@ def test_provenance_names_the_replacement_and_its_source():
     assert (said["replacement"], said["seed"], said["draws"]) == ("mean", 5, 1)
     assert len(said["reference_hash"]) == 64
     assert ablate(HandModel(), varied_task(), kind="zero").provenance["reference_hash"] is None
+
+
+def test_means_are_made_once_for_several_ablations():
+    """And say where they come from, whatever task they are used on."""
+    model, task, other = HandModel(), varied_task(), task_of([pair([BOS, KEY, NEAR, THERE])], [pair(prompts(0, 1))])
+    made = make_replacement("mean", model, task, sites=[Site("z", 0)])
+    by_name, again = ablate(model, task, kind="mean"), ablate(model, task, kind=made)
+    pd.testing.assert_frame_equal(by_name.frame, again.frame)
+    assert by_name.provenance == again.provenance
+    assert ablate(model, other, kind=made).provenance["reference_hash"] == by_name.provenance["reference_hash"]
 
 
 def test_heads_out_of_a_frame():
@@ -198,6 +211,7 @@ UNCHECKED = """
 import json, sys, warnings
 from functools import partial
 import numpy as np
+import pandas as pd
 import torch
 from hand_model import varied_task
 from tiny_models import random_model

@@ -11,6 +11,7 @@ stranger, neighbours in a string; two first names in any roles) belongs to one s
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from interp.errors import TaskError
@@ -38,6 +39,7 @@ class Drawn(Protocol):
 DrawnT = TypeVar("DrawnT", bound=Drawn)
 
 
+@cache
 def split_of(first: str, second: str) -> Split:
     """The split of a pair of lemmas, whatever their order."""
     key = "\t".join(sorted((first, second))).encode()
