@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
@@ -52,7 +52,7 @@ def conclusions(
     base = estimates(UnitTable.from_frame(frame, "base", by=by))
     interval = cluster_bootstrap(values, seed=seed)
     (test,) = sign_flip_test([values], seed=seed)
-    absent, error = against_minimum(frame, column, by, share=minimum_effect, seed=seed)
+    against = against_minimum(frame, column, by, share=minimum_effect, seed=seed)
     found = pd.DataFrame(
         {
             column: interval.estimate,
@@ -68,8 +68,8 @@ def conclusions(
         index=values.cells,
     ).reset_index()
     evidence = [
-        Evidence(row[column], error[cell], bool(absent[cell]), row["q"], row["minimum"], row["n_clusters"])
-        for cell, row in enumerate(found.to_dict("records"))
+        Evidence(row[column], row["se"], row["absent"], row["q"], row["minimum"], row["n_clusters"])
+        for row in found.join(against, on=list(by)).to_dict("records")
     ]
     above = above_chance(frame, by, metric=metric, seed=seed)
     states = [effect_state(each, alpha) if known else "undecided" for each, known in zip(evidence, above, strict=True)]
@@ -94,13 +94,11 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: MetricName, 
     return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
 
 
-def against_minimum(
-    frame: pd.DataFrame, column: str, by: Sequence[str], *, share: float, seed: int
-) -> tuple[Bool[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
+def against_minimum(frame: pd.DataFrame, column: str, by: Sequence[str], *, share: float, seed: int) -> pd.DataFrame:
     """Whether each cell's effect is shown to be smaller than a share of the base run's metric, and how surely.
 
     The base run's mean is an estimate from the same units: ``effect + share * base`` has to be clear of 0 above,
-    and ``effect - share * base`` below. The larger of their standard errors is the second result.
+    and ``effect - share * base`` below.
 
     Args:
         frame: With ``base`` and `column`.
@@ -108,10 +106,14 @@ def against_minimum(
         by: The columns that name a cell.
         share: Of the base run's mean metric.
         seed: Of the resamples.
+
+    Returns:
+        By cell: ``absent``, and ``se``, the larger of the two standard errors.
     """
     above, below = (_beyond(frame, column, by, sign * share) for sign in (1, -1))
     low, high = cluster_bootstrap(above, seed=seed).low, cluster_bootstrap(below, seed=seed).high
-    return (low > 0) & (high < 0), np.maximum(standard_errors(above), standard_errors(below))
+    error = np.maximum(standard_errors(above), standard_errors(below))
+    return pd.DataFrame({"absent": (low > 0) & (high < 0), "se": error}, index=above.cells)
 
 
 def no_drop(

@@ -66,13 +66,13 @@ class TaskEvidence:
             minimum_probe: As a share of the examples.
         """
         base = self.description()
-        absent, error = against_minimum(
+        against = against_minimum(
             self.ablation.frame, "effect", CELL, share=minimum_effect, seed=self.ablation.provenance["seed"]
         )
         done = self.ablation.estimates().drop(columns=["base", "value"])
         done = done.rename(
             columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
-        ).assign(effect_absent=absent, effect_se=error)
+        ).join(against.add_prefix("effect_"), on=CELL)
         seen = self.attention.estimates()
         seen = seen.rename(
             columns={

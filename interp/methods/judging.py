@@ -21,6 +21,15 @@ from interp.methods.verdict import (
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.power import required_units
 
+_COLUMNS = {
+    "effect": ("effect", "effect_se", "effect_absent", "effect_q", "minimum_effect", "n_clusters"),
+    "related": (
+        *("related_effect", "related_se", "related_absent", "related_p"),
+        *("related_minimum", "n_related_clusters"),
+    ),
+    "erasure": ("erasure_effect", "erasure_se", "erasure_absent", "erasure_p", "minimum_effect", "n_clusters"),
+}
+"""Of ``Evidence``, in order: that the task needs the head, what it finds at the related word, the feature there."""
 _MEASURED = {"attention": "n_attention_units", "related": "n_related_units"}
 """The columns that count the units of kinds that are left out on some."""
 
@@ -39,10 +48,10 @@ def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
     rows = frame.to_dict("records")
     found = {
         "attention_state": [attention_state(_attention(row), alpha) for row in rows],
-        "effect_state": [effect_state(_effect(row), alpha) for row in rows],
-        "related_state": [related_state(_related(row), alpha) for row in rows],
+        "effect_state": [effect_state(_of("effect", row), alpha) for row in rows],
+        "related_state": [related_state(_of("related", row), alpha) for row in rows],
         "representation": [representation_state(_representation(row), alpha) for row in rows],
-        "undecidable": [undecidable(_effect(row), row["above_chance"]) for row in rows],
+        "undecidable": [undecidable(_of("effect", row), row["above_chance"]) for row in rows],
     }
     return pd.DataFrame(found, index=frame.index)
 
@@ -91,43 +100,24 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     """The kinds of evidence that are undecided, and on which the verdict rests."""
     found = {}
     if row["effect_state"] == "undecided":
-        found["effect"] = _effect(row)
+        found["effect"] = _of("effect", row)
     if row["effect_state"] == "drop" and row["attention_state"] == "shown" and row["related_state"] == "undecided":
-        found["related"] = _related(row)
+        found["related"] = _of("related", row)
     if row["attention_state"] == "undecided":
         found["attention"] = _attention(row)
     decides = row["effect_state"] == "none" and row["attention_state"] != "shown"
     if row["representation"] == "undecided" and decides:
         found["probe"] = _representation(row).probe
     if row["representation"] == "carried" and decides:
-        found["erasure"] = _erasure(row)
+        found["erasure"] = _of("erasure", row)
     if row["effect_state"] == "none" and row["doubtful"]:
         found["pair"] = _pair(row)
     return found
 
 
-def _related(row: Mapping[str, Any]) -> Evidence:
-    """That the task needs what the head finds at the related word."""
-    return Evidence(
-        row["related_effect"],
-        row["related_se"],
-        row["related_absent"],
-        row["related_p"],
-        row["related_minimum"],
-        row["n_related_clusters"],
-    )
-
-
-def _erasure(row: Mapping[str, Any]) -> Evidence:
-    """That the task needs the feature that can be read there."""
-    return Evidence(
-        row["erasure_effect"],
-        row["erasure_se"],
-        row["erasure_absent"],
-        row["erasure_p"],
-        row["minimum_effect"],
-        row["n_clusters"],
-    )
+def _of(kind: str, row: Mapping[str, Any]) -> Evidence:
+    """A kind of evidence that has all of it in columns."""
+    return Evidence(*(row[name] for name in _COLUMNS[kind]))
 
 
 def _pair(row: Mapping[str, Any]) -> Evidence:
@@ -154,17 +144,6 @@ def _attention(row: Mapping[str, Any]) -> Evidence:
         row["attention_q"],
         row["minimum_attention"],
         row["n_attention_clusters"],
-    )
-
-
-def _effect(row: Mapping[str, Any]) -> Evidence:
-    return Evidence(
-        row["effect"],
-        row["effect_se"],
-        row["effect_absent"],
-        row["effect_q"],
-        row["minimum_effect"],
-        row["n_clusters"],
     )
 
 

@@ -94,9 +94,9 @@ def related_effects(
         raise KeyboardInterrupt
     effects = UnitTable.from_frame(result.frame, "effect", by=CELL)
     interval, (test,) = cluster_bootstrap(effects, seed=seed), sign_flip_test([effects], flips=flips, seed=seed)
-    absent, error = against_minimum(result.frame, "effect", CELL, share=minimum_effect, seed=seed)
+    against = against_minimum(result.frame, "effect", CELL, share=minimum_effect, seed=seed)
     minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(result.frame, "base", by=CELL)))
-    estimated = (interval.estimate, interval.low, interval.high, test.p, error, absent)
+    estimated = (interval.estimate, interval.low, interval.high, test.p, against["se"], against["absent"])
     counted = (minimum, effects.n_units, effects.n_clusters)
     columns = dict(zip(COLUMNS, estimated + counted, strict=True))
     return pd.DataFrame(columns, index=effects.cells).reset_index()

@@ -20,7 +20,6 @@ from interp.methods.probing import probe
 from interp.methods.progress import part_of
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.permutation import FLIPS
-from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
 CELL = ["layer", "head"]
@@ -131,8 +130,6 @@ def _erased(
     ours, random = (summary[summary["method"] == method] for method in methods)
     p = np.maximum(ours["p"], ours["excess_p"]).where((ours["effect"] < 0) & (ours["excess"] < 0), 1.0)
     frame = found.frame[found.frame["method"] == "leace"]
-    absent, error = against_minimum(frame, "effect", CELL, share=minimum_effect, seed=seed)
-    cells = UnitTable.from_frame(frame, "effect", by=CELL).cells
-    measured = (pd.Series(absent, index=cells), pd.Series(error, index=cells))
-    columns = (ours["effect"], ours["low"], ours["high"], random["effect"], p, *measured)
+    against = against_minimum(frame, "effect", CELL, share=minimum_effect, seed=seed)
+    columns = (ours["effect"], ours["low"], ours["high"], random["effect"], p, against["absent"], against["se"])
     return pd.DataFrame(dict(zip(ERASURE, columns, strict=True))).reset_index()

@@ -4,9 +4,7 @@ import pandas as pd
 
 from interp.report.amounts import change, listed
 from interp.report.metrics import UNITS
-
-CARRIED = ("used", "carried", "unused")
-"""States of a head in which a probe reads the feature there."""
+from interp.report.verdicts import READABLE
 
 
 def unused_sentence(heads: pd.DataFrame) -> list[str]:
@@ -27,7 +25,7 @@ def unused_sentence(heads: pd.DataFrame) -> list[str]:
 
 def carried_sentence(row: pd.Series) -> str:
     """What a probe reads there, and what erasing it costs; empty where it is not carried."""
-    if row["representation"] not in CARRIED:
+    if row["representation"] not in READABLE:
         return ""
     unit = UNITS.get(row["metric"], row["metric"])
     does = change(row["erasure_effect"], row["erasure_low"], row["erasure_high"], unit)

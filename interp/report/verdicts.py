@@ -89,3 +89,5 @@ VERDICTS = {
 }
 FINDINGS = tuple(VERDICTS)[: list(VERDICTS).index("encodes, unused")]
 """Verdicts that get a sentence for each head."""
+READABLE = ("used", "carried", "unused")
+"""States of a representation in which a probe reads the feature."""

@@ -9,6 +9,7 @@ from interp.methods.verdict import (
     FINDINGS,
     NO_VALUES,
     ORDER,
+    READABLE,
     UNRELATED,
     Evidence,
     Representation,
@@ -281,3 +282,4 @@ def test_the_page_shows_every_verdict_in_order():
     """The report knows frames only, so it names the verdicts itself."""
     assert tuple(shown.VERDICTS) == ORDER
     assert shown.FINDINGS == FINDINGS
+    assert shown.READABLE == READABLE
