@@ -5,7 +5,7 @@ Every head of a planted model has one role. For the tasks that the role is not a
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from interp.calibration.language import PHENOMENA, TaskName
 from interp.methods.verdict import Verdict
@@ -29,7 +29,6 @@ Role = Literal[
 - ``idle``: looks at places and words at random, and writes words where nothing reads them, with a little noise on the
   answers.
 """
-ROLES: tuple[Role, ...] = get_args(Role)
 TRUTH: dict[Role, Verdict] = {
     "tracker": "tracks",
     "twin": "redundant",

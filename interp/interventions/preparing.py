@@ -1,6 +1,7 @@
 """From a kind of ablation to a replacement: the reference set is run, and averaged or drawn from."""
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, get_args
 
 from interp.errors import InputError, suggest
@@ -15,7 +16,7 @@ from interp.interventions.reference_set import (
     reference_rows,
 )
 from interp.interventions.replacement import DRAWS, Kind, Mean, Means, PositionalMean, Resample, Zero
-from interp.interventions.rows import task_rows
+from interp.interventions.rows import Row, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task
 
@@ -34,7 +35,7 @@ def make_replacement(
 
     Args:
         kind: Which one; ``replacement.py`` has them. Means that were made before are given back as they are, where they
-            have all that is going to be replaced.
+            have all that is going to be replaced in the task's rows.
         model: The model that is measured.
         task: Its units and references.
         sites: What is going to be replaced.
@@ -43,11 +44,11 @@ def make_replacement(
         memory_budget: Bytes that are held while the reference set is run; None for the device's default.
 
     Raises:
-        InputError: The kind is unknown, means that were made before lack a site, a reference set is empty, or a
-            positional mean or resample lacks a matching reference example.
+        InputError: The kind is unknown, means that were made before lack a site or a row, a reference set is empty, or
+            a positional mean or resample lacks a matching reference example.
     """
     if isinstance(kind, Means):
-        _require_made(kind, sites)
+        _require_made(kind, task_rows(task.metric, task.units), sites)
         return kind
     if kind not in get_args(Kind):
         raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
@@ -72,13 +73,13 @@ def make_replacement(
     return Resample(activations, donors, draws, hash_of(references))
 
 
-def _require_made(made: Means, sites: Sequence[Site]) -> None:
-    missing = set(sites) - {key[-1] for key in made.means}
-    if missing:
-        raise InputError(
-            f"{made.kind}: made without {', '.join(sorted(site.hook_name for site in missing))}, which is going to be "
-            "replaced, too; make it of all sites, or give its name"
-        )
+def _require_made(made: Means, rows: Sequence[Row], sites: Sequence[Site]) -> None:
+    for site, row in product(sites, rows):
+        if made.key(row, site) not in made.means:
+            raise InputError(
+                f"{made.kind}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r}; "
+                "make it of all sites, for this task and metric, or give its name"
+            )
 
 
 def _require_positions_alike(sites: Sequence[Site]) -> None:

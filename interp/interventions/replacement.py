@@ -19,6 +19,7 @@ wild" (mean ablation per template); Zhang & Nanda (2024), "Towards best practice
 patching" (how these differ).
 """
 
+import pickle
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -104,8 +105,20 @@ class Zero(InPlace):
         return ()
 
 
+class OwnMemory:
+    """Sent to another process as numbers: torch would share the memory of every mean, by a file descriptor each."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the means as bytes."""
+        return vars(self) | {"means": pickle.dumps(vars(self)["means"])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """With the means, on the device where they were."""
+        vars(self).update(state | {"means": pickle.loads(state["means"])})
+
+
 @dataclass(frozen=True)
-class Mean(InPlace):
+class Mean(OwnMemory, InPlace):
     """The mean over a reference set.
 
     Attributes:
@@ -122,7 +135,11 @@ class Mean(InPlace):
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's fold, the same at all positions."""
-        return torch.stack([self.means[row.fold, site] for row in batch.rows])[:, None]
+        return torch.stack([self.means[self.key(row, site)] for row in batch.rows])[:, None]
+
+    def key(self, row: Row, site: Site) -> tuple[int, Site]:
+        """The mean that stands in for a row's activation."""
+        return row.fold, site
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one fold are alike."""
@@ -130,7 +147,7 @@ class Mean(InPlace):
 
 
 @dataclass(frozen=True)
-class PositionalMean(InPlace):
+class PositionalMean(OwnMemory, InPlace):
     """The mean over the reference examples of the same layout and length, position by position.
 
     Attributes:
@@ -147,7 +164,11 @@ class PositionalMean(InPlace):
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
-        return torch.stack([self.means[row.fold, row.layout, len(row.tokens), site] for row in batch.rows])
+        return torch.stack([self.means[self.key(row, site)] for row in batch.rows])
+
+    def key(self, row: Row, site: Site) -> tuple[int, str, int, Site]:
+        """The mean that stands in for a row's activation."""
+        return row.fold, row.layout, len(row.tokens), site
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one layout are alike."""

@@ -153,11 +153,14 @@ def toughest(
     """
     rules = candidates(examples)
     n_examples, n_cells, n_keys = weights.shape
-    keys = Keys.of(examples, n_keys, special)
-    masks = np.stack([keys.mask(rule) for rule in rules])
-    share = _shares(~np.isnan(masks[:, :, 0]), [each.example.template for each in examples])
-    looks = (related_mask(examples, n_keys) - np.nan_to_num(masks)) * share[:, :, None]
-    excess = looks.reshape(len(rules), -1) @ weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
+    keys, related = Keys.of(examples, n_keys, special), related_mask(examples, n_keys)
+    _, template = np.unique([each.example.template for each in examples], return_inverse=True)
+    by_head = weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
+    excess = np.zeros((len(rules), n_cells))
+    for number, rule in enumerate(rules):
+        mask = keys.mask(rule)
+        share = _shares(~np.isnan(mask[:, 0]), template)
+        excess[number] = ((related - np.nan_to_num(mask)) * share[:, None]).ravel() @ by_head
     return [rules[least] for least in excess.argmin(axis=0)]
 
 
@@ -166,8 +169,10 @@ def related_mask(examples: Sequence[EncodedExample], n_keys: int) -> Float[np.nd
     return marked([each.related for each in examples], n_keys)
 
 
-def _shares(judged: Bool[np.ndarray, "rule example"], templates: Sequence[str]) -> Float[np.ndarray, "rule example"]:
+def _shares(
+    judged: Bool[np.ndarray, " example"], template: Int[np.ndarray, " example"]
+) -> Float[np.ndarray, " example"]:
     """Each example's weight in the mean over templates of the judged examples' means."""
-    same = (np.asarray(templates)[:, None] == np.asarray(templates)).astype(float)
-    weights = np.divide(judged, judged @ same, out=np.zeros(judged.shape), where=judged)
-    return weights / weights.sum(axis=1, keepdims=True)
+    same = np.bincount(template, weights=judged)[template]
+    weights = np.divide(judged, same, out=np.zeros(len(judged)), where=judged)
+    return weights / weights.sum()

@@ -81,7 +81,9 @@ class AttentionResult:
             return frame.assign(baseline=None, n=0, n_clusters=0, n_excluded=excluded)
         table = UnitTable.from_frame(self.frame, "excess")
         interval = cluster_bootstrap(table, seed=self.provenance["seed"])
-        columns = {name: estimates(UnitTable.from_frame(self.frame, name)) for name in MEASURES}
+        # Where the baseline is a distractor: of the examples that have one, so that the excess is the difference.
+        judged = self.frame.assign(attention=self.frame["attention"].where(self.frame["excess"].notna()))
+        columns = {name: estimates(UnitTable.from_frame(judged, name)) for name in MEASURES}
         columns |= {"low": interval.low, "high": interval.high}
         columns |= {"n": table.n_units, "n_clusters": table.n_clusters}
         frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)

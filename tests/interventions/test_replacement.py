@@ -1,4 +1,6 @@
 import dataclasses
+import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -159,5 +161,22 @@ def test_means_that_were_made_before_are_taken_as_they_are(kind):
     made = make_replacement(kind, model, task, sites=[Site("z", 0), Site("v", 0)])
     assert make_replacement(made, model, task, sites=[Site("z", 0)]) is made
     assert made.reference_hash == reference_hash(task)
-    with pytest.raises(InputError, match=r"made without blocks.0.mlp.hook_post, which is going to be replaced"):
+    with pytest.raises(InputError, match=r"nothing was made for blocks.0.mlp.hook_post of rows such as"):
         make_replacement(made, model, task, sites=[Site("z", 0), Site("mlp_post", 0)])
+    second = dataclasses.replace(task.units[0], fold=1)
+    with pytest.raises(InputError, match=r"nothing was made for blocks.0.attn.hook_z of rows such as"):
+        make_replacement(made, model, dataclasses.replace(task, units=(second,)), sites=[Site("z", 0)])
+
+
+@pytest.mark.parametrize("kind", ["mean", "positional_mean"])
+def test_means_share_no_memory_with_another_process(kind):
+    """Each tensor that does costs a file descriptor, and cannot be sent on once its process has ended."""
+    task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE])])
+    made = make_replacement(kind, HandModel(), task, sites=[Site("z", 0)])
+    sent = ForkingPickler.dumps(made)
+    assert b"rebuild_storage" not in bytes(sent)
+    again = pickle.loads(sent)
+    assert type(again) is type(made)
+    assert again.reference_hash == made.reference_hash
+    assert again.means.keys() == made.means.keys()
+    assert all(torch.equal(again.means[key], made.means[key]) for key in made.means)

@@ -211,7 +211,6 @@ UNCHECKED = """
 import json, sys, warnings
 from functools import partial
 import numpy as np
-import pandas as pd
 import torch
 from hand_model import varied_task
 from tiny_models import random_model

@@ -120,6 +120,8 @@ def test_examples_without_a_distractor_say_nothing_about_one():
     assert head["attention"].notna().all()
     summary = result.summary().set_index("head")
     assert summary.loc[0, "excess"] == pytest.approx(0, abs=1e-6)
+    assert summary.loc[0, "attention"] == pytest.approx(summary.loc[0, "attention_baseline"], abs=1e-6)
+    assert summary.loc[0, "attention"] < head["attention"].mean() - 0.1  # which is over the others, too
     assert summary.loc[0, "n"] == len(shapes)
 
 
