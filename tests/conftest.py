@@ -1,21 +1,27 @@
 import os
+import re
 import shutil
 from pathlib import Path
-from pkgutil import iter_modules
 
-from jaxtyping import install_import_hook
+import jaxtyping
 
-# Types and shapes are checked as the tests run; among the words of `tasks` that would take most of the tests' time.
-ROOMS = [f"interp.{room.name}" for room in iter_modules([str(Path(__file__).parent.parent / "interp")])]
-install_import_hook(
-    [*(room for room in ROOMS if room != "interp.tasks"), "interp.tasks.word_tokens"], "beartype.beartype"
+ROOT = Path(__file__).resolve().parent.parent
+# Shapes, and types beside them, are checked as the tests run; of modules without shapes, types are for mypy to check:
+# as they run that would take as long as all else.
+SHAPES = re.compile(r"^from (jaxtyping|interp\.shapes) import", re.MULTILINE)
+jaxtyping.install_import_hook(
+    [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in sorted((ROOT / "interp").rglob("*.py"))
+        if SHAPES.search(path.read_text())
+    ],
+    "beartype.beartype",
 )
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
 
 STRICT = os.environ.get("INTERP_STRICT") == "1"
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def skip_or_fail(reason):
@@ -26,6 +32,14 @@ def skip_or_fail(reason):
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread():
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _types_are_checked(request):
+    """Save in modules that are long because of numbers, and whose types others see: there checks take half the time."""
+    jaxtyping.config.update("jaxtyping_disable", request.node.get_closest_marker("unchecked") is not None)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(scope="session")

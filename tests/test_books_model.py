@@ -12,6 +12,8 @@ from interp.recipes.recipe import read_recipe
 from interp.tasks.blimp import blimp_pair
 from interp.tasks.readers.blimp import read_blimp
 
+pytestmark = pytest.mark.unchecked
+
 MEGABYTE = 1_000_000
 PARADIGM = re.compile(r"^ *(\w+) +(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", re.MULTILINE)
 """Its name, its phenomenon, and the accuracies of this model, the 5-gram, the LSTM, Transformer-XL and GPT-2."""

@@ -13,6 +13,8 @@ from interp.model.loading.load import model_folder
 from interp.recipes.published import PARADIGMS
 from interp.recipes.recipe import read_recipe
 
+pytestmark = pytest.mark.unchecked
+
 MEGABYTE = 1_000_000
 SYNTAX = ("coreference", "reflexive")
 FAMILY = ("default", "sibling-1", "sibling-2")

@@ -10,6 +10,8 @@ import pytest
 
 import interp
 
+pytestmark = pytest.mark.unchecked
+
 ROOT = Path(__file__).resolve().parent.parent
 BASE = {"shapes", "errors"}
 MAY_IMPORT = {

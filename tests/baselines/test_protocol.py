@@ -6,6 +6,7 @@ from itertools import islice
 
 import pytest
 import torch
+from as_users_call import unchecked
 from language_models import CAUSAL, NEURAL, QUICK, neural_model, random_tokens, remembering_rows, small_ngram
 from safetensors.torch import load_file, save_file
 from tiny_models import word_tokenizer
@@ -185,7 +186,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="expected 0 to 10, got 3 to 11"):
             model(torch.tensor([3, 11]))
         with pytest.raises(InputError, match="return_type: expected 'logits', 'loss' or 'both', got 'hidden'"):
-            getattr(type(model).forward, "__wrapped__", type(model).forward)(model, torch.tensor([3]), "hidden")
+            unchecked(type(model).forward)(model, torch.tensor([3]), "hidden")
         with pytest.raises(InputError, match="has no tokenizer"):
             model("The keys")
 

@@ -20,6 +20,8 @@ from interp.baselines.translating import (
 from interp.baselines.translation import SentencePair, sentence_pairs, source_words, target_words
 from interp.errors import ConfigError, InputError
 
+pytestmark = pytest.mark.unchecked
+
 MODELS = (("additive", "bahdanau"), ("additive", "luong"), ("bilinear", "luong"), ("dot", "luong"))
 PAIRS = sentence_pairs(3_300, seed=0)
 TRAINED_ON, HELD_OUT = PAIRS[:3_000], PAIRS[3_000:]

@@ -9,6 +9,8 @@ from interp.calibration.nulls import NULLS
 from interp.calibration.rates import outcomes
 from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, single_jobs
 
+pytestmark = pytest.mark.unchecked
+
 SOURCE = runs.source_hash()
 
 

@@ -10,6 +10,8 @@ from interp.calibration.language import TASKS
 from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
 
+pytestmark = pytest.mark.unchecked
+
 SHAPE = Shape(n_layers=3, n_heads=6)
 HEADS = (
     Planted(1, 2, "tracker", "agreement"),

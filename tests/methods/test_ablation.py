@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from as_users_call import unchecked
 from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
 from random_tasks import random_task
 from tiny_models import random_model
@@ -148,7 +149,7 @@ def test_choices_that_do_not_go_together_are_refused(model, asked):
 def test_heads_are_pairs():
     # Past the type checker of the tests, as a caller without one gets there.
     with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
-        check_heads.__wrapped__(HandModel(), (0, 1))
+        unchecked(check_heads)(HandModel(), (0, 1))
 
 
 REFUSED = {
@@ -270,7 +271,7 @@ def test_unknown_kind_is_refused():
     from interp.interventions.preparing import make_replacement
 
     with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
-        make_replacement.__wrapped__("meen", HandModel(), varied_task(), sites=[])
+        unchecked(make_replacement)("meen", HandModel(), varied_task(), sites=[])
 
 
 def test_layouts_that_do_not_align_are_refused_before_anything_runs():
@@ -409,7 +410,7 @@ def test_unknown_metrics_are_refused(model):
     from interp.methods.ablation import as_measured
 
     with pytest.raises(InputError, match="no metric is called 'probabilty'; did you mean 'probability'"):
-        as_measured.__wrapped__(varied_task(), "probabilty")
+        unchecked(as_measured)(varied_task(), "probabilty")
 
 
 def test_a_budget_is_handed_on(model):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from as_users_call import unchecked
 from banks import document, sentence
 from planted_trees import knowing, tree, trees
 
@@ -24,9 +25,9 @@ def test_bad_input(tmp_path):
     with pytest.raises(TaskError, match="expected a CoNLL-U file, got no such file"):
         attend(model, tmp_path / "none.conllu", ["dep"])
     with pytest.raises(InputError, match="expected exclude of special, self"):
-        attend.__wrapped__(model, documents, ["dep"], exclude=["bos"])
+        unchecked(attend)(model, documents, ["dep"], exclude=["bos"])
     with pytest.raises(InputError, match="expected correction of max-T, fdr"):
-        attend.__wrapped__(model, documents, ["dep"], correction="none")
+        unchecked(attend)(model, documents, ["dep"], correction="none")
     model.tokenizer = None
     with pytest.raises(InputError, match="expected a model with a tokenizer"):
         attend(model, documents, ["dep"])

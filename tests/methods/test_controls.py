@@ -12,6 +12,8 @@ from interp.methods.probes.cross_fitting import cross_fit
 from interp.methods.probes.folds import make_folds
 from interp.methods.probes.targets import Target
 
+pytestmark = pytest.mark.unchecked
+
 
 def carriers(n=2000, n_types=400, seed=0):
     rng = np.random.default_rng(seed)

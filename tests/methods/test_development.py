@@ -11,6 +11,8 @@ from interp.methods.dossier import HeadsReport, heads
 from interp.model.loading import save_model
 from interp.report.development import development_figure, partial
 
+pytestmark = pytest.mark.unchecked
+
 
 def judged(verdicts):
     """A development in which head 0.0 gets these verdicts."""

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from as_users_call import unchecked
 from hand_model import IS, NEAR, WORDS, HandModel, hand_task, number, pair, prompts, relabelled, task_of, varied_task
 from random_tasks import random_task
 from tiny_models import random_model, word_tokenizer
@@ -537,7 +538,7 @@ class TestRefused:
     def test_a_kind_of_position(self):
         # Past the type checker of the tests, as a caller without one gets there.
         with pytest.raises(InputError, match="at: no kind of position is called 'querry'; did you mean 'query'"):
-            task_positions.__wrapped__("querry", hand_task())
+            unchecked(task_positions)("querry", hand_task())
 
     def test_draws(self):
         with pytest.raises(InputError, match="draws: expected a whole number of at least 1, got 0"):

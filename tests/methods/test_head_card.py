@@ -22,6 +22,8 @@ from interp.methods.verdict import FINDINGS
 from interp.residual.circuits import copying_score, copying_scores
 from interp.tasks.task import Task, Unit
 
+pytestmark = pytest.mark.unchecked
+
 
 @pytest.fixture(scope="module")
 def task():

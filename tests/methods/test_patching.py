@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from as_users_call import unchecked
 from hand_model import ARE, BOS, BY, IS, KEY, NEAR, THERE, WORDS, HandModel, encode, pair, prompts, task_of
 from random_tasks import change, encoded, random_task
 from tiny_models import random_model
@@ -374,7 +375,7 @@ class TestPromptsOfSeveralLengths:
 
 def test_what_cannot_be_patched_is_refused(model, task):
     with pytest.raises(InputError, match="direction: 'denoised' is unknown; did you mean 'denoise'"):
-        interp.patch.__wrapped__(model, task, direction="denoised")
+        unchecked(interp.patch)(model, task, direction="denoised")
     alone = dataclasses.replace(task, units=(dataclasses.replace(task.units[0], counterfactual=None),))
     with pytest.raises(InputError, match=r"none of the 1 units of .* has a counterfactual; ablate instead"):
         interp.patch(model, alone)
@@ -382,7 +383,7 @@ def test_what_cannot_be_patched_is_refused(model, task):
     with pytest.raises(InputError, match=r"has 6 tokens, .* 9, and no relation is tagged in both"):
         interp.patch(model, dataclasses.replace(task, units=(longer,)))
     with pytest.raises(InputError, match="no metric is called 'loss'"):
-        Sweep.run.__wrapped__(Sweep(one_cell(model)), model, task, metric="loss", direction="noise")
+        unchecked(Sweep.run)(Sweep(one_cell(model)), model, task, metric="loss", direction="noise")
 
 
 def one_cell(model):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from as_users_call import unchecked
 from random_tasks import random_task
 from tiny_models import random_model
 
@@ -158,4 +159,4 @@ def test_paths_that_are_the_same_or_none_are_refused(model, task):
         with pytest.raises(InputError, match="paths: expected different paths, at least one"):
             path_patch(model, task, paths)
     with pytest.raises(InputError, match="direction: 'sideways' is unknown"):
-        path_patch.__wrapped__(model, task, [["0.1", "logits"]], direction="sideways")
+        unchecked(path_patch)(model, task, [["0.1", "logits"]], direction="sideways")

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from as_users_call import unchecked
 from hand_model import ARE, BY, IS, WORDS, HandModel, varied_task
 from scipy.stats import kendalltau, spearmanr
 
@@ -181,7 +182,7 @@ def test_at_least_two_kinds(kinds):
 
 def test_unknown_kinds_and_metrics_without_a_share_are_refused():
     with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
-        compare_replacements.__wrapped__(HandModel(), varied_task(), kinds=("zero", "meen"))
+        unchecked(compare_replacements)(HandModel(), varied_task(), kinds=("zero", "meen"))
     with pytest.raises(InputError, match="kl_divergence: effects are judged as shares"):
         compare_replacements(HandModel(), varied_task(), metric="kl_divergence")
 

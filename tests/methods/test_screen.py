@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from as_users_call import unchecked
 from hand_model import HandModel, varied_task
 from random_tasks import random_task
 from tiny_models import random_model
@@ -92,14 +93,14 @@ def test_what_is_no_number_of_cells_is_refused(asked):
 def test_numbers_of_any_type_are_checked(asked):
     # Past the type checker of the tests, as a caller without one gets there.
     with pytest.raises(InputError, match="top: expected a number of cells from 1, or a share"):
-        choose.__wrapped__(planted(np.arange(4)), top=asked)
+        unchecked(choose)(planted(np.arange(4)), top=asked)
 
 
 @pytest.mark.parametrize(
     ("top", "number"), [(np.float32(0.1), 4), (np.float64(0.5), 20), (np.int64(3), 3), (np.uint8(99), 40)]
 )
 def test_numbers_may_be_numpys(top, number):
-    assert len(choose.__wrapped__(planted(np.arange(40)), top=top).top) == number
+    assert len(unchecked(choose)(planted(np.arange(40)), top=top).top) == number
 
 
 def test_recall_by_hand():

@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from as_users_call import unchecked
 from hand_model import ARE, BOS, BY, IS, KEY, KEYS, THERE, WORDS, HandModel, pair, task_of, varied_task
 from tiny_models import random_model
 
@@ -153,7 +154,7 @@ def test_total_effects_are_those_of_ablation(model):
 
 def test_models_of_others_are_refused():
     with pytest.raises(InputError, match="self_repair: expected one of our models, got HandModel"):
-        self_repair.__wrapped__(HandModel(), varied_task())
+        unchecked(self_repair)(HandModel(), varied_task())
 
 
 def test_answers_are_single_tokens(model):

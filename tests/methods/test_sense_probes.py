@@ -8,6 +8,8 @@ from interp.errors import InputError, TaskError
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.senses import LEMMAS, senses
 
+pytestmark = pytest.mark.unchecked
+
 FEW = {"site": "resid_post", "strengths": (1e-1, 1e-3)}
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from as_users_call import unchecked
 from tiny_models import WORDS, random_model, random_tokens, relative_error, word_tokenizer
 from variants import VARIANTS
 
@@ -333,7 +334,7 @@ class TestText:
 
     @pytest.mark.parametrize(("texts", "message"), [([], "at least one text"), ([3], "expected text, got int")])
     def test_no_text_raises(self, model, texts, message):
-        tokenize = getattr(type(model).tokenize, "__wrapped__", type(model).tokenize)
+        tokenize = unchecked(type(model).tokenize)
         with pytest.raises(InputError, match=message):
             tokenize(model, texts)
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from as_users_call import unchecked
 from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
 
 from interp.errors import HookError, InputError
@@ -237,7 +238,7 @@ class TestTextAndTokens:
 
     @pytest.mark.parametrize("return_type", ["logit", "Loss"])
     def test_an_unknown_return_type(self, model, return_type):
-        forward = getattr(type(model).forward, "__wrapped__", type(model).forward)
+        forward = unchecked(type(model).forward)
         with pytest.raises(
             InputError, match=f"return_type: expected 'logits', 'loss', 'both' or None, got '{return_type}'"
         ):

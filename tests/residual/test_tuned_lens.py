@@ -19,6 +19,8 @@ from interp.residual.tuned_lens import TunedLens, compare_lenses
 from interp.residual.tuned_lens_training import TunedLensFitter, train_tuned_lens
 from interp.tasks.grammar.corpus import documents
 
+pytestmark = pytest.mark.unchecked
+
 
 @pytest.fixture(scope="module")
 def model():

@@ -13,6 +13,8 @@ from interp.errors import LoadError
 from interp.runs import folder
 from interp.runs.store import ActivationStore
 
+pytestmark = pytest.mark.unchecked
+
 MOMENTS = 10
 SIZE = {"n": 80, "rows": 16}
 SMALL = {"n": 8}

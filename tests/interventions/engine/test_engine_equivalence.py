@@ -16,6 +16,8 @@ from interp.model.config import TransformerConfig
 from interp.model.sites import SITES, Site
 from interp.model.transformer import HookedTransformer
 
+pytestmark = pytest.mark.unchecked
+
 LAYERS, HEADS, NEURONS = 3, 3, 20
 ANSWERS = {
     "logit_difference": [(1, 1)],

@@ -8,6 +8,8 @@ from clouds import cloud
 from interp.methods.probes.online_code import description_length, prior_length
 from interp.methods.probes.targets import Target
 
+pytestmark = pytest.mark.unchecked
+
 
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("kind", ["logistic", "lda"])
