@@ -75,7 +75,7 @@ def make_replacement(
 
 def _require_made(made: Means, rows: Sequence[Row], sites: Sequence[Site]) -> None:
     for site, row in product(sites, rows):
-        if made.key(row, site) not in made.means:
+        if (made.group(row, 0), site) not in made.means:
             raise InputError(
                 f"{made.kind}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r}; "
                 "make it of all sites, for this task and metric, or give its name"

@@ -6,7 +6,7 @@ items and counterfactuals alike.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,10 @@ def activations_of(
 
 def means(
     model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
-) -> dict[tuple[int, Site], Float[Tensor, "..."]]:
+) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
     """Mean over all rows and positions, by fold and site."""
-    sums: dict[tuple[int, Site], Tensor] = {}
-    counts: dict[tuple[int, Site], int] = {}
+    sums: dict[tuple[Hashable, Site], Tensor] = {}
+    counts: dict[tuple[Hashable, Site], int] = {}
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
         fold = torch.tensor([row.fold for row in batch.rows], device=batch.tokens.device)
         for site, activation in by_site.items():
@@ -78,14 +78,14 @@ def means(
 
 def positional_means(
     model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
-) -> dict[tuple[int, str, int, Site], Float[Tensor, "..."]]:
-    """Mean at every position, by fold, layout, length and site."""
-    sums: dict[tuple[int, str, int, Site], Tensor] = {}
-    counts: dict[tuple[int, str, int, Site], int] = {}
+) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
+    """Mean at every position, by fold, layout and length, and by site."""
+    sums: dict[tuple[Hashable, Site], Tensor] = {}
+    counts: dict[tuple[Hashable, Site], int] = {}
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
         for site, activation in by_site.items():
             for row, one in zip(batch.rows, _precise(activation), strict=True):
-                key = (row.fold, row.layout, len(row.tokens), site)
+                key = (row.fold, row.layout, len(row.tokens)), site
                 sums[key] = sums.get(key, 0) + one
                 counts[key] = counts.get(key, 0) + 1
     return {key: total / counts[key] for key, total in sums.items()}

@@ -122,11 +122,11 @@ class Mean(OwnMemory, InPlace):
     """The mean over a reference set.
 
     Attributes:
-        means: By fold and site, without the axes of batch and position.
+        means: By the rows' group (their fold) and site, without the axes of batch and position.
         reference_hash: Of the reference sets.
     """
 
-    means: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
+    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
     reference_hash: str
     kind: str = "mean"
     draws: int = 1
@@ -135,11 +135,7 @@ class Mean(OwnMemory, InPlace):
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's fold, the same at all positions."""
-        return torch.stack([self.means[self.key(row, site)] for row in batch.rows])[:, None]
-
-    def key(self, row: Row, site: Site) -> tuple[int, Site]:
-        """The mean that stands in for a row's activation."""
-        return row.fold, site
+        return torch.stack([self.means[self.group(row, draw), site] for row in batch.rows])[:, None]
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one fold are alike."""
@@ -151,11 +147,11 @@ class PositionalMean(OwnMemory, InPlace):
     """The mean over the reference examples of the same layout and length, position by position.
 
     Attributes:
-        means: By fold, layout, length and site, without the batch's axis.
+        means: By the rows' group (their fold, layout and length) and site, without the batch's axis.
         reference_hash: Of the reference sets.
     """
 
-    means: Mapping[tuple[int, str, int, Site], Float[Tensor, "..."]] = field(repr=False)
+    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
     reference_hash: str
     kind: str = "positional_mean"
     draws: int = 1
@@ -164,11 +160,7 @@ class PositionalMean(OwnMemory, InPlace):
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
-        return torch.stack([self.means[self.key(row, site)] for row in batch.rows])
-
-    def key(self, row: Row, site: Site) -> tuple[int, str, int, Site]:
-        """The mean that stands in for a row's activation."""
-        return row.fold, row.layout, len(row.tokens), site
+        return torch.stack([self.means[self.group(row, draw), site] for row in batch.rows])
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one layout are alike."""
