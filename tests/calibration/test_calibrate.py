@@ -12,8 +12,6 @@ from interp.calibration.planted import Shape
 from interp.calibration.runs import Job
 from interp.errors import InputError, OutputError
 
-pytestmark = pytest.mark.unchecked
-
 SMALL = Size(planted=3, single=2, trained=2, nulls=2, halves=2, curve=1)
 
 

@@ -16,8 +16,6 @@ from interp.interventions.replacement import Kind
 from interp.methods.components import Components
 from interp.model.sites import SITES
 
-pytestmark = pytest.mark.unchecked
-
 
 @pytest.fixture(autouse=True)
 def _real(calls, monkeypatch):

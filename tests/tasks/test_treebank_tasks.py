@@ -11,8 +11,6 @@ from interp.errors import TaskError
 from interp.tasks.example import Span
 from interp.tasks.treebank_pairs import like
 
-pytestmark = pytest.mark.unchecked
-
 AGREEMENT = [
     # the subject, an attractor in between, the other form elsewhere
     "The/DT/2/det keys/NNS/6/nsubj/Number=Plur to/IN/5/case the/DT/5/det door/NN/2/nmod are/VBP/0/root/be",
