@@ -1,11 +1,30 @@
-"""The exceptions that bad input raises. Every message says what, expected, got and what to do."""
+"""The exceptions that bad input raises. Every message says what, expected, got and what to do.
+
+What a message quotes may come from a stranger's file: it is cut where it is long, and what is no Unicode is escaped.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
+from reprlib import Repr
+
+LONGEST, ENDING = 1_500, 400
+"""Characters of a message, and how many of them are its end, which says what to do."""
+MOST_SHOWN = 80
+"""Characters of a value, and of a name that is compared with others."""
+
+
+def plain(message: str) -> str:
+    """A message as it can be written down: its beginning and its end, in Unicode."""
+    text = message.encode(errors="backslashreplace").decode()
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - ENDING]} ... {text[-ENDING:]}"
 
 
 class InterpError(Exception):
     """Base of every error that this package raises on purpose; the CLI exits with 2."""
+
+    def __init__(self, message: str = ""):
+        super().__init__(plain(message))
 
 
 class ConfigError(InterpError, ValueError):
@@ -36,14 +55,44 @@ class OutputError(InterpError, ValueError):
     """A place to write to that cannot be used."""
 
 
+class _Short(Repr):
+    """Writes out the beginning of a value: what lists within lists share would be written a thousandfold."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = MOST_SHOWN
+        self.maxlist = self.maxtuple = self.maxdict = 8
+        self.maxlevel = 3
+
+    def repr_dict(self, x: dict[object, object], level: int) -> str:
+        """The first fields in their order."""
+        if level <= 0 and x:
+            return "{...}"
+        fields = [f"{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}" for key in islice(x, self.maxdict)]
+        return "{" + ", ".join([*fields, "..."] if len(x) > self.maxdict else fields) + "}"
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Numbers of thousands of digits are no text to Python."""
+        return super().repr_int(x, level) if x.bit_length() < 10_000 else f"a number of {x.bit_length()} bits"
+
+
+_SHORT = _Short()
+
+
+def shown(value: object) -> str:
+    """A value as a message can quote it, whatever it is."""
+    text = _SHORT.repr(value)
+    return text if len(text) <= 2 * MOST_SHOWN else f"{text[: 2 * MOST_SHOWN]}..."
+
+
 def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
     """Say which of the `known` names are nearest to `name`, as the last clause of a message.
 
     Returns ``"did you mean 'a', 'b'?"``, or a list of the first known names when none is near.
     """
-    names = list(known)
+    names = [each[:MOST_SHOWN] for each in known]
     by_case = {each.casefold(): each for each in reversed(names)}
-    near = get_close_matches(name.casefold(), by_case, n=n, cutoff=0.5)
+    near = get_close_matches(name[:MOST_SHOWN].casefold(), by_case, n=n, cutoff=0.5)
     if near:
         return "did you mean " + ", ".join(repr(by_case[each]) for each in near) + "?"
     listed = ", ".join(repr(each) for each in names[:8])

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from interp.errors import ConfigError, suggest
+from interp.errors import ConfigError, shown, suggest
 from interp.model.config import require_count
 
 NO_LIMIT = sys.maxsize
@@ -64,7 +64,7 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         ConfigError: `value` is none.
     """
     if value not in choices:
-        raise ConfigError(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+        raise ConfigError(f"{name}: expected one of {', '.join(choices)}, got {shown(value)}")
 
 
 def require_counts(fields: Mapping[str, Any], names: tuple[str, ...]) -> None:

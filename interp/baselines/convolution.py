@@ -15,9 +15,13 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from interp.baselines.neural import NeuralConfig, NeuralForerunner
+from interp.errors import ConfigError, shown
 from interp.model.config import require_count
 from interp.model.points import HookPoint
 from interp.shapes import PaddingMask, Residual
+
+WIDEST = 2**24
+"""Tokens that a prediction may depend on: each row is padded to as many."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,13 @@ class ConvolutionConfig(NeuralConfig):
             ConfigError: It says which.
         """
         super().check(fields)
-        require_count("kernel_size", fields.get("kernel_size", 3))
+        size, layers = fields.get("kernel_size", 3), fields["n_layers"]
+        require_count("kernel_size", size)
+        if (size - 1) * 2 ** min(layers, 64) > WIDEST:
+            raise ConfigError(
+                f"n_layers: each layer looks twice as far as the one below, expected at most {WIDEST:,} tokens in "
+                f"sight, got {shown(layers)} layers with kernel_size={shown(size)}; take fewer"
+            )
 
     @property
     def window(self) -> int:

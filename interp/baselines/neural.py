@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.baselines.configs import ForerunnerConfig, require_counts
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.seeding import drawn_from
-from interp.errors import ConfigError
+from interp.errors import ConfigError, shown
 from interp.model.points import HookPoint
 from interp.model.positional import Embed
 from interp.model.text import TextMixin
@@ -51,7 +51,7 @@ class NeuralConfig(ForerunnerConfig):
         """
         require_counts(fields, ("n_layers", "d_model", "d_vocab"))
         if not isinstance(fields.get("tied", True), bool):
-            raise ConfigError(f"tied: expected true or false, got {fields['tied']!r}")
+            raise ConfigError(f"tied: expected true or false, got {shown(fields['tied'])}")
 
 
 class NeuralForerunner(TextMixin, Forerunner):

@@ -29,7 +29,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.baselines.configs import ForerunnerConfig, require_counts
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.ngram_tables import OrderTable, continuations, occurrences
-from interp.errors import ConfigError, InputError
+from interp.errors import ConfigError, InputError, shown
 from interp.shapes import Logits, PaddingMask, Tokens
 
 
@@ -68,12 +68,12 @@ class NGramConfig(ForerunnerConfig):
         if order < 2:
             raise ConfigError(f"order: expected at least 2, a word and the one before it, got {order}")
         if not (isinstance(bos, int) and 0 <= bos < d_vocab):
-            raise ConfigError(f"bos: expected a token id from 0 to {d_vocab - 1}, got {bos!r}")
+            raise ConfigError(f"bos: expected a token id from 0 to {d_vocab - 1}, got {shown(bos)}")
         if not (isinstance(discount, int | float) and 0 < discount <= 1):
-            raise ConfigError(f"discount: expected a number above 0 and at most 1, got {discount!r}")
-        if d_vocab**order >= 2**63:
+            raise ConfigError(f"discount: expected a number above 0 and at most 1, got {shown(discount)}")
+        if (d_vocab > 1 and order > 63) or d_vocab**order >= 2**63:
             raise ConfigError(
-                f"order: the n-grams of {order} words out of {d_vocab} cannot be numbered in 64 bits; "
+                f"order: the n-grams of {shown(order)} words out of {shown(d_vocab)} cannot be numbered in 64 bits; "
                 "take a lower order"
             )
 

@@ -17,6 +17,8 @@ Shorter = Int[np.ndarray, " shorter"]
 Distributions = Float[Tensor, "context d_vocab"]
 FIELDS = ("contexts", "starts", "words", "alpha", "gamma")
 """The tensors of a table."""
+WHOLE, REAL = (torch.int32, torch.int64), (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""What their numbers can be: those that stand for words or places, and the shares."""
 
 
 class OrderTable(nn.Module):
@@ -80,7 +82,9 @@ def is_table(tensors: Mapping[str, Tensor], d_vocab: int) -> bool:
     shapes = [tuple(tensors[name].shape) for name in FIELDS]
     if not c or shapes != [(c,), (c + 1,), (n,), (n,), (c,)]:
         return False
-    if any(each.is_floating_point() for each in (contexts, starts, words)):
+    if any(each.dtype not in WHOLE for each in (contexts, starts, words)):
+        return False
+    if alpha.dtype not in REAL or gamma.dtype not in REAL:
         return False
     bounds_fit = int(starts[0]) == 0 and int(starts[-1]) == n
     in_order = bool((contexts.diff() > 0).all()) and bool((starts.diff() > 0).all())

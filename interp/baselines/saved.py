@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
@@ -16,7 +18,7 @@ from interp.baselines.neural import NeuralConfig, NeuralForerunner
 from interp.baselines.ngram import NGram, NGramConfig
 from interp.baselines.ngram_tables import FIELDS, OrderTable, is_table
 from interp.baselines.recurrent import Recurrent, RecurrentConfig
-from interp.errors import ConfigError, LoadError, OutputError, suggest
+from interp.errors import ConfigError, LoadError, OutputError, shown, suggest
 from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_safetensors
 from interp.model.loading.tokenizer_files import load_tokenizer
 
@@ -61,7 +63,9 @@ def load_forerunner(folder: str | Path) -> Forerunner:
     folder = Path(folder)
     described = read_json(folder / CONFIG)
     if described.get("format") != FORMAT:
-        raise LoadError(f"{folder}: written in format {described.get('format')!r}, this version reads format {FORMAT}")
+        raise LoadError(
+            f"{folder}: written in format {shown(described.get('format'))}, this version reads format {FORMAT}"
+        )
     kind, name = str(described.get("kind")), str(described.get("name", folder.name))
     kinds: dict[str, type[ForerunnerConfig]] = {each: its_config for each, (_, its_config) in NEURAL.items()}
     kinds["NGram"] = NGramConfig
@@ -70,18 +74,36 @@ def load_forerunner(folder: str | Path) -> Forerunner:
     try:
         fields = described.get("config")
         if not isinstance(fields, dict):
-            raise ConfigError(f"config: expected the model's fields by name, got {fields!r:.80}")
+            raise ConfigError(f"config: expected the model's fields by name, got {shown(fields)}")
         config: Any = kinds[kind].from_dict(fields)
     except ConfigError as error:
         raise LoadError(f"{folder / CONFIG}: {error}") from error
     state, tokenizer = read_safetensors(folder / WEIGHTS), load_tokenizer(folder)
     if kind == "NGram":
         return NGram(config, *_tables(state, config, str(folder)), tokenizer, name=name)
-    model = NEURAL[kind][0](config, tokenizer, name=name)
-    check_shapes(state, ((each, tuple(p.shape)) for each, p in model.named_parameters()), str(folder))
+    check_shapes(state, _parameter_shapes(NEURAL[kind][0], config, state, str(folder)), str(folder))
     check_numbers(state, str(folder))
+    model = NEURAL[kind][0](config, tokenizer, name=name)
     fill(model, state)
     return model
+
+
+def _parameter_shapes(
+    kind: type[NeuralForerunner], config: NeuralConfig, state: State, source: str
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every parameter's name and shape, without making room for a size that a config merely claims."""
+    if config.n_layers > len(state):  # each layer has a tensor at least
+        raise LoadError(
+            f"{source}: {shown(config.n_layers)} layers, but {len(state)} tensors; does the config describe these "
+            "weights?"
+        )
+    try:
+        with torch.device("meta"):
+            template = kind(config)
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise LoadError(f"{source}: expected sizes that can be counted, got a tensor beyond 2**63 numbers") from error
+    for name, parameter in template.named_parameters():
+        yield name, tuple(parameter.shape)
 
 
 def _tables(state: State, config: NGramConfig, source: str) -> tuple[Any, list[OrderTable]]:

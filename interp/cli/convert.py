@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from interp.cli.options import DtypeOption, JsonOption
+from interp.cli.saying import say
 
 
 def convert(
@@ -42,4 +43,4 @@ def convert(
         print_json(result)
         return
     for name, value in result.items():
-        typer.echo(f"{name}: {value}")
+        say(f"{name}: {value}")

@@ -4,14 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from interp.cli.options import JsonOption, ModelOption
+from interp.cli.saying import say
 
 
 def tasks(as_json: JsonOption = False) -> None:
     """List the tasks that heads can be tested on."""
-    from interp.cli.terminal import print_json, records
+    from interp.cli.terminal import print_json, records, verbatim
     from interp.tasks.catalogue import list_tasks
 
     rows = records(list_tasks())
@@ -20,12 +19,10 @@ def tasks(as_json: JsonOption = False) -> None:
         return
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table("task", "what it says", "measured by", box=None, padding=(0, 2, 1, 0))
     for row in rows:
-        # Text: a task's name is no rich markup.
-        table.add_row(Text(row["name"]), Text(row["description"]), row["metric"].replace("_", " "))
+        table.add_row(verbatim(row["name"]), verbatim(row["description"]), row["metric"].replace("_", " "))
     Console().print(table)
 
 
@@ -41,9 +38,9 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
         print_json({**facts, "card": card})
         return
     for name, value in facts.items():
-        typer.echo(f"{name}: {value}")
+        say(f"{name}: {value}")
     if card is not None:
-        typer.echo(f"\n{card.strip()}")
+        say(f"\n{card.strip()}")
 
 
 def _facts(loaded: Any) -> dict[str, Any]:

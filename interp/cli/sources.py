@@ -63,7 +63,8 @@ def sites_of(names: Sequence[str], layer: list[str] | None, n_layers: int) -> "l
     from interp.model.sites import Site
 
     asked = names_in(layer) or [str(number) for number in range(n_layers)]
-    bad = [each for each in asked if not each.isdecimal() or int(each) >= n_layers]
+    known = {str(number) for number in range(n_layers)}
+    bad = [each for each in asked if each not in known]
     if bad:
         raise InputError(f"--layer {bad[0]}: expected a layer of the model, from 0 to {n_layers - 1}")
     layers = [int(each) for each in asked]

@@ -1,15 +1,19 @@
 """What a command shows while and after it works: progress on standard error, results on standard output."""
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from interp.cli.saying import say
+from interp.report.legible import ACTING, legible
 
 _MOST_WARNINGS = 5
 
@@ -50,14 +54,24 @@ def warnings_as_lines() -> Iterator[None]:
         finally:
             texts = list(dict.fromkeys(str(each.message) for each in caught if each.category is RuntimeWarning))
             for text in texts[:_MOST_WARNINGS]:
-                typer.echo(f"warning: {' '.join(text.split())}", err=True)
+                say(f"warning: {' '.join(text.split())}", err=True)
             if len(texts) > _MOST_WARNINGS:
-                typer.echo(f"warning: {len(texts) - _MOST_WARNINGS} more such as the last", err=True)
+                say(f"warning: {len(texts) - _MOST_WARNINGS} more such as the last", err=True)
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """Print the one JSON object of a command."""
-    typer.echo(json.dumps(result, ensure_ascii=False, allow_nan=False))
+    """Print the one JSON object of a command; a character that acts stands as JSON's own escape, so nothing is lost."""
+    say(ACTING.sub(_escaped, json.dumps(result, ensure_ascii=False, allow_nan=False)))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
+def verbatim(text: str, style: str = "") -> Text:
+    """A name in a table: no markup, and legible."""
+    return Text(legible(text), style)
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:

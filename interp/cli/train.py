@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from interp.cli.options import LARGEST_SEED, DeviceOption, JsonOption, ThreadsOption
+from interp.cli.saying import say
 
 
 def train(
@@ -72,4 +73,4 @@ def train(
         return
     for name, value in result.items():
         if value is not None:
-            typer.echo(f"{name}: {value}")
+            say(f"{name}: {value}")

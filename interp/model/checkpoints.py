@@ -20,7 +20,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from interp.errors import LoadError, OutputError
+from interp.errors import LoadError, OutputError, shown
 from interp.model.loading.checkpoint import check_numbers, check_shapes, read_json, read_safetensors, read_weights
 from interp.model.loading.native import save_model
 from interp.model.optimizers import check_optimizers, optimizer_tensors, restore_optimizers
@@ -107,6 +107,7 @@ def restore_checkpoint(
         check_shapes(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
         check_numbers(state, str(path))
         check_optimizers(optimizers, remembered, str(path / OPTIMIZERS))
+        check_numbers(remembered, str(path / OPTIMIZERS))
     except LoadError as error:
         raise LoadError(f"{error}; delete {path} to go on from the checkpoint before it") from error
     restore_optimizers(optimizers, remembered)
@@ -120,7 +121,7 @@ def _settings(path: Path) -> dict[str, Any]:
     """What ``training.json`` holds, checked."""
     kept = read_json(path / SETTINGS)
     if kept.get("format") != FORMAT:
-        raise LoadError(f"{path}: a checkpoint in format {kept.get('format')!r}, this version reads {FORMAT}")
+        raise LoadError(f"{path}: a checkpoint in format {shown(kept.get('format'))}, this version reads {FORMAT}")
     steps = NAME.fullmatch(path.name)
     if not _well_formed(kept):
         raise LoadError(f"{path / SETTINGS}: expected settings, material and losses; delete {path} to go on without it")
@@ -136,7 +137,7 @@ def _well_formed(kept: Mapping[str, Any]) -> bool:
     ):
         return False
     losses = [*train, *kept["held_out"].values()]
-    return all(isinstance(each, float) for each in losses) and all(map(str.isdigit, kept["held_out"]))
+    return all(isinstance(each, float) for each in losses) and all(map(str.isdecimal, kept["held_out"]))
 
 
 def _require_same(kept: Mapping[str, Any], asked: Mapping[str, Any], path: Path) -> None:
@@ -144,6 +145,6 @@ def _require_same(kept: Mapping[str, Any], asked: Mapping[str, Any], path: Path)
         if kept.get(name) != asked.get(name):
             there, here = kept.get(name), asked.get(name)
             raise LoadError(
-                f"{path}: a checkpoint of another training: {name} was {there!r} there and is {here!r} here; "
+                f"{path}: a checkpoint of another training: {name} was {shown(there)} there and is {shown(here)} here; "
                 "give the same settings, or another folder"
             )

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import torch
 from transformer_lens.config import TransformerLensConfig
 
-from interp.errors import ConfigError, suggest
+from interp.errors import ConfigError, shown, suggest
 
 Activation = Literal["gelu_new", "gelu", "relu", "silu"]
 Positions = Literal["none", "learned", "sinusoidal", "relative", "rotary", "alibi"]
@@ -30,8 +30,10 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "scores": get_args(ScoreName),
 }
 COUNTS = ("n_layers", "n_heads", "d_model", "d_head", "d_vocab", "n_ctx", "relative_distance")
+NUMBERS = ("eps", "init_std", "rotary_base")
 SWITCHES = ("tied", "causal", "gated", "parallel", "embed_norm", "prediction_head")
 LARGEST = sys.float_info.max  # JSON can hold whole numbers that no float can
+LARGEST_TABLE = 2**27  # of positions, which is computed: no weights say whether its size is meant
 LENS_POSITIONS = {"learned": "standard", "sinusoidal": "standard", "rotary": "rotary", "alibi": "alibi"}
 
 
@@ -105,7 +107,9 @@ class TransformerConfig:
     prediction_head: bool = False
 
     def __post_init__(self):
-        _check(self.to_dict())
+        _check(vars(self))
+        for name in NUMBERS:  # a whole number, as JSON may have it, can be one that no tensor takes
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def kv_heads(self) -> int:
@@ -176,7 +180,7 @@ def require_count(name: str, value: object, least: int = 1) -> None:
         ConfigError: `value` is none.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+        raise ConfigError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
 
 
 def _check(fields: Mapping[str, Any]) -> None:
@@ -188,13 +192,13 @@ def _check(fields: Mapping[str, Any]) -> None:
         elif name in ("n_kv_heads", "rotary_dim") and value is not None:
             require_count(name, value)
         elif name in CHOICES and value not in CHOICES[name]:
-            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {value!r}")
-        elif name in ("eps", "init_std", "rotary_base") and not (
+            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {shown(value)}")
+        elif name in NUMBERS and not (
             isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST
         ):
-            raise ConfigError(f"{name}: expected a positive number, got {value!r}")
+            raise ConfigError(f"{name}: expected a positive number, got {shown(value)}")
         elif name in SWITCHES and not isinstance(value, bool):
-            raise ConfigError(f"{name}: expected true or false, got {value!r}")
+            raise ConfigError(f"{name}: expected true or false, got {shown(value)}")
         elif name == "biases":
             _check_biases(value)
     _check_heads(fields)
@@ -204,7 +208,7 @@ def _check(fields: Mapping[str, Any]) -> None:
 
 def _check_biases(value: Any) -> None:
     if not isinstance(value, list | tuple) or any(each not in BIASES for each in value) or len({*value}) < len(value):
-        raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {value!r}")
+        raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {shown(value)}")
 
 
 def _check_heads(fields: Mapping[str, Any]) -> None:
@@ -212,8 +216,8 @@ def _check_heads(fields: Mapping[str, Any]) -> None:
     shared, turned = fields.get("n_kv_heads"), fields.get("rotary_dim")
     if shared is not None and fields["n_heads"] % shared:
         raise ConfigError(
-            f"n_kv_heads: expected a divisor of n_heads={fields['n_heads']}, so that each key head serves equally many "
-            f"query heads, got {shared}"
+            f"n_kv_heads: expected a divisor of n_heads={shown(fields['n_heads'])}, so that each key head serves "
+            f"equally many query heads, got {shown(shared)}"
         )
     if fields.get("positions") != "rotary":
         if turned is not None:
@@ -223,17 +227,22 @@ def _check_heads(fields: Mapping[str, Any]) -> None:
         return
     if turned is None and fields["d_head"] % 2:
         raise ConfigError(
-            f"d_head: rotary positions turn pairs of components, expected an even number, got {fields['d_head']}; "
-            "or give rotary_dim"
+            "d_head: rotary positions turn pairs of components, expected an even number, got "
+            f"{shown(fields['d_head'])}; or give rotary_dim"
         )
     if turned is not None and (turned % 2 or turned > fields["d_head"]):
         raise ConfigError(
-            f"rotary_dim: pairs of components turn, expected an even number of at most d_head={fields['d_head']}, "
-            f"got {turned}"
+            "rotary_dim: pairs of components turn, expected an even number of at most "
+            f"d_head={shown(fields['d_head'])}, got {shown(turned)}"
         )
 
 
 def _check_positions(fields: Mapping[str, Any]) -> None:
+    if fields.get("positions") == "sinusoidal" and fields["n_ctx"] * fields["d_model"] > LARGEST_TABLE:
+        raise ConfigError(
+            f"n_ctx: sinusoidal positions are a table of n_ctx times d_model numbers, expected at most "
+            f"{LARGEST_TABLE:,}, got {shown(fields['n_ctx'])} times {shown(fields['d_model'])}"
+        )
     if fields.get("positions") == "relative" and fields.get("scores", "dot") not in ("dot", "scaled_dot"):
         raise ConfigError(
             f"positions: 'relative' adds to keys that are multiplied with queries, but scores is {fields['scores']!r}; "

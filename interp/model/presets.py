@@ -43,6 +43,7 @@ def _shape(n_layers: int, n_heads: int, d_model: int, **fields: Any) -> Transfor
 _GPT1 = _shape(12, 12, 768, **{**GPT2, "d_vocab": 40_478, "n_ctx": 512, "norm_position": "post"})
 _GPT3 = _shape(96, 96, 12_288, **{**GPT2, "n_ctx": 2048})
 _LLAMA2 = _shape(32, 32, 4096, d_mlp=11_008, d_vocab=32_000, n_ctx=4096, **LLAMA)
+_LLAMA2_70B = _shape(80, 64, 8192, d_mlp=28_672, d_vocab=32_000, n_ctx=4096, n_kv_heads=8, **LLAMA)
 
 PRESETS: dict[str, Preset] = {
     "gpt": Preset(_GPT1, 117_000_000, 3, "Radford et al. (2018); Radford et al. (2019), table 2"),
@@ -52,6 +53,7 @@ PRESETS: dict[str, Preset] = {
     "gpt2-xl": Preset(_shape(48, 25, 1600, **GPT2), 1_557_611_200, None, "the published checkpoint"),
     "gpt3-175b": Preset(_GPT3, 175_000_000_000, 3, "Brown et al. (2020), table 2.1"),
     "llama-2-7b": Preset(_LLAMA2, 6_738_415_616, None, "the published checkpoint; Touvron et al. (2023)"),
+    "llama-2-70b": Preset(_LLAMA2_70B, 68_976_648_192, None, "the published checkpoint; Touvron et al. (2023)"),
 }
 
 

@@ -29,7 +29,8 @@ class TextMixin:
         """Token ids and the mask of real tokens, padded to the longest text.
 
         Raises:
-            InputError: There is no tokenizer, no text, a text without a token, or one that is no Unicode text.
+            InputError: There is no tokenizer, no text, a text without a token, one that is no Unicode text, or one that
+                the tokenizer cannot encode.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not texts:
@@ -130,7 +131,11 @@ class TextMixin:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(f"{text!r}: expected Unicode text, got half of a surrogate pair; read it anew") from error
-        ids = self._tokenizer().encode(text, add_special_tokens=False)
+        tokenizer = self._tokenizer()
+        try:
+            ids = tokenizer.encode(text, add_special_tokens=False)
+        except Exception as error:  # tokenizers raises bare Exceptions, as where a word and [UNK] are unknown
+            raise InputError(f"{text!r}: the tokenizer cannot encode this ({error}); use another text") from error
         ids = [self._bos(), *ids] if prepend_bos else ids
         if not ids:
             raise InputError("expected a text of at least one token, got an empty text")

@@ -21,9 +21,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import nn
 
-from interp.errors import ConfigError, InputError, suggest
+from interp.errors import ConfigError, InputError, shown, suggest
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
-from interp.model.config import require_count
+from interp.model.config import LARGEST, require_count
 from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
@@ -67,7 +67,7 @@ class TrainingConfig:
     checkpoint_every: int | None = None
 
     def __post_init__(self):
-        _check(dataclasses.asdict(self))
+        _check(vars(self))
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "TrainingConfig":
@@ -275,10 +275,10 @@ def _check(fields: Mapping[str, Any]) -> None:
             if (name, value) != ("checkpoint_every", None):
                 require_count(name, value, least)
         elif name in CHOICES and value not in CHOICES[name]:
-            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {value!r}")
+            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {shown(value)}")
         elif name not in CHOICES and not _is_rate(value):
-            raise ConfigError(f"{name}: expected a finite number of at least 0, got {value!r}")
+            raise ConfigError(f"{name}: expected a finite number of at least 0, got {shown(value)}")
 
 
 def _is_rate(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST

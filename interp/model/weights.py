@@ -6,6 +6,7 @@ small sweep, so it is computed once for every state of the weights; which state 
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -31,10 +32,15 @@ def config_hash(model: nn.Module) -> str | None:
 
 def weights_hash(model: nn.Module) -> str:
     """SHA-256 of the weights' names, shapes and values; the dtype they are held in does not matter."""
-    weights = sorted((name, tensor.detach()) for name, tensor in model.state_dict().items())
-    state = _state(weights)
+    return hash_of_tensors(model.state_dict())
+
+
+def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the tensors' names, shapes and values."""
+    named = sorted((name, tensor.detach()) for name, tensor in tensors.items())
+    state = _state(named)
     if state not in _known:
-        _known[state] = _sha256(weights)
+        _known[state] = _sha256(named)
     return _known[state]
 
 

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from interp.errors import ConfigError, LoadError, suggest
+from interp.errors import ConfigError, LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
 from interp.model.training import TrainingConfig
@@ -117,7 +117,7 @@ def _on_its_base(fields: dict[str, Any]) -> dict[str, Any]:
 def _parsed(content: bytes, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode())
-    except ValueError as error:  # also what is no UTF-8
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8, and endless nesting
         raise LoadError(f"{name}: expected a recipe in TOML, got {error}") from error
 
 
@@ -128,15 +128,15 @@ def _recipe(fields: dict[str, Any], name: str) -> Recipe:
     kind = _choice("tokenizer: kind", tokenizer.get("kind"), get_args(Kind))
     held_out, size, seed = data.get("held_out", 0.0), tokenizer.get("size", 0), fields.get("seed", 0)
     if not isinstance(held_out, int | float) or not (held_out == 0 or SMALLEST <= held_out <= 0.5):
-        raise ConfigError(f"data: held_out: expected 0, or a share from {SMALLEST} to 0.5, got {held_out!r}")
+        raise ConfigError(f"data: held_out: expected 0, or a share from {SMALLEST} to 0.5, got {shown(held_out)}")
     if not isinstance(data.get("text", ""), str):
-        raise ConfigError(f"data: text: expected the name of a file, got {data['text']!r}")
+        raise ConfigError(f"data: text: expected the name of a file, got {shown(data['text'])}")
     if kind == "bpe" and source != "text":
         raise ConfigError("tokenizer: kind 'bpe' is learned from a text; expected source = \"text\", got 'grammar'")
     if not isinstance(size, int) or (kind == "bpe" and size < 257):
-        raise ConfigError(f"tokenizer: size: expected at least 257 (the bytes and BOS), got {size!r}")
+        raise ConfigError(f"tokenizer: size: expected at least 257 (the bytes and BOS), got {shown(size)}")
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
-        raise ConfigError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
+        raise ConfigError(f"seed: expected a whole number from 0 to 2**63 - 1, got {shown(seed)}")
     save_as = fields.get("save_as", "float32")
     resolve_dtype(save_as)
     recipe = Recipe(
@@ -171,5 +171,5 @@ def _check_names(fields: dict[str, Any]) -> None:
 
 def _choice(what: str, value: Any, known: tuple[Any, ...]) -> Any:
     if value not in known:
-        raise ConfigError(f"{what}: expected one of {', '.join(known)}, got {value!r}")
+        raise ConfigError(f"{what}: expected one of {', '.join(known)}, got {shown(value)}")
     return value

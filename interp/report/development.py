@@ -7,6 +7,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from interp.report.drawing import short
 from interp.report.names import shown_names
 
 TRACKS = "attends and causal"
@@ -78,7 +79,7 @@ def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
         base = done.set_index("step")["base"].where(done.set_index("step")["base_low"] > 0)
         drop = mine.assign(share=-mine["effect"] / mine["step"].map(base))
         axes[0, column].plot(done["step"], done["accuracy_base"], color="black", **POINTS)
-        axes[0, column].set_title(shown, fontsize=10)
+        axes[0, column].set_title(short(shown, 40), fontsize=10, parse_math=False)
         _heads(axes[1, column], mine, "excess")
         _heads(axes[2, column], drop, "share", named=True)
         axes[2, column].set_xlabel("step")

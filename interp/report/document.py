@@ -1,14 +1,21 @@
 """How does a template become a document? The same for every page: no network, no model, no server.
 
-1. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text.
-2. Styles and scripts stand in the page; a content security policy forbids it the network (``layout.html``).
+1. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text, and a character that would
+   act or turn round the text beside it is shown (``legible.py``).
+2. One style sheet and one script stand in the page. A content security policy (``layout.html``) names both by their
+   hashes and forbids all else: other scripts, the network, forms.
 3. Provenance is flattened: whoever made the numbers may nest it as deep as they like.
 """
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from interp.report.legible import isolated
 
 
 def render(template: str, **shown: Any) -> str:
@@ -24,8 +31,25 @@ def render(template: str, **shown: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
+    environment.globals.update(styles=_own("page.css"), script=_own("page.js"), hash_of=_hash_of)
     return environment.get_template(template).render(**shown)
+
+
+def _shown(value: Any) -> Any:
+    """What a template shows of a value; what is markup already is made of such."""
+    return isolated(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _own(name: str) -> str:
+    """A file of ``templates``, as it is."""
+    return (files("interp.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash_of(source: str) -> str:
+    """How a content security policy names what stands between a page's tags."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}"
 
 
 def flatten(value: Any, name: str = "") -> list[tuple[str, str]]:

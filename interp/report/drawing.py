@@ -1,4 +1,4 @@
-"""What do all heatmaps have in common? Coloured cells with their numbers, verdicts as shapes, and hatching."""
+"""What do all figures have in common? Coloured cells with their numbers, verdicts as shapes, hatching, and text."""
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import ArrayLike
 
+from interp.report.legible import legible
 from interp.report.verdicts import Verdict
 
 _MOST_ANNOTATED = 200
+_LONGEST_LABEL, _LONGEST_TITLE = 100, 300
 UNMEASURED = "////"
 
 
@@ -60,8 +62,8 @@ def draw_table(
         yticklabels=False,
     )
     # Seaborn would draw the whole figure for every panel, to see whether its labels overlap.
-    ax.set_xticks(np.arange(values.shape[1]) + 0.5, labels=list(map(str, values.columns)), parse_math=False)
-    ax.set_yticks(np.arange(values.shape[0]) + 0.5, labels=list(map(str, values.index)), parse_math=False)
+    ax.set_xticks(np.arange(values.shape[1]) + 0.5, labels=list(map(label_text, values.columns)), parse_math=False)
+    ax.set_yticks(np.arange(values.shape[0]) + 0.5, labels=list(map(label_text, values.index)), parse_math=False)
     for row, column in np.argwhere(values.isna().to_numpy()).tolist():
         hatch = UNMEASURED if hatches is None else str(hatches[row, column])
         ax.add_patch(Rectangle((column, row), 1, 1, facecolor="0.92", edgecolor="0.6", hatch=hatch, linewidth=0))
@@ -85,3 +87,21 @@ def verdict_marker(verdict: Verdict, x: ArrayLike = (), y: ArrayLike = ()) -> Li
         markeredgecolor="white" if verdict.filled else "black",
         markeredgewidth=0.4 if verdict.filled else 1.2,
     )
+
+
+def short(text: str, most: int) -> str:
+    """The text, legible, in `most` characters; an ellipsis stands for the rest."""
+    shown = legible(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def label_text(name: object) -> str:
+    """What a row or a column is called in a figure."""
+    return short(str(name), _LONGEST_LABEL)
+
+
+def wrapped_title(ax: Axes, text: str) -> None:
+    """A title that begins where the axes do, in as many lines as it takes."""
+    shown = short(text, _LONGEST_TITLE)
+    # Matplotlib measures what it wraps as mathematics, whatever else it is told.
+    ax.set_title(shown, fontsize=9, loc="left", parse_math=False, wrap="$" not in shown)

@@ -10,6 +10,7 @@ nothing but an older report is ever replaced.
 
 import itertools
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from interp.errors import OutputError
+from interp.errors import InputError, OutputError
 from interp.report.development import DevelopmentFrames, development_figure
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import HEADS, files_of_report, write_manifest
@@ -53,10 +54,11 @@ def save_report(
 
     Raises:
         OutputError: If `out` cannot be used; see ``check_output``.
-        InputError: If the frames are not a dossier's.
+        InputError: If the frames are not a dossier's, or a card is of no head such as ``2.1``.
     """
     folder = check_output(out)
     cards = cards or {}
+    _check_heads(cards)
     page = render_page(report, command=command, development=development, cards=tuple(cards))
     with in_place_of(folder) as draft:
         _write_frames(report, draft)
@@ -70,6 +72,13 @@ def save_report(
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, report.provenance, command, kind=HEADS)
     return folder
+
+
+def _check_heads(cards: Mapping[str, str]) -> None:
+    """Refuse names that are no head's: each becomes a file's."""
+    for name in cards:
+        if not re.fullmatch(r"\d+\.\d+", name):
+            raise InputError(f"card {name[:80]!r}: expected the name of a head, such as '2.1'; name its page by that")
 
 
 def check_output(out: str | Path) -> Path:

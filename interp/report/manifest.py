@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 HEADS = "interp heads report"
@@ -28,7 +28,13 @@ def files_of_report(folder: Path, formats: Sequence[str] = FORMATS) -> set[str]:
     if not isinstance(manifest, dict) or manifest.get("format") not in formats:
         return set()
     files = manifest.get("files")
-    return {MANIFEST, *files} if isinstance(files, dict) else set()
+    return {MANIFEST, *files} if isinstance(files, dict) and all(map(_is_inside, files)) else set()
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a manifest may claim it: what it claims is replaced and removed, and must lie in the report's folder."""
+    path = PurePath(name)
+    return not path.is_absolute() and ".." not in path.parts and "\0" not in name
 
 
 def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None, *, kind: str) -> None:
@@ -43,7 +49,8 @@ def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | N
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    # Half of a surrogate pair has no UTF-8; written with a backslash, it is JSON.
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 def _sha256(path: Path) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 from interp.report.frames import Dossier, HeadsFrames
 
 _BLIMP = "blimp:"
+_LONGEST = 120
+"""Characters of a name for readers: a longer one would fill the page."""
 
 
 def with_shown_names(report: HeadsFrames) -> HeadsFrames:
@@ -25,8 +27,19 @@ def with_shown_names(report: HeadsFrames) -> HeadsFrames:
 
 
 def shown_names(tasks: Sequence[str]) -> dict[str, str]:
-    """A distinct name for each task: of a path its last part, with as many folders as tell it from the others."""
-    return {task: _shown_name(task, [other for other in tasks if other != task]) for task in tasks}
+    """A distinct name for each task: of a path its last part, with as many folders as tell it from the others.
+
+    Of a name that is too long to read it is the beginning, with an ellipsis.
+    """
+    names = {task: _shown_name(task, [other for other in tasks if other != task]) for task in tasks}
+    taken = set(names.values())
+    for task, name in names.items():
+        if len(name) > _LONGEST:
+            endings = (f"…{n}" if n > 1 else "…" for n in itertools.count(1))
+            beginnings = (name[: _LONGEST - len(ending)] + ending for ending in endings)
+            names[task] = next(each for each in beginnings if each not in taken)
+            taken.add(names[task])
+    return names
 
 
 def file_names(tasks: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.report.colours import SEQUENTIAL, reach
-from interp.report.drawing import draw_table, hatching, verdict_marker
+from interp.report.drawing import draw_table, hatching, short, verdict_marker
 from interp.report.frames import HeadsFrames, layer_by_head
 from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
@@ -48,7 +48,7 @@ def probe_heatmap(frame: pd.DataFrame, task: str) -> Figure:
 
     The colours run from 0 to 1; below 0, the control does better, and is as neutral as 0.
     """
-    feature = frame.loc[frame["task"] == task, "feature"].iloc[0]
+    feature = short(str(frame.loc[frame["task"] == task, "feature"].iloc[0]), 30)
     shown = f"accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)"
     return _heatmap(frame, task, "probe_excess", _attention, shown)
 
@@ -66,7 +66,7 @@ def overview(report: HeadsFrames) -> Figure:
     probe = [layer_by_head(frame, task, "probe_excess") for task in tasks["task"]]
     rows = 3 if frame["probe_excess"].notna().any() else 2
     n_layers, n_heads = effect[0].shape
-    titles = [_short(task, 26) for task in tasks["task"]]
+    titles = [short(task, 26) for task in tasks["task"]]
     width = max(1.9, 0.42 * n_heads, 0.09 * max(map(len, titles)))
     size = (width * len(tasks) + 1.9, rows * max(1.7, 0.42 * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
@@ -129,7 +129,7 @@ def _figure(n_layers: int, n_heads: int) -> Figure:
 
 def _title(ax: Axes, task: str, shown: str) -> None:
     # A task may be named by a path, where a dollar is no mathematics.
-    ax.set_title(f"{_short(task, _LONGEST_TITLE)}\n{shown}", fontsize=9, parse_math=False)
+    ax.set_title(f"{short(task, _LONGEST_TITLE)}\n{shown}", fontsize=9, parse_math=False)
 
 
 def _attention(ax: Axes, table: pd.DataFrame, *, annotate: bool = True, cbar: bool = True) -> None:
@@ -161,7 +161,3 @@ def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
         labels.append("not testable")
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-
-
-def _short(task: str, most: int) -> str:
-    return task if len(task) <= most else f"{task[: most - 1]}…"

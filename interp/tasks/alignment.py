@@ -13,6 +13,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -116,19 +117,29 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[T
 def without_special(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
 ) -> list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]:
-    """Ids and offsets of each text's own tokens, of a fast tokenizer."""
-    rows = tokenizer(
-        list(texts),
-        add_special_tokens=False,
-        return_offsets_mapping=True,
-        padding=False,
-        truncation=False,
-        verbose=False,
-    )
+    """Ids and offsets of each text's own tokens, of a fast tokenizer.
+
+    Raises:
+        TaskError: A text is no Unicode, or the tokenizer cannot encode it.
+    """
+    for text in texts:
+        _require_unicode(text)
+    options: Any = {"add_special_tokens": False, "padding": False, "truncation": False, "verbose": False}
+    try:
+        rows = tokenizer(list(texts), return_offsets_mapping=True, **options)
+    except Exception as error:  # tokenizers raises bare Exceptions, as where a word and [UNK] are unknown
+        raise TaskError(f"the tokenizer cannot encode the texts ({error}); use another tokenizer") from error
     return [
         (tuple(ids), tuple((start, stop) for start, stop in offsets))
         for ids, offsets in zip(rows["input_ids"], rows["offset_mapping"], strict=True)
     ]
+
+
+def _require_unicode(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TaskError(f"expected Unicode text, got half of a surrogate pair in {text!r}; read it anew") from error
 
 
 def special_around(tokenizer: PreTrainedTokenizerBase, *, both_sides: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:

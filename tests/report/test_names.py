@@ -42,3 +42,16 @@ def test_every_frame_that_is_shown_gets_the_names_and_the_rest_keeps_the_paths(m
 def test_file_names_are_plain_and_distinct():
     names = file_names(["blimp:data/A b.jsonl", "blimp:other/A b.jsonl", "a-b-2", "données", "…", "…"])
     assert names == ["a-b", "a-b-2", "a-b-2-2", "donn-es", "task", "task-2"]
+
+
+def test_a_name_that_would_fill_the_page_is_shortened_and_stays_distinct():
+    tasks = ["x" * 10_000, "x" * 10_001, f"blimp:{'y' * 200}.jsonl", "x" * 119 + "…", "z" * 120]
+    names = shown_names(tasks)
+    assert list(names.values()) == [
+        "x" * 118 + "…2",
+        "x" * 118 + "…3",
+        f"blimp:{'y' * 113}…",
+        "x" * 119 + "…",
+        "z" * 120,
+    ]
+    assert list(shown_names(list(names.values())).values()) == list(names.values())

@@ -11,6 +11,7 @@ from transformer_lens.utilities import composition_scores as transformer_lens_sc
 import interp
 from interp.errors import InputError
 from interp.model.config import TransformerConfig
+from interp.model.folding import center_writing_weights
 from interp.model.transformer import HookedTransformer
 from interp.residual.circuits import copying_scores, ov_circuit, qk_circuit
 from interp.residual.composition import composition_scores
@@ -203,7 +204,7 @@ class TestComposition:
             assert row.sender_layer < row.receiver_layer
 
     def test_is_transformer_lens_score_on_a_folded_and_centred_model(self):
-        model = interp.center_writing_weights(interp.fold_layer_norm(random_model(n_layers=3))).requires_grad_(False)
+        model = center_writing_weights(interp.fold_layer_norm(random_model(n_layers=3))).requires_grad_(False)
         centred = (
             torch.eye(12, dtype=torch.float64) - 1 / 12
         )  # theirs centres reading weights as well; ours cannot differ

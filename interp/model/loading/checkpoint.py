@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from interp.errors import LoadError
+from interp.errors import LoadError, shown
 from interp.model.loading.taker import Taker, require_numbers
 
 State = dict[str, Tensor]
@@ -66,7 +66,7 @@ def read_weights(folder: Path) -> State:
             state.update(tensors)
         return state
     if (folder / BIN).is_file():
-        return as_state(read_torch(folder / BIN), folder / BIN)
+        return file_state(read_torch(folder / BIN), folder / BIN)
     raise LoadError(f"{folder}: no weights here; expected {WEIGHTS}, {INDEX} with its shards, or {BIN}")
 
 
@@ -86,10 +86,15 @@ def read_torch(path: Path) -> Any:
     """What a PyTorch file holds, its tensors mapped and not read where the file's format allows that.
 
     Raises:
-        LoadError: It is damaged, or holds more than tensors and plain values.
+        LoadError: It is damaged, compressed, or holds more than tensors and plain values.
     """
     try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        zipped = zipfile.is_zipfile(path)
+        if zipped:
+            _require_uncompressed(path)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
+    except LoadError:
+        raise
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL (\S+)", str(error))
         held = found[1] if found else "unknown content"
@@ -99,6 +104,16 @@ def read_torch(path: Path) -> Any:
         ) from error
     except Exception as error:  # on a damaged file, the unpickler raises whatever its bytes lead to
         raise LoadError(f"{path}: not a readable PyTorch file ({error!r}); fetch or save it again") from error
+
+
+def _require_uncompressed(path: Path) -> None:
+    """Refuse what PyTorch never writes: mapped, it would be other numbers, and unpacked it may fill the memory."""
+    with zipfile.ZipFile(path) as parts:
+        packed = next((part.filename for part in parts.infolist() if part.compress_type != zipfile.ZIP_STORED), None)
+    if packed is not None:
+        raise LoadError(
+            f"{path}: expected a PyTorch file, which is not compressed, got {packed!r} packed; save it anew"
+        )
 
 
 def as_state(content: object, source: str | Path) -> State:
@@ -111,7 +126,7 @@ def as_state(content: object, source: str | Path) -> State:
         raise LoadError(f"{source}: expected a dictionary of tensors, got {type(content).__name__}")
     for name, value in content.items():
         if not isinstance(name, str):
-            raise LoadError(f"{source}: expected a dictionary from names to tensors, but {name!r} is no name")
+            raise LoadError(f"{source}: expected a dictionary from names to tensors, but {shown(name)} is no name")
         if not isinstance(value, Tensor):
             raise LoadError(f"{source}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
         if value.is_meta:
@@ -124,6 +139,25 @@ def as_state(content: object, source: str | Path) -> State:
             kind = "nested" if value.is_nested else value.layout
             raise LoadError(f"{source}: tensor {name!r} is stored as {kind}; save it dense, with .to_dense()")
     return content
+
+
+def file_state(content: object, path: Path) -> State:
+    """The same of a file's content, whose tensors must also be as large as they say.
+
+    In a pickle, a few stored numbers can stand for any number of tensors of any size, which would all be made room for.
+
+    Raises:
+        LoadError: It is something else.
+    """
+    state = as_state(content, path)
+    stored = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in state.values()}
+    said = sum(each.numel() * each.element_size() for each in state.values())
+    if said > 2 * sum(stored.values()):  # a tied weight is there twice
+        raise LoadError(
+            f"{path}: expected tensors with numbers of their own, got {sum(stored.values()):,} bytes that are repeated "
+            f"to {said:,}; save each with .contiguous()"
+        )
+    return state
 
 
 def fill(model: nn.Module, state: Mapping[str, Tensor]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import LoadError
+from interp.errors import LoadError, shown
 from interp.model.config import TransformerConfig
 from interp.model.loading import (
     huggingface_bert,
@@ -126,8 +126,8 @@ def family_of(fields: Mapping[str, Any], source: str) -> Family:
     known = ", ".join(FAMILIES)
     if not kind:
         raise LoadError(f"{source}: its config.json names no model_type; expected one of {known}")
-    nearest = get_close_matches(str(kind), [*FAMILIES, ARCHITECTURE], n=1, cutoff=0)[0]
+    nearest = get_close_matches(shown(kind), [*FAMILIES, ARCHITECTURE], n=1, cutoff=0)[0]
     raise LoadError(
-        f"{source}: architecture {kind!r} is not known here; the nearest that is, is {nearest!r} (of {known}); "
+        f"{source}: architecture {shown(kind)} is not known here; the nearest that is, is {nearest!r} (of {known}); "
         "load_model('bridge:NAME') takes what TransformerLens knows, by its name on the hub"
     )

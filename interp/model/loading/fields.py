@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from interp.errors import ConfigError, LoadError
+from interp.errors import ConfigError, LoadError, shown
 from interp.model.config import LARGEST, Activation, TransformerConfig, require_count
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -75,7 +75,7 @@ class ForeignConfig:
 
     def refusal(self, name: str, value: Any, expected: Any) -> LoadError:
         """The error that says that the field `name` asks for what is not supported."""
-        return LoadError(f"{self.source}: {name}={value!r} is not supported, expected {expected!r}")
+        return LoadError(f"{self.source}: {name}={shown(value)} is not supported, expected {expected!r}")
 
     def activation(self, name: str, default: str, names: Mapping[str, Activation] = ACTIVATIONS) -> Activation:
         """Our name of the activation that the field `name` names.
@@ -85,8 +85,19 @@ class ForeignConfig:
         """
         value = self.get(name, default)
         if not isinstance(value, str) or value not in names:
-            raise LoadError(f"{self.source}: {name}={value!r}, expected one of {', '.join(names)}")
+            raise LoadError(f"{self.source}: {name}={shown(value)}, expected one of {', '.join(names)}")
         return names[value]
+
+    def switch(self, name: str, default: bool) -> bool:
+        """The field `name`, which is true or false.
+
+        Raises:
+            LoadError: It is neither.
+        """
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise LoadError(f"{self.source}: {name}: expected true or false, got {shown(value)}")
+        return value
 
     def head_width(self, d_model: str, n_heads: str) -> int:
         """The width of one head, where all of them share the stream's, by the names of the two fields.
@@ -119,7 +130,7 @@ class ForeignConfig:
         if kind != "default" or set(parameters) - ROTARY_FIELDS:
             raise self.refusal(name, parameters, {"rope_type": "default"})
         base = parameters.get("rope_theta", self.get(theta, 10_000.0))
-        whole = isinstance(base, int) and base < LARGEST
+        whole = isinstance(base, int) and abs(base) < LARGEST
         return float(base) if whole else base, parameters.get("partial_rotary_factor", self.get(part))
 
     def transformer(self, **fields: Any) -> TransformerConfig:

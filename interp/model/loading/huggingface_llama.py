@@ -22,8 +22,8 @@ def llama_config(config: ForeignConfig) -> TransformerConfig:
     Raises:
         LoadError: A field is missing or asks for something that Llama as built here does not do.
     """
-    biases: list[Bias] = ["qkv", "o"] if config.get("attention_bias") else []
-    biases += ["mlp"] if config.get("mlp_bias") else []
+    biases: list[Bias] = ["qkv", "o"] if config.switch("attention_bias", False) else []
+    biases += ["mlp"] if config.switch("mlp_bias", False) else []
     return _config(config, biases=tuple(biases), longest=2048)
 
 

@@ -8,7 +8,7 @@ import re
 
 import einops
 
-from interp.model.config import Bias, TransformerConfig
+from interp.model.config import LARGEST, Bias, TransformerConfig
 from interp.model.loading.fields import HIDDEN, ForeignConfig
 from interp.model.loading.layers import Parameters, embeddings, heads_out, linear, mlp_in, mlp_out, norm
 from interp.model.loading.taker import Taker
@@ -28,7 +28,7 @@ def neox_config(config: ForeignConfig) -> TransformerConfig:
     part = 0.25 if part is None else part
     if not isinstance(part, int | float) or not 0 < part <= 1:
         raise config.refusal("partial_rotary_factor", part, "a part of a head, from 0 to 1")
-    biases: list[Bias] = ["qkv", "o"] if config.get("attention_bias", True) else []
+    biases: list[Bias] = ["qkv", "o"] if config.switch("attention_bias", True) else []
     return config.transformer(
         **config.named(HIDDEN),
         **config.named_or(
@@ -40,7 +40,7 @@ def neox_config(config: ForeignConfig) -> TransformerConfig:
         d_head=d_head,
         act_fn=config.activation("hidden_act", "gelu"),
         positions="rotary",
-        rotary_dim=int(d_head * part),
+        rotary_dim=int(min(d_head, LARGEST) * part),  # a whole number can be beyond every float
         rotary_base=theta,
         biases=(*biases, "mlp", "norm"),
     )

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
-from interp.model.loading.checkpoint import as_state
+from interp.model.loading.checkpoint import file_state
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.layers import Parameters, embeddings, heads_out, mlp_in, mlp_out, norm
 from interp.model.loading.nanogpt import is_tied, unwrapped
@@ -43,7 +43,7 @@ def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
     Raises:
         LoadError: Its arguments describe no model, or its first layer has no neurons to count.
     """
-    state = unwrapped(as_state(content["model"], path), path)
+    state = unwrapped(file_state(content["model"], path), path)
     if W_1 not in state or state[W_1].ndim != 2:
         raise LoadError(f"{path}: tensor {W_1!r} is no matrix here, which would say how many neurons there are")
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}

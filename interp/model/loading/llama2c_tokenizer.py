@@ -7,6 +7,7 @@ token could be made of two pairs that overlap, such as ``ab a`` and ``a ba``, ll
 encoding the one that is listed first.
 """
 
+import math
 import struct
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from transformers import PreTrainedTokenizerFast
 from interp.errors import LoadError
 
 TOKENIZER_BIN = "tokenizer.bin"
+LONGEST = 1_024
+"""Bytes of a token: each place where one can be cut in two is tried."""
 BOS, EOS = "<s>", "</s>"
 """Tokens 1 and 2, which the file writes with a line break on either side."""
 
@@ -29,15 +32,19 @@ def read_tokenizer_bin(path: Path, d_vocab: int) -> PreTrainedTokenizerFast:
         d_vocab: How many tokens the model has: the file does not say.
 
     Raises:
-        LoadError: The file ends too soon, has another number of tokens, or holds what is no text.
+        LoadError: The file ends too soon, has another number of tokens, or holds what is no text or no score.
     """
     pieces, scores = _read(path)
+    if len(pieces) < 3:
+        raise LoadError(
+            f"{path}: expected at least three tokens (unknown, BOS and EOS), got {len(pieces)}; export it again"
+        )
     if len(pieces) != d_vocab:
         raise LoadError(
             f"{path}: {len(pieces)} tokens, but the model's vocabulary has {d_vocab}; "
             "put its own tokenizer there, or give load_model(..., tokenizer=...)"
         )
-    pieces[1:3] = [BOS, EOS][: len(pieces) - 1]
+    pieces[1:3] = [BOS, EOS]
     vocabulary: dict[str, int] = {}
     for index, piece in enumerate(pieces):
         vocabulary.setdefault(piece, index)
@@ -67,7 +74,15 @@ def _read(path: Path) -> tuple[list[str], list[float]]:
     while at < len(content):
         if at + 8 > len(content) or at + 8 + (length := struct.unpack_from("<I", content, at + 4)[0]) > len(content):
             raise LoadError(f"{path}: ends in the middle of token {len(pieces)}; fetch or export it again")
+        if length > LONGEST:
+            raise LoadError(
+                f"{path}: token {len(pieces)}: expected at most {LONGEST:,} bytes, got {length:,}; fetch it anew"
+            )
         scores.append(struct.unpack_from("<f", content, at)[0])
+        if not math.isfinite(scores[-1]):
+            raise LoadError(
+                f"{path}: token {len(pieces)}: expected a number as its score, got {scores[-1]}; fetch it anew"
+            )
         try:
             pieces.append(content[at + 8 : at + 8 + length].decode())
         except UnicodeDecodeError as error:
@@ -78,9 +93,9 @@ def _read(path: Path) -> tuple[list[str], list[float]]:
 
 def _pairs(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
     """All pairs of tokens that make a token, those with the best score first."""
-    found = [
+    found = (
         (piece[:cut], piece[cut:])
         for piece in sorted(vocabulary, key=lambda piece: -scores[vocabulary[piece]])
         for cut in range(1, len(piece))
-    ]
+    )
     return [(left, right) for left, right in found if left in vocabulary and right in vocabulary]

@@ -25,7 +25,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
-from interp.model.loading.checkpoint import State, as_state
+from interp.model.loading.checkpoint import State, file_state
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.huggingface_gpt2 import BIASES, MASKS, gpt2_blocks, gpt_sizes
 from interp.model.loading.layers import Parameters, embeddings, linear, norm
@@ -42,7 +42,7 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
         LoadError: Its arguments describe no model, or ``model`` is no state dict.
     """
     config = nanogpt_config(ForeignConfig(content["model_args"], f"{path}: model_args", "nanoGPT"))
-    state = unwrapped(as_state(content["model"], path), path)
+    state = unwrapped(file_state(content["model"], path), path)
     config = replace(config, tied=is_tied(state, W_E, W_U))
     return Checkpoint(str(path), "nanoGPT", config, state, nanogpt_weights, tokenizer, MASKS)
 
@@ -80,7 +80,7 @@ def nanogpt_config(config: ForeignConfig) -> TransformerConfig:
         **gpt_sizes(config),
         **config.named({"n_ctx": "block_size"}),
         act_fn="gelu" if "bias" in config.fields else "gelu_new",
-        biases=BIASES if config.get("bias", True) else (),
+        biases=BIASES if config.switch("bias", True) else (),
     )
 
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import ConfigError, LoadError, OutputError
+from interp.errors import ConfigError, LoadError, OutputError, shown
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
 from interp.model.loading.build import Checkpoint
@@ -97,7 +97,8 @@ def native_checkpoint(folder: Path, config: dict[str, Any], tokenizer: PreTraine
     fields = {key: value for key, value in config.items() if key not in ("architecture", "format", "name")}
     if config.get("format") != FORMAT:
         raise LoadError(
-            f"{folder}: written in format {config.get('format')!r}, this version reads format {FORMAT}; update interp"
+            f"{folder}: written in format {shown(config.get('format'))}, this version reads format {FORMAT}; "
+            "update interp"
         )
     try:
         shape = TransformerConfig.from_dict(fields)

@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError
 from interp.model.loading.bridge import own_state
 from interp.model.loading.build import Checkpoint
-from interp.model.loading.checkpoint import BIN, as_state, read_json, read_torch, read_weights
+from interp.model.loading.checkpoint import BIN, as_state, file_state, read_json, read_torch, read_weights
 from interp.model.loading.families import family_of
 from interp.model.loading.llama2c import llama2c_checkpoint
 from interp.model.loading.llama2c_bin import bin_checkpoint
@@ -92,7 +92,7 @@ def file_checkpoint(path: Path, tokenizer: Tokenizer) -> Checkpoint:
             f"{path}: expected a dictionary with 'model' and 'model_args', as nanoGPT writes, or minGPT's config.json "
             "beside it, which says how many heads there are; got neither"
         )
-    return mingpt_checkpoint(path, as_state(content, path), read_json(path.parent / CONFIG), tokenizer)
+    return mingpt_checkpoint(path, file_state(content, path), read_json(path.parent / CONFIG), tokenizer)
 
 
 def module_checkpoint(module: nn.Module, tokenizer: Tokenizer) -> Checkpoint:

@@ -71,6 +71,7 @@ def load_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> PreTrainedTok
     try:  # classes of transformers' own: AutoTokenizer would run, or ask to run, what `auto_map` names
         kind: Any = PreTrainedTokenizerFast if (folder / TOKENIZER).is_file() else vocabulary.kind
         tokenizer: PreTrainedTokenizerBase = kind.from_pretrained(folder, local_files_only=True)
+        tokenizer.decode(tokenizer.encode("", add_special_tokens=False))  # some settings are looked at only then
         return tokenizer
     except Exception as error:  # tokenizers raises bare Exceptions
         raise LoadError(

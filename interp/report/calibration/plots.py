@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.colours import SEQUENTIAL
+from interp.report.drawing import label_text
 from interp.report.verdicts import VERDICTS
 
 AXES = {
@@ -34,11 +35,11 @@ def confusion(table: pd.DataFrame) -> Figure:
     shares = table.div(table.sum(axis=1), axis=0)
     counts = table.map(lambda count: f"{count:,}" if count else "")
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
-    sns.heatmap(
-        shares, annot=counts, fmt="", cmap=palette, vmin=0, vmax=1, linewidths=0.5, ax=ax, cbar_kws={"label": "share"}
-    )
+    how = {"cmap": palette, "vmin": 0, "vmax": 1, "linewidths": 0.5, "xticklabels": False, "yticklabels": False}
+    sns.heatmap(shares, annot=counts, fmt="", ax=ax, cbar_kws={"label": "share"}, **how)
     ax.set(xlabel="verdict", ylabel="what the head is")
-    ax.set_xticks(ax.get_xticks(), table.columns, rotation=40, ha="right")
+    ax.set_xticks(np.arange(table.shape[1]) + 0.5, table.columns, rotation=40, ha="right")
+    ax.set_yticks(np.arange(len(table)) + 0.5, list(map(label_text, table.index)), parse_math=False)
     return figure
 
 
@@ -55,7 +56,8 @@ def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     ax.axvline(alpha, color="0.5", linestyle="--", linewidth=1)
     line = f"asked for: {alpha:g}"
     ax.annotate(line, (alpha, len(table) - 0.4), (4, 0), textcoords="offset points", fontsize=8, color="0.4")
-    ax.set(yticks=place, yticklabels=names, xlabel="share of models with a false claim (95 % interval)")
+    ax.set_yticks(place, labels=list(map(label_text, names)), parse_math=False)
+    ax.set_xlabel("share of models with a false claim (95 % interval)")
     ax.tick_params(labelsize=8)
     ax.set_xlim(left=-0.005)
     sns.despine(figure)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from interp.report.cards.frames import Shown
 from interp.report.cards.heatmaps import n_shown
 from interp.report.cards.words import kind
+from interp.report.drawing import short
 
 _LONGEST = 40
 
@@ -46,7 +47,7 @@ def paths_figure(card: Shown) -> Figure:
         _paths(ax, paths.head(n_shown(paths)), n_rows)
         ax.set_title(title, fontsize=9)
     figure.supxlabel("share of the answer that the path brings back", fontsize=9)
-    figure.suptitle(f"head {card.name}, {_short(card.tasks['task'].iloc[0])}", fontsize=10, parse_math=False)
+    figure.suptitle(f"head {card.name}, {short(card.tasks['task'].iloc[0], _LONGEST)}", fontsize=10, parse_math=False)
     return figure
 
 
@@ -62,11 +63,7 @@ def _paths(ax: Axes, paths: pd.DataFrame, n_rows: int) -> None:
 
 def _names(ax: Axes, names: list[str]) -> None:
     """Rows from the top, with their names."""
-    ax.set_yticks(np.arange(len(names)), labels=list(map(_short, names)), fontsize=8, parse_math=False)
+    ax.set_yticks(np.arange(len(names)), labels=[short(name, _LONGEST) for name in names], fontsize=8, parse_math=False)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="x", labelsize=8)
     sns.despine(ax=ax, left=True)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

@@ -6,6 +6,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from interp.report.drawing import wrapped_title
 from interp.report.probes.frames import ProbeFrames
 from interp.report.probes.heatmap import beside
 from interp.report.probes.styles import BLUE, EDGE, STYLES, lowest, measured, name_axis
@@ -45,7 +46,7 @@ def cells_beside_controls(frames: ProbeFrames) -> Figure:
     ax.grid(axis="x", color="0.88")
     ax.set_axisbelow(True)
     sns.despine(ax=ax, left=True)
-    ax.set_title(_said(frames, len(shown)), fontsize=9, loc="left", parse_math=False, wrap=True)
+    wrapped_title(ax, _said(frames, len(shown)))
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
 

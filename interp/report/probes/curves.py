@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from interp.report.drawing import wrapped_title
 from interp.report.probes.frames import ProbeFrames, measure_of
 from interp.report.probes.styles import BLUE, EDGE, STYLES, lowest, measured, name_axis
 from interp.report.probes.verdicts import VERDICTS
@@ -39,7 +40,7 @@ def curve(frames: ProbeFrames, column: str) -> Figure:
     ax.grid(axis="y", color="0.9")
     ax.set_axisbelow(True)
     sns.despine(ax=ax)
-    ax.set_title(f"{subject(frames)}: {column}", fontsize=9, loc="left", parse_math=False, wrap=True)
+    wrapped_title(ax, f"{subject(frames)}: {column}")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.report.colours import SEQUENTIAL
-from interp.report.drawing import draw_table, hatching, verdict_marker
+from interp.report.drawing import draw_table, hatching, short, verdict_marker
 from interp.report.frames import layer_by_head
 from interp.report.probes.controls import cells_beside_controls
 from interp.report.probes.curves import curve
@@ -67,7 +67,6 @@ def _label(frames: ProbeFrames, column: str) -> str:
 
 
 def _title(ax: Axes, frames: ProbeFrames, column: str, low: float) -> None:
-    what = subject(frames)
-    what = what if len(what) <= _LONGEST_TITLE else f"{what[: _LONGEST_TITLE - 1]}…"
+    what = short(subject(frames), _LONGEST_TITLE)
     since = f"the majority's {low:.2f}" if column == "score" else "0"
     ax.set_title(f"{what}\n{_label(frames, column)} (colour from {since} up)", fontsize=9, parse_math=False)

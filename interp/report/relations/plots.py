@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from interp.report.amounts import counted
-from interp.report.drawing import draw_table
+from interp.report.drawing import draw_table, label_text, wrapped_title
 from interp.report.relations.colours import FADED, excess_colours
 from interp.report.relations.frames import DIRECTION, RelationFrames, is_causal
 from interp.report.relations.leading import leading
@@ -90,7 +90,7 @@ def baselines_figure(frames: RelationFrames) -> Figure:
 
 def _name_rows(ax: Axes, rows: pd.DataFrame) -> None:
     names = [f"{row['relation']}, {row['looks']}: {head_name(row)} (n = {row['n']:,})" for _, row in rows.iterrows()]
-    ax.set_yticks(np.arange(len(rows)), labels=names, fontsize=8, parse_math=False)
+    ax.set_yticks(np.arange(len(rows)), labels=list(map(label_text, names)), fontsize=8, parse_math=False)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(-2, 102)
     ax.set_xlabel("accuracy, % of the pairs", fontsize=9)
@@ -122,7 +122,7 @@ def _title(ax: Axes, frames: RelationFrames, shown: str) -> None:
     how = frames.provenance
     looks = " (looking back only)" if is_causal(frames) else ""
     where = f"{how.get('model', 'a model')}{looks}, {counted(how['n_sentences'], 'sentence')}"
-    ax.set_title(f"{where}: {shown}", fontsize=9, loc="left", parse_math=False, wrap=True)
+    wrapped_title(ax, f"{where}: {shown}")
 
 
 def _nothing(frames: RelationFrames) -> Figure:

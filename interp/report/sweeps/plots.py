@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from interp.report.colours import reach
-from interp.report.drawing import draw_table, hatching
+from interp.report.drawing import draw_table, hatching, label_text, short
 from interp.report.sweeps.cells import LARGE, MEANINGS, SMALL, origin, strongest_first
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.panel import Panel
@@ -34,7 +34,7 @@ def heatmap_figure(frames: SweepFrames, cells: pd.DataFrame, panel: Panel) -> Fi
         cells: As ``described`` gives them.
         panel: Which cell stands where.
     """
-    longest = max(map(len, panel.columns))
+    longest = max(len(label_text(each)) for each in panel.columns)
     width, height = 0.62 * len(panel.columns) + 2.4, 0.42 * len(panel.rows) + 1.9 + 0.05 * longest
     figure = Figure(figsize=(max(4.6, width), max(2.8, height)), dpi=150, layout="constrained")
     ax = figure.subplots()
@@ -67,7 +67,7 @@ def strongest_figure(frames: SweepFrames, cells: pd.DataFrame) -> Figure:
         filled = colour if cell["found"] == LARGE else "white"
         ax.plot([cell["shown_low"], cell["shown_high"]], [y, y], color=colour, linewidth=1.6)
         ax.plot([cell["shown"]], [y], "o", color=colour, markerfacecolor=filled, markersize=5.5)
-    names = [_short(name, 40) for name in shown["name"]]
+    names = [short(name, 40) for name in shown["name"]]
     ax.set_yticks(np.arange(len(shown)), labels=names, fontsize=8, parse_math=False)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.tick_params(axis="x", labelsize=8)
@@ -135,9 +135,5 @@ def _legend(figure: Figure, found: list[str], states: list[str]) -> None:
 def _title(figure: Figure, frames: SweepFrames) -> None:
     partial = "" if frames.complete else f"\nPARTIAL: {frames.n_measured} of {frames.n_examples} examples"
     what = textwrap.fill(done(frames), int(11 * figure.get_figwidth()))
-    text = f"{_short(task_name(frames), _LONGEST_TITLE)}\n{what}{partial}"
+    text = f"{short(task_name(frames), _LONGEST_TITLE)}\n{what}{partial}"
     figure.suptitle(text, fontsize=9, parse_math=False)
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

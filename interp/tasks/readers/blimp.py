@@ -149,4 +149,8 @@ def _text(record: dict[str, Any], key: str) -> str:
     value = record[key]
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected text for {key!r}, got {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can write down half of a character as \\ud800
+        raise ValueError(f"expected Unicode text for {key!r}, got half of a surrogate pair in {value!r}") from error
     return value

@@ -88,7 +88,8 @@ def _row(row: Mapping[str, Any]) -> _Row:
 
 def _column(row: Mapping[str, Any], name: str) -> list[str]:
     """An entry for each word."""
-    given, n_words = row.get(name), len(row.get("tokens") or ())
+    given, tokens = row.get(name), row.get("tokens")
+    n_words = len(tokens) if isinstance(tokens, list) else 0
     if name in _NOT_READ or (given is None and name not in _REQUIRED):
         return [_NONE] * n_words
     if not isinstance(given, list) or not given or len(given) != n_words:
@@ -113,9 +114,12 @@ def _entry(name: str, value: Any) -> str:
 
 def _records(given: Any) -> list[Mapping[str, Any]]:
     """A list of records; older versions of ``datasets`` give a record of lists."""
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and all(isinstance(values, list) for values in given.values()):
         return [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
-    return list(given or ())
+    records = [] if given is None else given
+    if not isinstance(records, list) or not all(isinstance(each, Mapping) for each in records):
+        raise ValueError(f"expected a list of multiword tokens in 'mwt', got {shortened(str(given))}")
+    return records
 
 
 def _range(record: Mapping[str, Any]) -> tuple[int, list[str]]:

@@ -51,7 +51,7 @@ def parse_sentence(block: Block) -> ParsedSentence:
         raise TaskError(f"{block.lines[0].place}: expected words after the comments, got a blank line")
     try:
         (tokens,) = parse("\n".join(line.text for line in block.lines) + "\n\n")
-    except ParseException as error:
+    except (ParseException, ValueError) as error:  # also a number of thousands of digits
         raise _where_it_fails(block, error) from error
     nodes = list(zip(places, tokens, strict=True))
     _check_order(nodes)
@@ -70,17 +70,22 @@ def parse_sentence(block: Block) -> ParsedSentence:
 
 
 def _check_columns(line: str) -> None:
-    found = line.count("\t") + 1
-    if found != COLUMNS:
-        raise ValueError(f"expected {COLUMNS} columns separated by tabs, got {found} in {shortened(line)}")
+    fields = line.split("\t")
+    if len(fields) != COLUMNS:
+        raise ValueError(f"expected {COLUMNS} columns separated by tabs, got {len(fields)} in {shortened(line)}")
+    empty = [number for number, field in enumerate(fields, start=1) if not field.strip()]
+    if empty:
+        raise ValueError(f"expected '_' where there is nothing, got an empty column {empty[0]} in {shortened(line)}")
+    if fields[0] == "_":
+        raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line)}")
 
 
-def _where_it_fails(block: Block, error: ParseException) -> TaskError:
+def _where_it_fails(block: Block, error: Exception) -> TaskError:
     """The error of the first line that cannot be parsed by itself."""
     for line in block.words:
         try:
             parse(line.text + "\n\n")
-        except ParseException as own:
+        except (ParseException, ValueError) as own:
             return TaskError(f"{line.place}: expected CoNLL-U, got {shortened(line.text)} ({own})")
     return TaskError(f"{block.lines[0].place}: expected a sentence in CoNLL-U ({error})")
 

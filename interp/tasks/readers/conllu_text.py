@@ -4,6 +4,7 @@ Nodes are as the ``conllu`` package gives them, each with its place for an error
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from interp.tasks.example import Span
@@ -69,5 +70,6 @@ def _within(whole: Span, form: str, parts: Sequence[str]) -> list[Span]:
     """Where the words of a multiword token stand: one after the other, or all where they do not spell it."""
     if "".join(parts) != form:
         return [whole] * len(parts)
-    ends = [whole.start + sum(map(len, parts[: count + 1])) for count in range(len(parts))]
+    ends = accumulate(map(len, parts), initial=whole.start)
+    next(ends)
     return [Span(end - len(part), end) for end, part in zip(ends, parts, strict=True)]

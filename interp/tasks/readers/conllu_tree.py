@@ -1,6 +1,6 @@
 """Do the heads of a CoNLL-U sentence make a tree?"""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from interp.tasks.readers.conllu_block import placed
@@ -25,17 +25,19 @@ def check_tree(nodes: Sequence[tuple[str, Any]]) -> None:
             if head == 0 and 0 in heads:
                 raise ValueError(f"expected one root, got a second one; the first is word {heads.index(0) + 1}")
             heads.append(head)
+    rooted = {0}
     for word, (place, _) in enumerate(nodes, start=1):
         with placed(place):
-            _check_path(word, heads)
+            rooted |= _path(word, heads, rooted)
 
 
-def _check_path(word: int, heads: Sequence[int]) -> None:
-    """Refuse a word whose heads never come to the root."""
-    seen = {word}
-    above = heads[word - 1]
-    while above:
+def _path(word: int, heads: Sequence[int], rooted: Set[int]) -> set[int]:
+    """The words from `word` up to one of those that are known to come to the root; refuses one that never does."""
+    seen: set[int] = set()
+    above = word
+    while above not in rooted:
         if above in seen:
             raise ValueError(f"expected a tree, got a circle: from word {word} its heads lead back to word {above}")
         seen.add(above)
         above = heads[above - 1]
+    return seen

@@ -13,10 +13,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from interp.tasks.readers.lines import shortened
 from interp.tasks.treebank import ROOT, Mention, Word
 
 FIELDS = ("eid", "etype")
 """What an opening bracket says where the file does not."""
+MOST_COVERED = 1_000_000
+"""Words of all mentions of a sentence, one counted as often as it is in one: thousands that nest fill the memory."""
 
 _BRACKET = re.compile(r"\(([^()]+)(\)?)|([^()]+)\)")
 _PART = re.compile(r"(.+)\[(\d+)/(\d+)\]")
@@ -37,21 +40,20 @@ class SentenceMentions:
     """Gathers the mentions of one sentence, word by word; what cannot be right raises ``ValueError``."""
 
     fields: Sequence[str] = FIELDS
-    _open: list[_Open] = field(default_factory=list)
+    _open: dict[tuple[str, int], list[_Open]] = field(default_factory=dict)
     _closed: list[tuple[_Open, int]] = field(default_factory=list)
     _n_opened: int = 0
 
     def add(self, word: int, brackets: str) -> None:
         """Take the ``Entity=`` of the word with this number."""
-        found = list(_BRACKET.finditer(brackets))
-        if "".join(match[0] for match in found) != brackets:
-            raise ValueError(f"expected brackets such as '(7-person' and '7)' in Entity, got {brackets!r}")
-        for match in found:
+        for match in _matches(brackets):
             opening, at_once, closing = match.groups()
-            if opening is not None:
-                self._open.append(self._opened(opening, word))
-            if at_once or closing is not None:
-                self._close(self._open[-1] if closing is None else self._last(closing), word)
+            if opening is None:
+                self._close(closing, *_parts(closing)[:2], word)
+                continue
+            opened = self._opened(opening, word)
+            if at_once:
+                self._close(opening, opened.entity, opened.part, word)
 
     def mentions(self, sentence: int, words: Sequence[Word]) -> list[Mention]:
         """All mentions, by their first words, the longer first.
@@ -61,8 +63,12 @@ class SentenceMentions:
             words: Its words, whose tree says which word is a mention's head.
         """
         if self._open:
+            last = max((stack[-1] for stack in self._open.values()), key=lambda each: each.order)
+            raise ValueError(f"expected a closing bracket for entity {last.entity!r} before the sentence ends")
+        covered_words = sum(last + 1 - each.first for each, last in self._closed)
+        if covered_words > MOST_COVERED:
             raise ValueError(
-                f"expected a closing bracket for entity {self._open[-1].entity!r} before the sentence ends"
+                f"expected mentions of at most {MOST_COVERED:,} words in a sentence, got {covered_words:,}"
             )
         found = [
             Mention(each.entity, each.type, sentence, covered, head_of(covered, words))
@@ -75,19 +81,29 @@ class SentenceMentions:
         name = said.get("eid") or said.get("GRP") or opening.split("-")[0]
         entity, part, parts = _parts(name)
         self._n_opened += 1
-        return _Open(entity, said.get("etype", ""), part, parts, word, self._n_opened)
+        opened = _Open(entity, said.get("etype", ""), part, parts, word, self._n_opened)
+        self._open.setdefault((entity, part), []).append(opened)
+        return opened
 
-    def _last(self, closing: str) -> _Open:
-        entity, part, _ = _parts(closing)
-        for each in reversed(self._open):
-            if (each.entity, each.part) == (entity, part):
-                return each
-        raise ValueError(f"expected an opening bracket of entity {closing!r} before its closing one, got none")
+    def _close(self, closing: str, entity: str, part: int, word: int) -> None:
+        """Close the mention of this entity and part that was opened last."""
+        if (entity, part) not in self._open:
+            raise ValueError(f"expected an opening bracket of entity {closing!r} before its closing one, got none")
+        stack = self._open[entity, part]
+        self._closed.append((stack.pop(), word))
+        if not stack:
+            del self._open[entity, part]
 
-    def _close(self, mention: _Open, word: int) -> None:
-        # By identity: two mentions of an entity may open at the same word.
-        self._open = [each for each in self._open if each is not mention]
-        self._closed.append((mention, word))
+
+def _matches(brackets: str) -> Iterator[re.Match[str]]:
+    """The brackets, which follow each other without a gap: so each character is looked at once."""
+    at = 0
+    while at < len(brackets):
+        match = _BRACKET.match(brackets, at)
+        if match is None:
+            raise ValueError(f"expected brackets such as '(7-person' and '7)' in Entity, got {shortened(brackets)}")
+        yield match
+        at = match.end()
 
 
 def head_of(covered: Sequence[int], words: Sequence[Word]) -> int:

@@ -30,7 +30,7 @@ from interp.tasks.readers.pronouns import GENDERS, Gender
 from interp.tasks.readers.winobias_hub import hub_line
 
 _GENDERS: dict[str, Gender] = {**GENDERS, "herself": "feminine", "himself": "masculine"}
-_BRACKET = re.compile(r"\[\s*([^\[\]]*?)\s*\]")
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _SIDE = re.compile(r"(?<![a-z0-9])(pro|anti)(?=_|$)", re.IGNORECASE)
 _DOUBLED_ARTICLE = re.compile(r"\b(the|an?) \[\s*\1 ", re.IGNORECASE)
 
@@ -109,10 +109,10 @@ def _type(name: str) -> Literal[1, 2] | None:
 
 
 def _item(line: str, stereotyped: bool | None, kind: Literal[1, 2] | None) -> WinobiasItem:
-    numbered = re.fullmatch(r"\s*(\d+)\s+(.*?)\s*", line)
-    if numbered is None:
+    number, *rest = line.split(maxsplit=1) or [""]
+    if not number.isdecimal() or not rest:
         raise ValueError(f"expected a number and a sentence, got {shortened(line)}")
-    text, spans = _without_brackets(_DOUBLED_ARTICLE.sub(r"[\1 ", numbered.group(2)))
+    text, spans = _without_brackets(_DOUBLED_ARTICLE.sub(r"[\1 ", rest[0].rstrip()))
     pronouns = tuple(span for span in spans if span.of(text).lower() in _GENDERS)
     people = [span for span in spans if span not in pronouns]
     genders = {_GENDERS[span.of(text).lower()] for span in pronouns}
@@ -123,7 +123,7 @@ def _item(line: str, stereotyped: bool | None, kind: Literal[1, 2] | None) -> Wi
     if len(genders) > 1:
         raise ValueError(f"expected pronouns of one gender in brackets, got {[span.of(text) for span in pronouns]}")
     return WinobiasItem(
-        number=int(numbered.group(1)),
+        number=int(number),
         text=text,
         referent=people[0],
         pronouns=pronouns,
@@ -138,8 +138,9 @@ def _without_brackets(sentence: str) -> tuple[str, list[Span]]:
     text, spans, done = "", [], 0
     for bracket in _BRACKET.finditer(sentence):
         text += sentence[done : bracket.start()]
-        spans.append(Span(len(text), len(text) + len(bracket.group(1))))
-        text, done = text + bracket.group(1), bracket.end()
+        held = bracket.group(1).strip()
+        spans.append(Span(len(text), len(text) + len(held)))
+        text, done = text + held, bracket.end()
     text += sentence[done:]
     if re.search(r"[\[\]]", text) or any(not span.of(text) for span in spans):
         raise ValueError(f"expected brackets that open, hold words and close, got {sentence!r}")

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from refusals import refused
-from test_llama2c import export, llama
+from written_checkpoints import export, llama
 
 from interp.errors import LoadError
 from interp.model.loading import load_model

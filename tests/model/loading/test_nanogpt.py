@@ -1,6 +1,5 @@
 """nanoGPT's and minGPT's training checkpoints, with the variants that their keys have had."""
 
-import json
 import os
 import pickle
 
@@ -9,7 +8,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from refusals import refused
 from tiny_models import random_tokens, relative_error, word_tokenizer
-from written_models import GPT, SIZES, FirstMinGPT, drawn, tanh_gelu
+from written_checkpoints import nano, save_min, save_nano
+from written_models import SIZES, FirstMinGPT, drawn, tanh_gelu
 
 from interp.model.loading import load_model
 
@@ -19,34 +19,6 @@ class Attack:
 
     def __reduce__(self):
         return os.system, ("exit 1",)
-
-
-CHARGPT = {"system": {"work_dir": "out"}, "trainer": {"batch_size": 64}}
-
-
-def nano(**fields):
-    return drawn(GPT(**{"tied": True} | SIZES | fields))
-
-
-def save_nano(folder, module, *, prefix="", **args):
-    """What nanoGPT's training writes, optimiser and all."""
-    optimizer = torch.optim.AdamW(module.parameters())
-    content = {
-        "model": {prefix + name: tensor for name, tensor in module.state_dict().items()},
-        "optimizer": optimizer.state_dict(),
-        "model_args": SIZES | {"dropout": 0.0} | args,
-        "iter_num": 2000,
-        "best_val_loss": torch.tensor(1.5),
-        "config": {"out_dir": "out", "learning_rate": 1e-3},
-    }
-    torch.save(content, folder / "ckpt.pt")
-    return folder / "ckpt.pt"
-
-
-def save_min(folder, module, **model):
-    (folder / "config.json").write_text(json.dumps(CHARGPT | {"model": model}))
-    torch.save(module.state_dict(), folder / "model.pt")
-    return folder
 
 
 def error(source, theirs):

@@ -1,0 +1,192 @@
+"""Synthetic dossiers: frames as the report takes them, with invented numbers and hostile text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
+RELATED = ("related_effect", "related_low", "related_high", "related_state")
+VERDICTS = (
+    *("tracks", "attends and causal", "attends, not causal", "causal, by another route", "causal", "redundant"),
+    *("general", "encodes, unused", "opposes", "none", "undecided"),
+)
+EFFECTS = {
+    **{"tracks": -4.4, "attends and causal": -4.2, "attends, not causal": -0.02, "causal, by another route": -1.3},
+    **{"causal": -1.1, "general": -2.0, "opposes": 0.8},
+}
+SENTENCE = ("<|endoftext|>", " The", " café", "<script>alert(1)</script>", " to", " the", " Zoë", " are")
+
+
+@dataclass(frozen=True)
+class SyntheticReport:
+    frame: pd.DataFrame
+    examples: pd.DataFrame
+    tasks: pd.DataFrame
+    pairs: pd.DataFrame
+    replication: pd.DataFrame
+    attention_maps: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+
+def synthetic_report(
+    seed: int = 0, *, n_layers: int = 3, n_heads: int = 4, tasks: tuple[str, ...] = TASKS
+) -> SyntheticReport:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        [_head(rng, layer, head, task) for task in tasks for layer in range(n_layers) for head in range(n_heads)]
+    )
+    return SyntheticReport(
+        frame=frame,
+        examples=_examples(rng, frame),
+        tasks=pd.DataFrame([_task(task) for task in tasks]),
+        pairs=pd.DataFrame({"task": tasks[:1], "first": "0.1", "second": "2.3", "effect": -3.1, "redundant": True}),
+        replication=pd.DataFrame(columns=["task", "verdict", "model", "heads", "n_heads"]),
+        attention_maps=_attention_maps(rng, tasks),
+        provenance={
+            "seed": seed,
+            "ablation": "mean",
+            "tolerance": np.float64(1e-5),
+            "unknown": float("nan"),
+            "tasks": [
+                {
+                    "model": "<b>tiny</b> modèle",
+                    "model_hash": "0123456789abcdef" * 4,
+                    "device": "cpu",
+                    "versions": {"torch": "2.10", "numpy": np.str_("2.4")},
+                    "task": task,
+                    "data_hash": f"{number}abc",
+                }
+                for number, task in enumerate(tasks)
+            ],
+        },
+    )
+
+
+def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[str, Any]:
+    chances = (*(0.05, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.1, 0.05), 0.2, 0.15)
+    first = layer == 1 and head == 3
+    verdict = "attends and causal" if first else str(rng.choice(VERDICTS, p=chances))
+    probed = task == "agreement"
+    if not probed:
+        verdict = {"tracks": "attends and causal", "encodes, unused": "none"}.get(verdict, verdict)
+    effect = EFFECTS.get(verdict, 0.0) + 0.05 * rng.standard_normal()
+    testable = verdict != "causal"
+    attends = verdict.startswith(("attends", "tracks"))
+    carried = verdict in ("tracks", "encodes, unused")
+    probe = (0.9 if carried else rng.uniform(0.5, 0.6)) if probed else np.nan
+    erased = effect if probed and carried else np.nan
+    attention = (rng.uniform(0.6, 0.9) if attends else rng.uniform(0.0, 0.3)) if testable else np.nan
+    return {
+        "layer": layer,
+        "head": head,
+        "task": task,
+        "query": "predicting position",
+        "attention": attention,
+        "attention_baseline": 0.12 if testable else np.nan,
+        "attention_q": (1e-4 if attends else 0.7) if testable else np.nan,
+        "effect": effect,
+        "effect_low": effect - 0.3,
+        "effect_high": effect + 0.3,
+        "effect_q": 0.001 if abs(effect) > 0.5 else 0.6,
+        "accuracy_base": 1.0,
+        "accuracy_ablated": 0.62 if effect < -0.5 else 1.0,
+        "verdict": verdict,
+        "reason": "the interval of the effect holds both 0 and the minimum effect" if verdict == "undecided" else "",
+        "baseline": "offset -3" if testable else None,
+        "excess": attention - 0.12,
+        "n_to_decide": float(rng.integers(300, 900)) if verdict == "undecided" else np.nan,
+        "minimum_attention": 0.1,
+        "minimum_effect": 0.2,
+        "metric": "logit_difference",
+        "relation": "subject",
+        "n_units": 200,
+        "n_clusters": 90,
+        "n_attention_clusters": 90 if testable else 0,
+        "n_excluded": 0,
+        "n_templates": 3,
+        "n_templates_attended": 3,
+        **dict(zip(RELATED, _related(effect, attends and effect < -0.5), strict=True)),
+        "attention_state": ("shown" if attends else "none") if testable else "not testable",
+        "effect_state": "drop" if effect < -0.5 else "rise" if effect > 0.5 else "none",
+        "specificity": "general" if verdict == "general" else "specific",
+        "partners": "2.3 0.1" if verdict == "redundant" else "",
+        "pair_effect": -3.1 if verdict == "redundant" else np.nan,
+        "pair_low": -3.4 if verdict == "redundant" else np.nan,
+        "pair_high": -2.8 if verdict == "redundant" else np.nan,
+        "feature": "number" if probed else None,
+        "representation": ("carried" if carried else "none") if probed else "not testable",
+        "probe": probe,
+        "probe_low": probe - 0.05,
+        "probe_high": probe + 0.05,
+        "probe_baseline": "majority" if probed else None,
+        "probe_baseline_score": 0.5 if probed else np.nan,
+        "probe_excess": probe - 0.5,
+        "probe_control": 0.52 if probed else np.nan,
+        "selectivity": probe - 0.52,
+        "probe_q": 0.001 if carried else np.nan,
+        "minimum_probe": 0.1,
+        "erasure_effect": erased,
+        "erasure_low": erased - 0.2,
+        "erasure_high": erased + 0.2,
+        "erasure_random": 0.1 * erased,
+    }
+
+
+def _related(effect: float, needed: bool) -> tuple[float, float, float, str]:
+    return (effect, effect - 0.3, effect + 0.3, "drop") if needed else (*[np.nan] * 3, "not testable")
+
+
+def _examples(rng: np.random.Generator, frame: pd.DataFrame, n: int = 5) -> pd.DataFrame:
+    cells = frame[["task", "layer", "head", "effect"]].loc[frame.index.repeat(n)].reset_index(drop=True)
+    effect = cells["effect"] + 0.1 * rng.standard_normal(len(cells))
+    return cells.assign(example=np.arange(len(cells)) % n, base=5.0, value=5.0 + effect, effect=effect)
+
+
+def _task(task: str) -> dict[str, Any]:
+    return {
+        "task": task,
+        "description": "Does the verb agree with its subject? <b>bold</b>",
+        "n_units": 200,
+        "n_examples": 400,
+        "n_clusters": 90,
+        "base": 5.1,
+        "base_low": 4.9,
+        "base_high": 5.3,
+        "accuracy_base": 1.0,
+        "accuracy_items": 0.981,
+        "query": "predicting position",
+        "metric": "logit_difference",
+        "relation": "subject",
+        "n_excluded": 0,
+        "n_untagged": 0,
+        "dropped": "12 answers longer than one token" if task.startswith("blimp") else "",
+        "coverage": "84 % of items in the lexicon" if task.startswith("blimp") else "",
+    }
+
+
+def _attention_maps(rng: np.random.Generator, tasks: tuple[str, ...]) -> pd.DataFrame:
+    rows = []
+    for task in tasks:
+        for rank, (layer, head) in enumerate([(1, 3), (0, 2)]):
+            for example in range(2):
+                weights = rng.dirichlet(np.where(np.arange(len(SENTENCE)) == 3, 6.0, 0.4))
+                for position, (token, weight) in enumerate(zip(SENTENCE, weights, strict=True)):
+                    rows.append(
+                        {
+                            "task": task,
+                            "rank": rank,
+                            "layer": layer,
+                            "head": head,
+                            "example": example,
+                            "query_pos": len(SENTENCE) - 1,
+                            "key_pos": position,
+                            "weight": weight,
+                            "token": token,
+                            "is_query": position == len(SENTENCE) - 1,
+                            "is_related": position == 3,
+                        }
+                    )
+    return pd.DataFrame(rows)

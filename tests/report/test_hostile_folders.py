@@ -1,0 +1,76 @@
+"""Names that lead elsewhere, or that a picture cannot be made of: a report stays in its folder, and is whole."""
+
+import json
+
+import pytest
+from hostile_pages import COMMAND, calibration, card, development_of, heads_report, probes, relations, sweep_frames
+
+from interp.errors import InputError, OutputError
+from interp.report.calibration.folder import save_calibration
+from interp.report.cards.folder import save_card
+from interp.report.folder import save_report
+from interp.report.manifest import CALIBRATION, MANIFEST
+from interp.report.probes.folder import save_probes
+from interp.report.relations.folder import save_relations
+from interp.report.sweeps.folder import save_sweep
+
+NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/etc/x")
+
+
+def save_heads(out):
+    report = heads_report(NAMES)
+    return save_report(report, out, command=COMMAND, development=development_of(report), cards={"0.1": "card"})
+
+
+SAVERS = {
+    "heads": save_heads,
+    "head": lambda out: save_card(card(NAMES), out, command=COMMAND),
+    "sweep": lambda out: save_sweep(sweep_frames(NAMES), out, command=COMMAND),
+    "attend": lambda out: save_relations(*relations(NAMES), out, COMMAND),
+    "probe": lambda out: save_probes(probes(NAMES), out, command=COMMAND),
+    "calibration": lambda out: save_calibration(calibration(NAMES), out, command=COMMAND),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")
+@pytest.mark.parametrize("kind", list(SAVERS))
+def test_a_report_stays_in_its_folder_and_is_whole(tmp_path, kind):
+    folder = SAVERS[kind](tmp_path / "a" / "b" / "report")
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and folder not in path.parents] == []
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    assert manifest["command"] == COMMAND
+    assert NAMES[1] in manifest["provenance"].get("model", "") or kind != "attend"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert found == {*manifest["files"], MANIFEST}
+    assert all(len(name) < 100 and name.isascii() and name.isprintable() for name in found)
+
+
+@pytest.mark.parametrize("name", ["../x", "2.1/../../x", "/x", "2.1\n", "two", ""])
+def test_a_card_that_is_no_heads_is_refused(make_report, tmp_path, name):
+    with pytest.raises(InputError, match="expected the name of a head, such as"):
+        save_report(make_report(), tmp_path / "report", cards={name: "card"})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("claimed", ["../thesis.tex", "figures/../../thesis.tex", "{tmp_path}/thesis.tex", "a\0b"])
+def test_a_manifest_cannot_claim_what_lies_elsewhere(tmp_path, claimed):
+    """What an older report's manifest claims is removed when a new one takes its place."""
+    thesis, folder = tmp_path / "thesis.tex", tmp_path / "report"
+    thesis.write_text("years of work")
+    folder.mkdir()
+    files = {claimed.format(tmp_path=tmp_path): "0"}
+    (folder / MANIFEST).write_text(json.dumps({"format": CALIBRATION, "files": files}))
+    with pytest.raises(OutputError, match=r"with other files \(manifest\.json\)"):
+        save_calibration(calibration(NAMES), folder)
+    assert thesis.read_text() == "years of work"
+
+
+def test_a_link_in_a_calibration_is_not_written_through(tmp_path):
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "report"
+    elsewhere.mkdir()
+    folder.mkdir()
+    (folder / MANIFEST).write_text(json.dumps({"format": CALIBRATION, "files": {"figures": "0", "figures/a.png": "0"}}))
+    (folder / "figures").symlink_to(elsewhere)
+    with pytest.raises(OutputError, match=r"with other files \(figures"):
+        save_calibration(calibration(NAMES), folder)
+    assert list(elsewhere.iterdir()) == []
