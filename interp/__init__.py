@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from interp.methods.patching import patch
     from interp.methods.path_patching import path_patch
     from interp.methods.probing import probe
-    from interp.model.folding import center_writing_weights, fold_layer_norm
+    from interp.model.folding import fold_layer_norm
     from interp.model.loading import load_model, save_model
     from interp.model.transformer import HookedTransformer
     from interp.residual.lens import direct_logit_attribution
     from interp.residual.stream import residual_stream
+    from interp.runs.run import Run
     from interp.tasks.catalogue import list_tasks, load_task
     from interp.tasks.encoding import encode_task
     from interp.tasks.example import Example, MinimalPair, Relation, Span
@@ -26,10 +27,10 @@ _HOMES = {
     "HookedTransformer": "interp.model.transformer",
     "MinimalPair": "interp.tasks.example",
     "Relation": "interp.tasks.example",
+    "Run": "interp.runs.run",
     "Span": "interp.tasks.example",
     "ablate": "interp.methods.ablation",
     "attend": "interp.methods.attention",
-    "center_writing_weights": "interp.model.folding",
     "direct_logit_attribution": "interp.residual.lens",
     "encode_task": "interp.tasks.encoding",
     "fold_layer_norm": "interp.model.folding",
@@ -49,10 +50,10 @@ __all__ = [
     "HookedTransformer",
     "MinimalPair",
     "Relation",
+    "Run",
     "Span",
     "ablate",
     "attend",
-    "center_writing_weights",
     "direct_logit_attribution",
     "encode_task",
     "fold_layer_norm",

@@ -34,6 +34,22 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _runs_root(tmp_path_factory):
+    """What commands keep goes where nobody else's is; also what fixtures run for several tests."""
+    root = tmp_path_factory.mktemp("runs")
+    os.environ["INTERP_RUNS"] = str(root / "shared")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _own_runs(_runs_root, request):
+    """No test finds another one's answer; set without monkeypatch, which a test may undo."""
+    os.environ["INTERP_RUNS"] = str(_runs_root / f"{abs(hash(request.node.nodeid))}")
+    yield
+    os.environ["INTERP_RUNS"] = str(_runs_root / "shared")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _types_are_checked(request):
     """Save in modules that are long because of numbers, and whose types others see: there checks take half the time."""
@@ -48,6 +64,15 @@ def data_dir():
     if not folder.is_dir():
         skip_or_fail(f"the real data is not at {folder}; set INTERP_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def ray_module():
+    try:
+        import ray
+    except ImportError:
+        skip_or_fail("Ray is not installed; pip install 'interp[ray]'")
+    return ray
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from interp.calibration import rates
 from interp.calibration.drawing import STANDARD, Difficulty, check_shape
 from interp.calibration.nulls import NULLS
 from interp.calibration.planted import Shape
-from interp.calibration.runs import ALPHA, Job, null_jobs, planted_jobs, run_jobs, single_jobs, source_hash
+from interp.calibration.runs import ALPHA, Job, null_jobs, planted_jobs, run_jobs, single_jobs
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.sweep import Progress
+from interp.runs.code import code_hash
+from interp.runs.run import Run, as_run
 
 CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.25, 0.4, 1.0),
@@ -116,9 +119,8 @@ def calibrate(
     n: int = STANDARD.n,
     shape: Shape | None = None,
     seed: int = 0,
-    folder: str | Path | None = None,
-    processes: int = 1,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> Calibration:
     """Measure how often the dossier's verdicts are right.
 
@@ -127,25 +129,23 @@ def calibrate(
         n: Units of a task.
         shape: Of the models; None for one at random for each.
         seed: Of the first model of each kind.
-        folder: Where what is done is kept, and looked for; None for nowhere.
-        processes: That run at the same time, each with one thread.
         progress: Called with (models done, models in all).
+        run: Where what is done is kept, and looked for: a folder of runs; or an ``interp.Run``, whose executor judges
+            several models at the same time. None for nowhere.
 
     Raises:
         InputError: Numbers that are none, or a shape too small for what is planted.
-        KeyboardInterrupt: Interrupted; the folder holds the models that are done.
+        OutputError: What is done cannot be kept.
+        KeyboardInterrupt: Interrupted; the models that are done are kept.
     """
     standard = replace(STANDARD, n=whole_number("n", n, least=2, expected="a whole number of units, at least 2"))
-    processes = whole_number("processes", processes, expected="a whole number of at least 1")
     if min(size.planted, size.single, size.trained, size.nulls) < 1:
         raise InputError(f"size: expected a model of each kind, at least, got {size}")
     if shape is not None:
         check_shape(shape)
     jobs = _jobs(size, standard, shape, seed)
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
     every = [job for own in jobs.values() for job in own]
-    frame = run_jobs(every, folder=None if folder is None else Path(folder), processes=processes, progress=progress)
+    frame = run_jobs(every, run=as_run(run), progress=progress)
     parts = {part: frame[frame["job"].isin([job.name for job in own])] for part, own in jobs.items()}
     planted, nulls = parts["planted"], parts["null"]
     curves = {name: parts[f"curve {name}"] for name in CURVES if f"curve {name}" in parts}
@@ -165,7 +165,7 @@ def calibrate(
         p_values=rates.p_values(nulls),
         provenance={
             **{"size": vars(size), "n": n, "shape": None if shape is None else vars(shape), "seed": seed},
-            **{"source": source_hash(), "alpha": ALPHA, "standard": vars(standard)},
+            **{"source": code_hash(), "alpha": ALPHA, "standard": vars(standard)},
         },
     )
 

@@ -1,22 +1,19 @@
 """How is the dossier tried on many models? One job a model, each kept as soon as it is done.
 
 A job is a model of known truth and its tasks; its result is the dossier's verdicts beside the truth. Jobs are
-independent and deterministic, so they run in as many processes as wanted, and those that a folder holds already are
-not run again; unless the source that verdicts depend on has changed since, for then they may have, too.
+independent and deterministic, so they run in as many processes as wanted, and those that are kept already are not run
+again; unless the source that verdicts depend on has changed since, for then they may have, too.
 """
 
 import hashlib
-import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from importlib.metadata import version
-from pathlib import Path
 from typing import Literal
 
 import pandas as pd
+import torch
 
 from interp.calibration.drawing import STANDARD, Difficulty, Plan, draw
 from interp.calibration.language import TASKS, load
@@ -27,7 +24,8 @@ from interp.interventions.sweep import Progress
 from interp.methods.dossier import HeadsReport, heads
 from interp.methods.verdict import States, judge
 from interp.model.transformer import HookedTransformer
-from interp.runs.processes import spread
+from interp.runs.frames import kept_frame
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 Kind = Literal["planted", "single head"] | NullKind
@@ -35,8 +33,6 @@ ALPHA = 0.05
 """Error rate that the dossier is asked for."""
 APART = 1_000
 """Between the seeds of kinds of models, so that no two nulls are of one model or of the same prompts."""
-NO_PART = ("report", "cli")
-"""Folders of this package on which no verdict depends."""
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
     *("related_state", "related_effect"),
@@ -140,63 +136,30 @@ def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["role", "truth", "share", "twin"], index=found.index)
 
 
-def run_jobs(
-    jobs: Sequence[Job], *, folder: Path | None = None, processes: int = 1, progress: Progress | None = None
-) -> pd.DataFrame:
+def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress | None = None) -> pd.DataFrame:
     """Run the jobs that are not done yet.
 
     Args:
         jobs: Which; doubles count once.
-        folder: Where each job's result is kept, and looked for; None for nowhere.
-        processes: That run at the same time, each with one thread; 1 runs all here, with torch's threads.
+        run: Where each job's result is kept, and who does them; None for nowhere, and this process.
         progress: Called with (jobs done, jobs in all).
 
     Returns:
-        Their results one below the other, in the order of `jobs`.
+        Their results one below the other, in the order of `jobs`, each with its ``job``.
 
     Raises:
-        KeyboardInterrupt: Interrupted; the folder holds the jobs that are done.
+        KeyboardInterrupt: Interrupted; the jobs that are done are kept.
+        OutputError: They cannot be kept.
     """
-    files = {job: None if folder is None else _file(folder, job) for job in jobs}
-    done = {job: pd.read_parquet(file) for job, file in files.items() if file is not None and file.exists()}
-    missing = {job: file for job, file in files.items() if job not in done}
-    if progress is not None:
-        progress(len(done), len(files))
-    asked = list(missing.items())
-    for number, frame in spread(_run, asked, processes):
-        done[asked[number][0]] = frame
+    named = {job.name: job for job in jobs}
+    asked = {"kind": "calibration", "jobs": len(named), "alpha": ALPHA, "threads": torch.get_num_threads()}
+    asked["jobs_hash"] = hashlib.sha256("\n".join(named).encode()).hexdigest()
+
+    def tell(done: int) -> None:
         if progress is not None:
-            progress(len(done), len(files))
-    return pd.concat([done[job].assign(job=job.name) for job in files], ignore_index=True)
+            progress(done, len(named))
 
-
-def _run(job: Job, file: Path | None) -> pd.DataFrame:
-    """Keep it where it was computed: who asked may be gone by then."""
-    frame = job.run()
-    if file is not None:
-        _keep(frame, file)
-    return frame
-
-
-@cache
-def source_hash() -> str:
-    """SHA-256 of the modules that verdicts depend on, and of the versions that they compute with; eight digits."""
-    package = Path(__file__).parents[1]
-    modules = (path.relative_to(package) for path in sorted(package.rglob("*.py")))
-    text = " ".join(version(name) for name in ("torch", "numpy", "scipy", "pandas"))
-    text += "".join(f"{each}\n{(package / each).read_text()}" for each in modules if each.parts[0] not in NO_PART)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def _file(folder: Path, job: Job) -> Path:
-    return folder / f"{job.name}-{source_hash()}.parquet"
-
-
-def _keep(frame: pd.DataFrame, file: Path) -> None:
-    """Whole or not at all."""
-    draft = file.with_suffix(f".{os.getpid()}")
-    frame.to_parquet(draft, index=False)
-    os.replace(draft, file)
+    return kept_frame(run, asked, Job.run, named, tell)
 
 
 def null_jobs(

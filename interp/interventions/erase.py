@@ -19,6 +19,7 @@ from interp.errors import InputError
 from interp.interventions.rows import Batch, Row
 from interp.model.devices import place_of
 from interp.model.sites import Site
+from interp.model.weights import hash_of_tensors
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,12 @@ class Erase:
     def breadth(self) -> int:
         """mu, the rows of R and the columns of L, and what they take away."""
         return 1 + max(each.shape[-2] for each in self.maps.values())
+
+    @property
+    def identity(self) -> str:
+        """The numbers of all maps, hashed."""
+        named = {f"{fold} {site.hook_name}": each for (fold, site), each in self.maps.items()}
+        return f"{self.kind} {hash_of_tensors(named)}"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "_ 1 ... row d"]:
         """The maps of each row's fold, the same at all positions; one for all rows where these are of one fold."""

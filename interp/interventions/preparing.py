@@ -1,8 +1,12 @@
 """From a kind of ablation to a replacement: the reference set is run, and averaged or drawn from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, get_args
+
+from jaxtyping import Float
+from torch import Tensor
 
 from interp.errors import InputError, suggest
 from interp.interventions.given_numbers import whole_number
@@ -15,7 +19,7 @@ from interp.interventions.reference_set import (
     positional_means,
     reference_rows,
 )
-from interp.interventions.replacement import DRAWS, Kind, Mean, Means, PositionalMean, Resample, Zero
+from interp.interventions.replacement import DRAWS, Kind, Later, Mean, Means, PositionalMean, Resample, Zero
 from interp.interventions.rows import Row, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task
@@ -31,7 +35,7 @@ def make_replacement(
     seed: int = 0,
     memory_budget: int | None = None,
 ) -> Zero | Means | Resample:
-    """Prepare a replacement for `task`'s units from its reference sets.
+    """Prepare a replacement for `task`'s units from its reference sets, which are run when it is first needed.
 
     Args:
         kind: Which one; ``replacement.py`` has them. Means that were made before are given back as they are, where they
@@ -58,19 +62,31 @@ def make_replacement(
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     if kind == "mean":
         _require_positions_alike(sites)
-        return Mean(means(model, references, sites, memory_budget), hash_of(references))
+        return Mean(Later(partial(means, model, references, sites, memory_budget)), hash_of(references))
     if kind == "positional_mean":
         check_aligned(rows, references)
-        return PositionalMean(positional_means(model, references, sites, memory_budget), hash_of(references))
+        made = Later(partial(positional_means, model, references, sites, memory_budget))
+        return PositionalMean(made, hash_of(references))
     donors = draw_donors(rows, references, draws, seed)
-    needed = {each for chosen in donors.values() for each in chosen}
-    activations = {
+    drawn = Later(partial(_of_donors, model, references, donors, sites, memory_budget))
+    return Resample(drawn, donors, draws, hash_of(references))
+
+
+def _of_donors(
+    model: Any,
+    references: Sequence[Row],
+    donors: Mapping[tuple[int, int], Sequence[int]],
+    sites: Sequence[Site],
+    memory_budget: int | None,
+) -> dict[tuple[int, Site], Float[Tensor, "..."]]:
+    """The activations of the rows that stand in for others."""
+    needed = sorted({each for chosen in donors.values() for each in chosen})
+    return {
         (row.example, site): activation[index].clone()
-        for batch, by_site in activations_of(model, [references[each] for each in sorted(needed)], sites, memory_budget)
+        for batch, by_site in activations_of(model, [references[each] for each in needed], sites, memory_budget)
         for site, activation in by_site.items()
         for index, row in enumerate(batch.rows)
     }
-    return Resample(activations, donors, draws, hash_of(references))
 
 
 def _require_made(made: Means, rows: Sequence[Row], sites: Sequence[Site]) -> None:

@@ -9,8 +9,9 @@ Works on any model that follows TransformerLens' protocol. It is slow, and the m
 faster way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ class RowScores:
     margin: Float[np.ndarray, " row"]
     squares: Float[np.ndarray, " row"]
     fired: Int[np.ndarray, " row"]
+
+
+@dataclass(frozen=True)
+class StrandScores:
+    """What was measured of one cell with one draw, on the rows of a batch."""
+
+    cell: int
+    draw: int
+    scores: RowScores
 
 
 class PlainRun:
@@ -98,6 +108,46 @@ class PlainRun:
     def _scores(self, logits: Tensor, squares: np.ndarray, fired: np.ndarray) -> RowScores:
         found = score(self._metric, logits, self._answers, self._base_log_p)
         return RowScores(as_numbers(found.value), found.margin.double().cpu().numpy(), squares, fired)
+
+
+class Plain:
+    """Measures cells on batches, one hooked forward for each and its draws.
+
+    Attributes:
+        halvings: None are made.
+    """
+
+    halvings = 0
+
+    def __init__(self, model: Any, metric: MetricName, cells: Sequence[Sequence[Intervention]], *, patched: bool):
+        """Measure `cells` on `model`; `patched`: the rows' sources, too."""
+        self._model, self._metric, self._cells, self._patched = model, metric, cells, patched
+        draws = [max(each.replacement.draws for each in cell) for cell in cells]
+        self._strands = [(cell, draw) for cell, n in enumerate(draws) for draw in range(n)]
+
+    def chunks(self, batch: Batch) -> Iterator[tuple[range, int]]:
+        """Each cell and draw by itself, and how many tokens are run."""
+        for number in range(len(self._strands)):
+            yield range(number, number + 1), len(batch.rows) * batch.length
+
+    def base(self, batch: Batch) -> PlainRun:
+        """The batch, run without interventions."""
+        return PlainRun(self._model, batch, self._metric, patched=self._patched)
+
+    def unchanged(self, run: PlainRun) -> RowScores:
+        """The scores without interventions."""
+        return run.base
+
+    def source(self, run: PlainRun) -> RowScores:
+        """The scores where the sources are run."""
+        assert run.source is not None, "only what is patched has sources"
+        return run.source
+
+    def measure(self, run: PlainRun, chunks: Iterable[range]) -> Iterator[StrandScores]:
+        """Measure cells, in order."""
+        for number in chain.from_iterable(chunks):
+            cell, draw = self._strands[number]
+            yield StrandScores(cell, draw, run.scores(self._cells[cell], draw))
 
 
 def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> Outcome:

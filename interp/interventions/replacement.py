@@ -19,9 +19,10 @@ wild" (mean ablation per template); Zhang & Nanda (2024), "Towards best practice
 patching" (how these differ).
 """
 
-import pickle
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
@@ -46,6 +47,8 @@ class Replacement(Protocol):
         from_source: Whether the values are those of ``Row.source``, and so the row's own up to where the tokens differ.
         keeps: Activations of a batch that it keeps while cells are run.
         breadth: How many numbers its values have for each number that they change.
+        identity: Equal for those that have the same values for the same model and rows, in other processes, too; None
+            where nobody can tell.
     """
 
     @property
@@ -62,6 +65,9 @@ class Replacement(Protocol):
 
     @property
     def breadth(self) -> int: ...  # noqa: D102
+
+    @property
+    def identity(self) -> str | None: ...  # noqa: D102
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """What new activations at `site` are made of, in a shape that broadcasts to it, perhaps with axes within."""
@@ -80,6 +86,13 @@ class InPlace:
     """Values take the place of what was there."""
 
     breadth: ClassVar[int] = 1
+    kind: str
+    reference_hash: str | None = None
+
+    @property
+    def identity(self) -> str | None:
+        """Its kind, and of what reference set."""
+        return self.kind if self.reference_hash is None else f"{self.kind} of {self.reference_hash}"
 
     def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The values, whatever there was."""
@@ -105,20 +118,36 @@ class Zero(InPlace):
         return ()
 
 
-class OwnMemory:
-    """Sent to another process as numbers: torch would share the memory of every mean, by a file descriptor each."""
+class Later(Mapping[Any, Float[Tensor, "..."]]):
+    """Activations that are computed when the first of them is asked for: what is known already needs none."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With the means as bytes."""
-        return vars(self) | {"means": pickle.dumps(vars(self)["means"])}
+    def __init__(self, compute: Callable[[], Mapping[Any, Float[Tensor, "..."]]]):
+        self._compute = compute
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """With the means, on the device where they were."""
-        vars(self).update(state | {"means": pickle.loads(state["means"])})
+    @cached_property
+    def _computed(self) -> Mapping[Any, Float[Tensor, "..."]]:
+        return self._compute()
+
+    def compute(self) -> None:
+        """Compute them now."""
+        len(self)
+
+    def __getitem__(self, key: Any) -> Float[Tensor, "..."]:
+        return self._computed[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._computed)
+
+    def __len__(self) -> int:
+        return len(self._computed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent to another process as what was computed."""
+        return dict, (dict(self._computed),)
 
 
 @dataclass(frozen=True)
-class Mean(OwnMemory, InPlace):
+class Mean(InPlace):
     """The mean over a reference set.
 
     Attributes:
@@ -143,7 +172,7 @@ class Mean(OwnMemory, InPlace):
 
 
 @dataclass(frozen=True)
-class PositionalMean(OwnMemory, InPlace):
+class PositionalMean(InPlace):
     """The mean over the reference examples of the same layout and length, position by position.
 
     Attributes:
@@ -190,6 +219,12 @@ class Resample(InPlace):
         """The `draw`-th donor's activations, row by row."""
         return torch.stack([self.activations[self.donor(row, draw), site] for row in batch.rows])
 
+    @property
+    def identity(self) -> str:
+        """Of what reference set, and who stands in for whom."""
+        drawn = repr(sorted((row, tuple(donors)) for row, donors in self.donors.items()))
+        return f"{self.kind} of {self.reference_hash} by {hashlib.sha256(drawn.encode()).hexdigest()}"
+
     def donor(self, row: Row, draw: int) -> int:
         """The reference row that stands in for `row`."""
         return self.donors[row.example, len(row.tokens)][draw]
@@ -197,6 +232,13 @@ class Resample(InPlace):
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one donor are alike."""
         return self.donor(row, draw)
+
+
+def compute_now(replacement: Replacement) -> None:
+    """Have a replacement's activations computed, before memory is taken for anything else."""
+    for held in vars(replacement).values():
+        if isinstance(held, Later):
+            held.compute()
 
 
 Means = Mean | PositionalMean
@@ -227,6 +269,14 @@ class Patch(InPlace):
 
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what another process runs for itself."""
+        return vars(self) | {"_kept": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As it was sent."""
+        vars(self).update(state)
+
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """What the source runs have at `site`."""
         if self._kept.get("batch") is not batch:
@@ -248,6 +298,7 @@ class Add:
         added: What, from the site and the batch; in a shape that broadcasts to the site's.
         from_source: Whether it is the difference to ``Row.source``, and so nothing up to where the tokens differ.
         keeps: Activations that are kept of a run and of its source.
+        identity: What is added, in words that nothing else is called by; None where the sweep is not to be kept.
     """
 
     added: Callable[[Site, Batch], Float[Tensor, "..."]] = field(repr=False)
@@ -255,6 +306,7 @@ class Add:
     draws: int = 1
     from_source: bool = False
     keeps: tuple[Site, ...] = field(default=(), repr=False)
+    identity: str | None = None
     breadth: ClassVar[int] = 1
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:

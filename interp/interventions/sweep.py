@@ -23,7 +23,9 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.asked import asked_of
 from interp.interventions.cell import Cell
+from interp.interventions.keeping import Answer, Here, Keeper, Kept
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Direction
@@ -112,6 +114,7 @@ class Sweep:
         memory_budget: int | None = None,
         plainly: bool = False,
         progress: Progress | None = None,
+        run: Keeper | None = None,
     ) -> SweepResult:
         """Measure every cell on every example of `task`.
 
@@ -126,33 +129,48 @@ class Sweep:
             memory_budget: Bytes beside the model's weights; None for the device's default (``engine/budget.py``).
             plainly: Whether to run one hooked forward per cell where the engine could measure, too.
             progress: Called with (cells done, cells in all).
+            run: Who measures, and where what was measured is kept and found again (``interp.Run``); None for here
+                and nowhere.
 
         Raises:
             InputError: There is nothing to measure, two cells have the same labels, something is patched without a
-                direction, a metric that the task has no answers for, a budget too small for one cell, or a model that
-                cannot carry a row.
+                direction, a metric that the task has no answers for, a budget too small for one cell, a model that
+                cannot carry a row, or a sweep to be kept that no hash can tell from others.
             AuditError: The engine's numbers are not those of the plain way.
+            OutputError: What is measured cannot be kept.
         """
         self._check(model, task, direction)
         asked = task.metric if metric is None else metric
         check_metric(asked)
-        run = SweepRun(model, task, self.cells, asked, direction, memory_budget, plainly)
-        complete, audited = True, None
-        try:
-            run.measure(progress)
-            audited = run.audit(seed)
-        except KeyboardInterrupt:
-            if not run.any_complete:
-                raise
-            complete = False
-            warnings.warn(
-                "interrupted: the result holds the examples that were complete, unaudited", RuntimeWarning, stacklevel=2
-            )
-        frame = run.frame()
+        sweep = SweepRun(model, task, self.cells, asked, direction, memory_budget, plainly, progress)
+        own = model_provenance(model)
+        request = {}
+        if run is not None:
+            plan = {"metric": asked, "direction": direction, "seed": seed, **sweep.plan()}
+            request = asked_of(model, own, task, self.cells, sweep.rows, **plan)
+        with (run or Here()).open(request, own) as kept:
+            answer = kept.answer() or self._measured(sweep, kept, {**own, **task_provenance(task)}, seed)
         labels = tuple(self.cells[0].labels)
-        warn_of_no_ops(frame, labels, twins=asked != "accuracy")
-        how = run.provenance() | {"audit": audited, "seed": seed, "complete": complete}
-        return SweepResult(frame, {**model_provenance(model), **task_provenance(task), **how}, labels)
+        warn_of_no_ops(answer.frame, labels, twins=asked != "accuracy")
+        return SweepResult(answer.frame, answer.provenance, labels)
+
+    @staticmethod
+    def _measured(sweep: SweepRun, kept: Kept, about: Mapping[str, Any], seed: int) -> Answer:
+        """Measure what is not known yet, and audit it; interrupted, what is complete, unaudited."""
+        try:
+            sweep.prepare()
+            kept.measure(sweep)
+            audited = sweep.audit(seed)
+        except KeyboardInterrupt:
+            if not sweep.any_complete:
+                raise
+            warnings.warn(
+                "interrupted: the result holds the examples that were complete, unaudited", RuntimeWarning, stacklevel=3
+            )
+            how = {**sweep.provenance(), "audit": None, "seed": seed, "complete": False}
+            return Answer(sweep.frame(), {**about, **how})
+        how = {**sweep.provenance(), "audit": audited, "seed": seed, "complete": True}
+        return kept.finish(Answer(sweep.frame(), {**about, **how}))
 
     def _check(self, model: Any, task: Task, direction: Direction | None) -> None:
         if not self.cells or not task.units:

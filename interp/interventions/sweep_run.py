@@ -1,6 +1,6 @@
 """One sweep on one model and task: batches, the engine or the plain way, and the frame that comes of it."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,25 @@ from interp.interventions.intervention import looks_back_only
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
 from interp.interventions.own_copy import engine_model
-from interp.interventions.reference import PlainRun, RowScores
+from interp.interventions.reference import Plain, RowScores
+from interp.interventions.replacement import compute_now
 from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
+from interp.interventions.work import SOURCE, UNCHANGED, Scores, SweepWork
+from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
 Progress = Callable[[int, int], None]
 
 
 class SweepRun:
-    """The measurements of one sweep."""
+    """The measurements of one sweep.
+
+    Attributes:
+        rows: What is run, in the order of the batches.
+        work: What there is to measure.
+        halvings: How often memory ran out and less was run at once, wherever it was measured.
+    """
 
     def __init__(
         self,
@@ -35,30 +44,39 @@ class SweepRun:
         direction: Direction | None,
         memory_budget: int | None,
         plainly: bool,
+        progress: Progress | None = None,
     ):
+        self._progress = progress
         self._model, self._task, self._cells, self._asked = model, task, cells, metric
         # Accuracy is whether the task's own metric is above 0.
         self._metric: MetricName = task.metric if metric == "accuracy" else metric
         interventions = [each for cell in cells for each in cell.interventions]
+        self._replacements = [each.replacement for each in interventions]
         self._patched = direction is not None
-        self._engine: Engine | None = None
-        self._sizes: Sizes | None = None
         rows = task_rows(self._metric, task.units, direction)
         sites = {each.site for each in interventions}
         ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
+        self._sizes: Sizes | None = None
+        self._batch_size = BATCH_SIZE
         if ours is not None:
             self._sizes = Sizes(ours, self._metric, interventions, memory_budget)
-            self._engine = Engine(ours, self._metric, [each.interventions for each in cells], self._sizes)
-        self._batch_size = BATCH_SIZE
-        if self._engine is None:
+        else:
             kept = {site for each in interventions for site in each.replacement.keeps}
             self._batch_size = rows_in_one_run(model, rows, kept, memory_budget, logits=True)
         self._batches = self._batched(rows)
-        self._rows = [row for batch in self._batches for row in batch.rows]
+        self.rows = [row for batch in self._batches for row in batch.rows]
+        self.work = SweepWork(self._measurer(ours), model, self._batches, patched=self._patched)
         draws = [max(each.replacement.draws for each in cell.interventions) for cell in cells]
-        self._base, self._source = Measured(self._rows, [1]), Measured(self._rows, [1])
-        self._found = Measured(self._rows, draws)
-        self._n_steps = len(self._batches) * sum(draws)
+        self._base, self._source = Measured(self.rows, [1]), Measured(self.rows, [1])
+        self._found = Measured(self.rows, draws)
+        self._n_steps, self._done = len(self._batches) * sum(draws), 0
+        self.halvings = 0
+
+    def _measurer(self, ours: HookedTransformer | None) -> Engine | Plain:
+        cells = [each.interventions for each in self._cells]
+        if ours is None or self._sizes is None:
+            return Plain(self._model, self._metric, cells, patched=self._patched)
+        return Engine(ours, self._metric, cells, self._sizes)
 
     def _batched(self, rows: Sequence[Row]) -> list[Batch]:
         """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
@@ -72,33 +90,22 @@ class SweepRun:
                 parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
         return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
 
-    def measure(self, progress: Progress | None) -> None:
-        """Measure every cell on every batch."""
-        done, start = 0, 0
-        for batch in self._batches:
-            rows = slice(start, start + len(batch.rows))
-            start = rows.stop
-            for cell, draw, scores in self._scores(batch, rows):
-                _put(self._found, cell, draw, rows, scores)
-                done += 1
-                if progress is not None and done * len(self._cells) % self._n_steps < len(self._cells):
-                    progress(done * len(self._cells) // self._n_steps, len(self._cells))
+    def prepare(self) -> None:
+        """Have all replacements' activations computed."""
+        for each in {id(each): each for each in self._replacements}.values():
+            compute_now(each)
 
-    def _scores(self, batch: Batch, rows: slice) -> Iterator[tuple[int, int, RowScores]]:
-        if self._engine is not None:
-            base = self._engine.base(batch)
-            _put(self._base, 0, 0, rows, base.row_scores())
-            if self._patched:
-                _put(self._source, 0, 0, rows, self._engine.source(base))
-            yield from ((each.cell, each.draw, each.scores) for each in self._engine.measure(base))
+    def take(self, found: Scores) -> None:
+        """Put what was measured in its place."""
+        rows = slice(found.first_row, found.first_row + len(found.rows.value))
+        if found.cell in (UNCHANGED, SOURCE):
+            _put(self._base if found.cell == UNCHANGED else self._source, 0, 0, rows, found.rows)
             return
-        plain = PlainRun(self._model, batch, self._metric, patched=self._patched)
-        _put(self._base, 0, 0, rows, plain.base)
-        if plain.source is not None:
-            _put(self._source, 0, 0, rows, plain.source)
-        for number, cell in enumerate(self._cells):
-            for draw in range(self._found.draws[number]):
-                yield number, draw, plain.scores(cell.interventions, draw)
+        _put(self._found, found.cell, found.draw, rows, found.rows)
+        self._done += 1
+        n_cells = len(self._cells)
+        if self._progress is not None and self._done * n_cells % self._n_steps < n_cells:
+            self._progress(self._done * n_cells // self._n_steps, n_cells)
 
     @property
     def any_complete(self) -> bool:
@@ -108,7 +115,7 @@ class SweepRun:
     def _measured(self) -> Bool[np.ndarray, " example"]:
         """Which examples are measured under every cell and draw, with the others of their units."""
         labels, rows = example_labels(self._task), self._found.complete
-        of_row = np.array([row.example for row in self._rows])
+        of_row = np.array([row.example for row in self.rows])
         examples = np.ones(len(labels["unit"]), dtype=bool)
         examples[of_row[~rows]] = False
         missing = np.isin(labels["unit"], labels["unit"][~examples])
@@ -119,7 +126,7 @@ class SweepRun:
         base, source = self._base.outcome(0, self._asked), self._source.outcome(0, self._asked)
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
         measured = self._measured()
-        statuses = Statuses(self._rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
+        statuses = Statuses(self.rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
         columns = example_labels(self._task)
         n_examples = len(measured)
         tall: dict[str, Any] = {
@@ -149,16 +156,20 @@ class SweepRun:
             "site": " + ".join(sorted({each.site.name for each in interventions})),
             "replacement": " + ".join(sorted({each.replacement.kind for each in interventions})),
             "draws": int(max(self._found.draws)),
-            "engine": "plain" if self._engine is None else "incremental",
+            **self.plan(),
             **self._measured_on,
         }
-        if self._engine is None or self._sizes is None:
-            return how | {"batch_size": self._batch_size}
-        return how | {
+        return how if self._sizes is None else how | {"halvings": self.halvings}
+
+    def plan(self) -> dict[str, Any]:
+        """What the last bits of the numbers follow from, beside the machine and its threads."""
+        if self._sizes is None:
+            return {"engine": "plain", "batch_size": self._batch_size}
+        return {
+            "engine": "incremental",
             "memory_budget": self._sizes.budget,
             "tokens_at_once": self._sizes.tokens_at_once,
             "batches": len(self._batches),
-            "halvings": self._engine.halvings,
         }
 
     def audit(self, seed: int) -> dict[str, Any] | None:
@@ -167,8 +178,9 @@ class SweepRun:
         Raises:
             AuditError: They differ by more than rounding.
         """
-        if self._engine is None or self._sizes is None:
+        if self._sizes is None:
             return None
+        self.work.forget()
         cells = [each.interventions for each in self._cells]
         measured = (self._found, self._base, self._source if self._patched else None)
         return audit(self._model, self._metric, self._batches, cells, measured, seed, self._sizes.budget)

@@ -11,6 +11,7 @@ Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; repla
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from typing import Any
 
 from interp.errors import InputError
@@ -22,6 +23,7 @@ from interp.methods.components import Components, Head, choose_components, sites
 from interp.methods.given_task import as_predicted
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.model.sites import SITES
+from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
 
 
@@ -42,6 +44,7 @@ def ablate(
     draws: int = DRAWS,
     memory_budget: int | None = None,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> SweepResult:
     """Ablate components one at a time, or sets of heads together, at all positions.
 
@@ -67,6 +70,8 @@ def ablate(
         memory_budget: Bytes that the sweep holds beside the model's weights, what the replacement keeps of the
             reference set, and the results; None for the device's default.
         progress: Called with (components done, components in all).
+        run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
+            says who measures. None to keep nothing.
 
     Returns:
         One row per component and example, labelled ``layer`` and ``head``; ``heads`` (such as ``1.1+2.2``) for sets;
@@ -77,6 +82,7 @@ def ablate(
         InputError: A component that the model does not have, a replacement that the task cannot
             provide, rows that the model cannot carry, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
+        OutputError: What is measured cannot be kept.
     """
     given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     measured = as_measured(given, metric)
@@ -89,7 +95,8 @@ def ablate(
         grid = _grid(site or "z", by, layers, components, {"heads": heads, "sets": sets})
         replacement = prepared(sites=grid.sites(model))
         cells = grid_cells(model, given, grid, replacement, given.examples)
-    result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
+    options: Any = {"metric": metric, "seed": seed, "memory_budget": memory_budget, "progress": progress}
+    result = Sweep(cells).run(model, given, run=as_run(run), **options)
     how = {
         "components": components if site is None and by is None else None,
         "replacement": replacement.kind,

@@ -15,6 +15,7 @@ Heads are not selected before they are tested, so one correction covers all; or 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,6 +36,7 @@ from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
 from interp.methods.standing_in import MOST_PAIRED
+from interp.runs.run import Run, as_run
 from interp.stats.multiplicity import Correction
 from interp.tasks.task import Task
 
@@ -128,8 +130,8 @@ def heads(
     correction: Correction = "max-T",
     choose_on: Sequence[Task] = (),
     siblings: Sequence[Any] = (),
-    processes: int = 1,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> HeadsReport:
     """Say which heads of `model` track what, with the evidence.
 
@@ -156,13 +158,14 @@ def heads(
             corrected for (``interp.methods.choosing``); not with ``"fdr"``. Empty to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
-        processes: Tasks, and siblings, that are measured at the same time, each in a process with one thread.
         progress: Called with (steps done, steps in all).
+        run: Where the sweeps are kept as they are measured, and found again: a folder of runs; or an ``interp.Run``,
+            whose executor measures several tasks, and siblings, at the same time. None to keep nothing.
 
     Raises:
         InputError: No task, one twice, thresholds out of range, fewer heads to pair than none, a task that the model
             cannot carry, a sibling with another tokenizer, choosing tasks of other names or with nothing but
-            what is scored, or, with several processes, a model that cannot be sent to one.
+            what is scored, or, with several workers, a model that cannot be sent to one.
         TaskError: A named task cannot be loaded.
     """
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
@@ -186,8 +189,7 @@ def heads(
         most_paired=most_paired,
         correction=correction,
     )
-    processes = whole_number("processes", processes, expected="a whole number of at least 1")
-    judged = judge_models(models, given, choose_on, asked, processes=processes, progress=progress)
+    judged = judge_models(models, given, choose_on, asked, run=as_run(run), progress=progress)
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
     return HeadsReport(
         frame=first.frame[list(COLUMNS)],

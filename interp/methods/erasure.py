@@ -18,8 +18,9 @@ Elazar et al. (2021), "Amnesic probing: behavioral explanation with amnesic coun
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal, get_args
 
 import pandas as pd
@@ -40,6 +41,7 @@ from interp.methods.erasing.result import ErasureResult, joined
 from interp.methods.erasing.steering import steered
 from interp.methods.given_task import as_predicted
 from interp.methods.progress import part_of
+from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
 Method = Literal["leace", "random", "inlp", "mean", "steer"]
@@ -65,6 +67,7 @@ def erase(
     probes: bool = True,
     memory_budget: int | None = None,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> ErasureResult:
     """Erase a feature at one place at a time, and measure what that does to behaviour.
 
@@ -89,6 +92,7 @@ def erase(
         memory_budget: Bytes that the sweeps hold beside the model's weights, the activations that erasers are fitted
             to, and the results; None for the device's default.
         progress: Called with (cells done, cells in all), over all tasks.
+        run: Where the sweeps are kept, as for ``ablate``; None for nowhere.
 
     Returns:
         Effects and probes. Interrupted (Ctrl-C), it holds the examples that are complete, and
@@ -119,7 +123,8 @@ def erase(
         [place.cell(method, made[method], where) for method in methods for place in places]
         for made, where in zip(by_task, positions, strict=True)
     ]
-    results = _sweeps(model, tasks, cells, seed=seed, memory_budget=memory_budget, progress=progress)
+    options: Any = {"seed": seed, "memory_budget": memory_budget, "run": as_run(run)}
+    results = _sweeps(model, tasks, cells, options, progress)
     read = pd.DataFrame()
     if probes:
         held_out = scored_readings(model, prompts, feature, at, sites, memory_budget)
@@ -161,9 +166,7 @@ def _sweeps(
     model: Any,
     tasks: Sequence[Task],
     cells: Sequence[Sequence[Cell]],
-    *,
-    seed: int,
-    memory_budget: int | None,
+    options: Mapping[str, Any],
     progress: Progress | None,
 ) -> list[SweepResult]:
     """One sweep a task; interrupted, those that have any complete example."""
@@ -171,7 +174,7 @@ def _sweeps(
     for number, (task, its) in enumerate(zip(tasks, cells, strict=True)):
         step = part_of(progress, number, len(tasks))
         try:
-            results.append(Sweep(its).run(model, task, seed=seed, memory_budget=memory_budget, progress=step))
+            results.append(Sweep(its).run(model, task, progress=step, **options))
         except KeyboardInterrupt:
             if not results:
                 raise

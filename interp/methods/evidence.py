@@ -24,6 +24,7 @@ from interp.methods.related_effect import has_values_by_head, related_effects
 from interp.methods.representation import COLUMNS, representation
 from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
 from interp.model.sites import Site
+from interp.runs.run import Run
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import FLIPS
 from interp.stats.units import UnitTable, estimates, standard_errors
@@ -182,6 +183,7 @@ def gather(
     alpha: float = 0.05,
     flips: int = FLIPS,
     progress: Progress | None = None,
+    run: Run | None = None,
 ) -> TaskEvidence:
     """Run the attention pass and the ablation sweep on `task`, probe it and erase what can be read.
 
@@ -200,6 +202,7 @@ def gather(
         alpha: Error rate of the verdicts.
         flips: Of signs, in a test.
         progress: Called with (steps done, steps in all).
+        run: Where the sweeps are kept; None for nowhere.
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
@@ -208,12 +211,12 @@ def gather(
     n_heads = model.cfg.n_layers * model.cfg.n_heads
     first, rest = (part_of(progress, number, 2 if probes else 1, n_heads) for number in range(2))
     replacement = _shared(kind, model, task)
-    ablation = ablate(model, task, kind=replacement, draws=draws, seed=seed, progress=first)
+    ablation = ablate(model, task, kind=replacement, draws=draws, seed=seed, progress=first, run=run)
     if not ablation.provenance["complete"]:
         raise KeyboardInterrupt
     excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
     effects = UnitTable.from_frame(ablation.frame, "effect")
-    options: Any = {"seed": seed, "flips": flips, "minimum_effect": minimum_effect}
+    options: Any = {"seed": seed, "flips": flips, "minimum_effect": minimum_effect, "run": run}
     minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(ablation.frame, "base")))
     looking = [] if excess is None else _able(excess, effects, minimum_attention, minimum)
     scored = replace(task, units=tuple(task.units[number] for number in attention.frame["unit"].unique()))

@@ -14,6 +14,7 @@ corrected for all heads and tasks: what else is on a card describes the head tha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.given_task import as_predicted
 from interp.methods.progress import part_of
 from interp.methods.verdict import FINDINGS
+from interp.runs.executors import HERE
 from interp.runs.processes import spread
+from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
 MOST_UNITS = 40
@@ -179,8 +182,8 @@ def head_cards(
     report: HeadsReport,
     *,
     most_units: int = MOST_UNITS,
-    processes: int = 1,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> tuple[HeadCard, ...]:
     """The cards of all heads that earned one: a verdict of ``FINDINGS`` on some task.
 
@@ -189,8 +192,8 @@ def head_cards(
         tasks: Those of the report.
         report: The dossier of this model on these tasks.
         most_units: On how many units of a task direct paths are patched.
-        processes: Tasks that are measured at the same time, each in a process with one thread.
         progress: Called with (tasks done, tasks in all).
+        run: Its executor measures several tasks at the same time; None for this process.
 
     Returns:
         A card a head, by layer and head. What a dossier does not measure is measured on the tasks on which the head
@@ -205,7 +208,9 @@ def head_cards(
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
     asked = [(model, task, own, report, most_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}
-    for number, parts in spread(_parts_of_task, asked, processes):
+    own_run = as_run(run)
+    executor = HERE if own_run is None else own_run.executor
+    for number, parts in spread(_parts_of_task, asked, executor):
         found[number] = parts
         if progress is not None:
             progress(len(found), len(asked))

@@ -22,7 +22,9 @@ from interp.methods.partners import partners
 from interp.methods.progress import part_of
 from interp.methods.specificity import specificities
 from interp.methods.standing_in import candidates, paired, standing_in
+from interp.runs.executors import HERE, Executor, Local
 from interp.runs.processes import spread
+from interp.runs.run import Run
 from interp.stats.multiplicity import Correction
 from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
@@ -71,7 +73,7 @@ def judge_models(
     choose_on: Sequence[Task],
     asked: Asked,
     *,
-    processes: int = 1,
+    run: Run | None = None,
     progress: Progress | None = None,
 ) -> list[Judged]:
     """Gather the evidence on every model, test and judge it.
@@ -81,25 +83,27 @@ def judge_models(
         tasks: What is measured.
         choose_on: The same tasks, of other items, on which heads are chosen; empty to test all.
         asked: The options.
-        processes: Models and tasks that are measured at the same time, each with one thread.
-        progress: Called with (steps done, steps in all); from several processes, of whole tasks only.
+        run: Who measures models and tasks, and where their sweeps are kept; None for this process, and nowhere.
+        progress: Called with (steps done, steps in all); from several workers, of whole tasks only.
 
     Raises:
         InputError: A model cannot be sent to another process.
+        OutputError: A sweep cannot be kept.
         KeyboardInterrupt: It was interrupted.
     """
     given = [*tasks, *choose_on]
     n_first, n_second = len(models) * len(given), len(models) * len(tasks)
-    calls = _Calls(n_first + n_second, processes, progress)
+    calls = _Calls(n_first + n_second, HERE if run is None else run.executor, progress)
+    inner = None if run is None else run.inner
     n_cells = [model.cfg.n_layers * model.cfg.n_heads * len(tasks) for model in models]
     flips = [asked.flips(n) for n in n_cells]
-    jobs = [(model, task, asked, n) for model, n in zip(models, flips, strict=True) for task in given]
+    jobs = [(model, task, asked, n, inner) for model, n in zip(models, flips, strict=True) for task in given]
     found = calls.make(_gathered, jobs)
     by_model = [found[start : start + len(given)] for start in range(0, n_first, len(given))]
     frames = [_tested(each, len(tasks), asked, n) for each, n in zip(by_model, flips, strict=True)]
     chosen = [_candidates(frame, tasks, asked.most_paired) for frame in frames]
     both = [
-        (model, each.task, heads[each.task.name], each.replacement, asked, asked.flips(_n_pairs(heads)))
+        (model, each.task, heads[each.task.name], each.replacement, asked, asked.flips(_n_pairs(heads)), inner)
         for model, heads, evidence in zip(models, chosen, by_model, strict=True)
         for each in evidence[: len(tasks)]
     ]
@@ -118,23 +122,25 @@ class _Calls:
     """Calls that are parts of one progress."""
 
     n: int
-    processes: int
+    executor: Executor
     progress: Progress | None
 
     def make(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: int = 0) -> list[Any]:
         """Results in the order of the jobs; `done` calls were made before these."""
-        if self.processes == 1:
+        if isinstance(self.executor, Local):
             steps = [part_of(self.progress, done + number, self.n, _STEPS) for number in range(len(jobs))]
             return [call(*job, step) for job, step in zip(jobs, steps, strict=True)]
         found: dict[int, Any] = {}
-        for number, each in spread(call, [(*job, None) for job in jobs], self.processes):
+        for number, each in spread(call, [(*job, None) for job in jobs], self.executor):
             found[number] = each
             if self.progress is not None:
                 self.progress(done + len(found), self.n)
         return [found[number] for number in range(len(jobs))]
 
 
-def _gathered(model: Any, task: Task, asked: Asked, flips: int, progress: Progress | None) -> TaskEvidence:
+def _gathered(
+    model: Any, task: Task, asked: Asked, flips: int, run: Run | None, progress: Progress | None
+) -> TaskEvidence:
     return gather(
         model,
         task,
@@ -147,6 +153,7 @@ def _gathered(model: Any, task: Task, asked: Asked, flips: int, progress: Progre
         minimum_probe=asked.minimum_probe,
         alpha=asked.alpha,
         flips=flips,
+        run=run,
         progress=progress,
     )
 
@@ -181,9 +188,10 @@ def _paired(
     replacement: Kind | Means,
     asked: Asked,
     flips: int,
+    run: Run | None,
     progress: Progress | None,
 ) -> pd.DataFrame:
-    how: Any = {"kind": replacement, "draws": asked.draws, "seed": asked.seed}
+    how: Any = {"kind": replacement, "draws": asked.draws, "seed": asked.seed, "run": run}
     return paired(model, task, heads, **how, minimum_effect=asked.minimum_effect, flips=flips, progress=progress)
 
 

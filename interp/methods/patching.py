@@ -15,6 +15,7 @@ patching" (denoising and noising).
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, get_args
 
 import numpy as np
@@ -29,6 +30,7 @@ from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
+from interp.runs.run import Run, as_run
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import EncodedExample, Task
@@ -109,6 +111,7 @@ def patch(
     screen: bool | Method = False,
     top: int | float = SHARE,
     audit: int | float = SHARE,
+    run: Run | str | PathLike[str] | None = None,
 ) -> PatchResult:
     """Patch activations between the two examples of every unit.
 
@@ -130,6 +133,8 @@ def patch(
             takes ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
         top: How many cells a screen measures for being first: a whole number, or as a float the share of all cells.
         audit: Likewise how many of the others it draws, to say what it missed.
+        run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
+            says who measures. None to keep nothing.
 
     Returns:
         One row per cell and example; ``summary()`` has one row per cell. Prompts of one length are resolved by
@@ -140,6 +145,7 @@ def patch(
         InputError: An unknown site, axis, direction or metric; no unit with a counterfactual; prompts
             that nothing aligns; a budget too small for one cell; a screen by a metric without a gradient.
         AuditError: The engine's numbers are not those of the plain way.
+        OutputError: What is measured cannot be kept.
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
@@ -153,7 +159,7 @@ def patch(
         estimated = estimate_cells(model, given, grid, cells, method=method, **how)
         choice = choose(estimated, top=top, audit=audit, seed=seed)
         cells = [cells[number] for number in choice.measured]
-    result = Sweep(cells).run(model, given, seed=seed, progress=progress, **how)
+    result = Sweep(cells).run(model, given, seed=seed, progress=progress, run=as_run(run), **how)
     provenance = {**result.provenance, "direction": direction, "dropped": dict(given.dropped)}
     if choice is None:
         return PatchResult(result.frame, provenance, result.labels)

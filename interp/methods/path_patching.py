@@ -14,6 +14,8 @@ patching".
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
 from typing import Any, get_args
 
 import torch
@@ -36,6 +38,7 @@ from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read
 from interp.residual.stream import require_additive
+from interp.runs.run import Run, as_run
 from interp.shapes import Residual
 from interp.tasks.task import Task
 
@@ -52,6 +55,7 @@ def path_patch(
     seed: int = 0,
     memory_budget: int | None = None,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> PatchResult:
     """Patch along paths, one after the other or all at once.
 
@@ -67,6 +71,8 @@ def path_patch(
         seed: Of the task's draw, the statistics and the audit.
         memory_budget: Bytes beside the model's weights; None for the device's default.
         progress: Called with (cells done, cells in all).
+        run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
+            says who measures. None to keep nothing.
 
     Returns:
         One row per path (``sender``, ``via``, ``receiver``) and example, as ``patch`` gives them.
@@ -76,6 +82,7 @@ def path_patch(
             counterfactual of its length, a model that is not ours or whose stream is no sum, or a budget too small
             for one cell.
         AuditError: The engine's numbers are not those of the plain way.
+        OutputError: What is measured cannot be kept.
     """
     if direction not in get_args(Direction):
         raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
@@ -99,9 +106,8 @@ def path_patch(
     else:
         cells = [Cell(_labels(path), (change,)) for path, change in zip(parsed, changes, strict=True)]
     given = as_pairs(task, model, n=n, seed=seed, metric=metric)
-    result = Sweep(cells).run(
-        model, given, metric=metric, direction=direction, seed=seed, memory_budget=memory_budget, progress=progress
-    )
+    how: Any = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
+    result = Sweep(cells).run(model, given, seed=seed, progress=progress, run=as_run(run), **how)
     return PatchResult(result.frame, {**result.provenance, "direction": direction}, result.labels)
 
 
@@ -125,6 +131,10 @@ class _Runs:
         self.sites = tuple({site for path in paths for node in path[:-1] for site in _needs(node)})
         self._kept: tuple[Batch, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what another process runs for itself."""
+        return vars(self) | {"_kept": None}
+
     def of(self, batch: Batch) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
         """Of the run, and of its source."""
         if self._kept is None or self._kept[0] is not batch:
@@ -147,17 +157,24 @@ def _seen_by_mlp(node: Node) -> str:
     return "resid_pre" if node.parallel else "resid_mid"
 
 
-def _along(path: Path, runs: _Runs) -> Add:
+@dataclass(frozen=True)
+class _Along:
     """What arrives at the end of a path, to be added to what is read there."""
 
-    def added(site: Site, batch: Batch) -> Float[Tensor, "..."]:
-        with torch.inference_mode():
-            change = _sent(path[0], runs, batch)
-            for node in path[1:-1]:
-                change = _passed_on(node, change, runs, batch)
-        return change if path[-1].head is None else change[:, :, None]
+    path: Path
+    runs: _Runs
 
-    return Add(added, from_source=True, keeps=(*runs.sites, *runs.sites))  # of the run, and of its source
+    def __call__(self, site: Site, batch: Batch) -> Float[Tensor, "..."]:
+        with torch.inference_mode():
+            change = _sent(self.path[0], self.runs, batch)
+            for node in self.path[1:-1]:
+                change = _passed_on(node, change, self.runs, batch)
+        return change if self.path[-1].head is None else change[:, :, None]
+
+
+def _along(path: Path, runs: _Runs) -> Add:
+    of_both = (*runs.sites, *runs.sites)  # of the run, and of its source
+    return Add(_Along(path, runs), from_source=True, keeps=of_both, identity=f"along {_labels(path)}")
 
 
 def _sent(sender: Node, runs: _Runs, batch: Batch) -> Residual:

@@ -18,6 +18,7 @@ McGrath et al. (2023), "The Hydra effect"; Wang et al. (2023), "Interpretability
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from os import PathLike
 from typing import Any
 
 import pandas as pd
@@ -30,6 +31,7 @@ from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, head_name, set_name
 from interp.methods.conclusions import check_judged, conclusions, means_of
 from interp.methods.given_task import as_predicted
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 PAIR = ("first", "second")
@@ -79,6 +81,7 @@ def pairwise(
     alpha: float = 0.05,
     memory_budget: int | None = None,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> PairwiseResult:
     """Ablate every pair of heads, and compare with the two alone.
 
@@ -96,6 +99,7 @@ def pairwise(
         alpha: Chance of any false claim of redundancy or series, over all pairs.
         memory_budget: Bytes beside the model's weights; None for the device's default.
         progress: Called with (cells done, cells in all).
+        run: Where the sweep is kept, as for ``ablate``; None for nowhere.
 
     Returns:
         Interactions by pair and example. Interrupted (Ctrl-C), they are those of the examples that are complete, and
@@ -122,6 +126,7 @@ def pairwise(
         draws=draws,
         memory_budget=memory_budget,
         progress=progress,
+        run=run,
     )
     by_set = dict(iter(result.frame.groupby("heads", sort=False)))
     frame = pd.concat([_interaction(pair, by_set) for pair in pairs], ignore_index=True)

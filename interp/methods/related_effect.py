@@ -29,6 +29,7 @@ from interp.methods.conclusions import against_minimum
 from interp.methods.erasing.place import task_positions
 from interp.methods.task_attention import is_testable
 from interp.model.sites import Site
+from interp.runs.run import Run
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
 from interp.stats.units import UnitTable, estimates
@@ -52,6 +53,7 @@ def related_effects(
     seed: int,
     minimum_effect: float,
     flips: int,
+    run: Run | None = None,
 ) -> pd.DataFrame | None:
     """Ablate the values of some heads at the related word, one head at a time.
 
@@ -64,6 +66,7 @@ def related_effects(
         seed: Of the resamples and the statistics.
         minimum_effect: As a share of the base run's mean metric.
         flips: Of signs, in a test.
+        run: Where the sweep is kept; None for nowhere.
 
     Returns:
         One row a head: ``layer``, ``head`` and ``COLUMNS``: the mean effect, its interval (95 %, cluster bootstrap),
@@ -89,7 +92,7 @@ def related_effects(
         )
         for layer, head in heads
     ]
-    result = Sweep(cells).run(model, there, seed=seed)
+    result = Sweep(cells).run(model, there, seed=seed, run=run)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     effects = UnitTable.from_frame(result.frame, "effect", by=CELL)

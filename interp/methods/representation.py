@@ -7,6 +7,7 @@
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from interp.methods.conclusions import against_minimum
 from interp.methods.erasure import Method, erase
 from interp.methods.probing import probe
 from interp.methods.progress import part_of
+from interp.runs.run import Run
 from interp.stats.intervals import FEWEST_CLUSTERS
 from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
@@ -46,6 +48,7 @@ def representation(
     seed: int,
     flips: int = FLIPS,
     progress: Progress | None = None,
+    run: Run | None = None,
 ) -> pd.DataFrame:
     """What every head carries of the task's feature.
 
@@ -58,6 +61,7 @@ def representation(
         seed: Of folds, control labels, random subspaces and statistics.
         flips: Of signs, in a test.
         progress: Called with (steps done, steps in all).
+        run: Where the erasure's sweep is kept; None for nowhere.
 
     Returns:
         One row a head: ``layer``, ``head`` and ``COLUMNS``. ``probe`` is the accuracy on unseen templates (or
@@ -87,7 +91,8 @@ def representation(
     room, selective = found["score_baseline"] <= 1 - minimum, ~(found["selectivity_low"] <= 0)
     carried = found[(found["p"] <= alpha) & (found["excess"] >= minimum) & selective & room]
     heads = [(int(layer), int(head)) for layer, head in zip(carried["layer"], carried["head"], strict=True)]
-    erased = _erased(model, task, heads, minimum_effect, seed, flips, rest)
+    how: Any = {"seed": seed, "progress": rest, "run": run}
+    erased = _erased(model, task, heads, minimum_effect, flips, how)
     found = found.rename(columns=_OF_PROBES).assign(
         feature=task.feature, n_probe_clusters=found[["n_documents", "n_lemmas"]].min(axis=1)
     )
@@ -113,23 +118,22 @@ def _erased(
     task: Task,
     heads: list[Head],
     minimum_effect: float,
-    seed: int,
     flips: int,
-    progress: Progress | None,
+    how: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """What erasing the feature costs, at some heads."""
+    """What erasing the feature costs, at some heads; `how`: the options of ``erase``."""
     if not heads or task.feature is None:
-        if progress is not None:
-            progress(1, 1)
+        if how["progress"] is not None:
+            how["progress"](1, 1)
         return pd.DataFrame(columns=[*CELL, *ERASURE], dtype=float)
     methods: tuple[Method, Method] = ("leace", "random")
-    found = erase(model, task, task.feature, heads=heads, methods=methods, seed=seed, probes=False, progress=progress)
+    found = erase(model, task, task.feature, heads=heads, methods=methods, probes=False, **how)
     if not found.provenance["complete"]:
         raise KeyboardInterrupt
     summary = found.summary(flips=flips).set_index(CELL)
     ours, random = (summary[summary["method"] == method] for method in methods)
     p = np.maximum(ours["p"], ours["excess_p"]).where((ours["effect"] < 0) & (ours["excess"] < 0), 1.0)
     frame = found.frame[found.frame["method"] == "leace"]
-    against = against_minimum(frame, "effect", CELL, share=minimum_effect, seed=seed)
+    against = against_minimum(frame, "effect", CELL, share=minimum_effect, seed=how["seed"])
     columns = (ours["effect"], ours["low"], ours["high"], random["effect"], p, against["absent"], against["se"])
     return pd.DataFrame(dict(zip(ERASURE, columns, strict=True))).reset_index()

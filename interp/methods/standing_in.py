@@ -27,6 +27,7 @@ from interp.methods.components import Head
 from interp.methods.conclusions import no_drop
 from interp.methods.redundancy import PAIR, pairwise
 from interp.methods.verdict import READABLE
+from interp.runs.run import Run
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.multiplicity import holm
 from interp.stats.permutation import sign_flip_test
@@ -74,6 +75,7 @@ def paired(
     minimum_effect: float,
     flips: int,
     progress: Progress | None = None,
+    run: Run | None = None,
 ) -> pd.DataFrame:
     """Ablate some heads of one task two by two.
 
@@ -87,6 +89,7 @@ def paired(
         minimum_effect: As a share of the base run's mean metric.
         flips: Of signs, in a test.
         progress: Called with (cells done, cells in all).
+        run: Where the sweep is kept; None for nowhere.
 
     Returns:
         One row per pair: ``task``, ``first``, ``second``; what ablating both does, what of it is more than the two one
@@ -100,7 +103,8 @@ def paired(
         if progress is not None:
             progress(1, 1)
         return pd.DataFrame(columns=[*PAIR_COLUMNS, "absent"])
-    result = pairwise(model, task, heads=heads, kind=kind, draws=draws, seed=seed, progress=progress)
+    how: Any = {"kind": kind, "draws": draws, "seed": seed, "progress": progress}
+    result = pairwise(model, task, heads=heads, **how, run=run)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     frame = result.frame

@@ -7,16 +7,14 @@
 4. The manifest is written last, and ``collecting.partial`` is deleted: then the store is complete.
 """
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from safetensors import SafetensorError
-
 from interp.errors import LoadError, OutputError
+from interp.runs.disk import put, writing
+from interp.runs.lock import locked
 from interp.runs.manifest import MANIFEST, Manifest
 
 PARTIAL, STATE, LOCK = "collecting.partial", "state.json", "lock"
@@ -31,7 +29,7 @@ def collecting_into(folder: Path) -> Iterator["Draft"]:
         LoadError: It holds a store that is damaged.
     """
     draft = Draft(folder)
-    with _locked(draft):
+    with draft.locked():
         try:
             draft.clean()
             yield draft
@@ -69,17 +67,21 @@ class Draft:
             require_usable(folder)
             self._partial.mkdir(parents=True, exist_ok=True)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Turn what the system says against writing into an ``OutputError``."""
-        try:
+        return writing(self.folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock.
+
+        Raises:
+            OutputError: Another process collects into the store, or it cannot be written.
+        """
+        with ExitStack() as stack:
+            with self.writing():
+                stack.enter_context(locked(self.path(LOCK), f"output folder {self.folder}"))
             yield
-        except (OSError, SafetensorError) as error:
-            said = getattr(error, "strerror", None) or error
-            raise OutputError(
-                f"output folder {self.folder}: expected a place that can be written, got '{said}'; name another, or "
-                "make room and go on"
-            ) from error
 
     def path(self, name: str) -> Path:
         """Where a file is written at first."""
@@ -138,39 +140,4 @@ class Draft:
         with self.writing():
             # Safetensors makes files that nobody but their owner may read; the lock has the usual permissions.
             shutil.copymode(self._partial / LOCK, draft)
-            _to_disk(draft)
-            os.replace(draft, path)
-            _to_disk(path.parent)
-
-
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _locked(draft: Draft) -> Iterator[None]:
-    path = draft.path(LOCK)
-    with draft.writing():
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        with draft.writing():
-            free = _lock(handle) and path.exists() and os.path.samestat(os.fstat(handle), path.stat())
-        if not free:
-            raise OutputError(
-                f"output folder {draft.folder}: another process collects into it; wait for it, or name another folder"
-            )
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+            put(draft, path)

@@ -7,13 +7,17 @@ own, and the parts joined at the end, one row group each.
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from interp.errors import LoadError, shown
 from interp.runs.shards import Shard
 from interp.tasks.passages import passage_index
 
 INDEX = "index.parquet"
+COLUMNS = ("document", "template", "sentence", "word", "token", "n_tokens", "form")
+"""Of every index; what there is of features stands behind them."""
 _NUMBERS = ("word", "token", "n_tokens")
 
 
@@ -39,6 +43,25 @@ def join_parts(parts: Sequence[Path], path: Path) -> None:
                 if name not in table.column_names:
                     table = table.append_column(name, pa.nulls(len(table), pa.string()))
             writer.write_table(table.select(list(columns)), row_group_size=len(table))
+
+
+def read_index(path: Path, n_rows: int) -> pd.DataFrame:
+    """The index of a store of so many rows.
+
+    Raises:
+        LoadError: It cannot be read, or is none of theirs.
+    """
+    try:
+        n_found = pq.read_metadata(path).num_rows
+        frame = pq.read_table(path).to_pandas(ignore_metadata=True) if n_found == n_rows else None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise LoadError(f"{path}: cannot be read ({error}); see verify()") from error
+    if frame is None:
+        raise LoadError(f"{path}: expected {n_rows} words, got {n_found}; see verify()")
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise LoadError(f"{path}: expected a column {missing[0]!r}, got {shown(list(frame.columns))}; see verify()")
+    return frame
 
 
 def _type(column: str) -> pa.DataType:

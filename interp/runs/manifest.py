@@ -4,8 +4,6 @@ It has one way to be written, so that a byte that is not as it was written is fo
 where or in how many goes a store was collected.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -14,10 +12,13 @@ from typing import Any
 from interp.errors import LoadError
 from interp.model.sites import Site
 from interp.residual.pooling import Pooling
+from interp.runs.described import is_described
+from interp.runs.signed import other, read_signed, sha256_of, signed
 
 FORMAT, VERSION = "interp activation store", 1
 MANIFEST = "manifest.json"
-_CHUNK = 2**20
+_WHAT = "the manifest of a store of activations"
+_ADVICE = "restore it, or, if this was a store, delete the folder and collect again"
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,7 @@ class Manifest:
 
     def text(self) -> str:
         """As it is written."""
-        content = {"format": FORMAT, "version": VERSION, "rows": self.rows, **asdict(self)}
-        return _signed(content)
+        return signed({"format": FORMAT, "version": VERSION, "rows": self.rows, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "Manifest":
@@ -133,36 +133,10 @@ class Manifest:
         Raises:
             LoadError: It is no manifest of a store, of another version, or damaged.
         """
-        try:
-            text = path.read_text(encoding="utf-8")
-            content = json.loads(text)
-        except OSError as error:
-            raise LoadError(f"{path}: cannot be read ({error.strerror or error})") from error
-        except ValueError as error:
-            raise _no_manifest(path) from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise _no_manifest(path)
-        if _signed({name: value for name, value in content.items() if name != "sha256"}) != text:
-            raise _no_manifest(path)
-        if content["version"] != VERSION:
-            raise LoadError(f"{path}: a store in version {content['version']!r}, this program reads {VERSION}")
+        content = read_signed(path, FORMAT, VERSION, _WHAT, _ADVICE)
+        if not is_described(content):
+            raise other(path, _WHAT, _ADVICE)
         return _of_content(content)
-
-
-def _signed(content: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(_json(content).encode()).hexdigest()
-    return _json({**content, "sha256": digest})
-
-
-def _no_manifest(path: Path) -> LoadError:
-    return LoadError(
-        f"{path}: expected the manifest of a store of activations, got something else: none, or a damaged one; restore "
-        "it, or, if this was a store, delete the folder and collect again"
-    )
-
-
-def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _of_content(content: Mapping[str, Any]) -> Manifest:
@@ -170,15 +144,6 @@ def _of_content(content: Mapping[str, Any]) -> Manifest:
     sites = [StoredSite(each["name"], each["layer"], tuple(each["shape"])) for each in asked.pop("sites")]
     shards = [ShardFile(**each) for each in content["shards"]]
     return Manifest(Request(**asked, sites=tuple(sites)), tuple(shards), content["index"])
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(_CHUNK):
-            digest.update(part)
-    return digest.hexdigest()
 
 
 def require_undamaged(path: Path, expected: str) -> None:

@@ -42,18 +42,32 @@ def by_shard(numbers: Numbers, shard_rows: int) -> Iterator[tuple[int, Numbers, 
         yield number, at, numbers[at] - number * shard_rows
 
 
-def part_of(path: Path, name: str, rows: Numbers, heads: Sequence[int] | None) -> Float[Tensor, "row ..."]:
+def part_of(
+    path: Path, name: str, rows: Numbers, heads: Sequence[int] | None, shape: tuple[int, ...]
+) -> Float[Tensor, "row ..."]:
     """Rows of a tensor in a file, and of these some heads; rows that follow each other are a view of the file.
 
+    Args:
+        path: The file.
+        name: The tensor's.
+        rows: Their numbers in it.
+        heads: Which; None for all, or where there are none.
+        shape: Of a row.
+
     Raises:
-        LoadError: The file is missing, or damaged so that it cannot be read.
+        LoadError: The file is missing, damaged so that it cannot be read, or holds another tensor of that name.
     """
     first, stop = int(rows.min()), int(rows.max()) + 1
     try:
         with safe_open(path, framework="pt") as file:
-            part = file.get_slice(name)[first:stop]
+            held = file.get_slice(name)
+            there = tuple(held.get_shape())
+            fits = there[1:] == shape and stop <= there[0]
+            part = held[first:stop] if fits else None
     except (OSError, SafetensorError) as error:
         raise LoadError(f"{path}: cannot be read ({error}); see verify()") from error
+    if part is None or not part.is_floating_point():
+        raise LoadError(f"{path}: expected {stop} rows of {shape} numbers of {name}, got {there}; see verify()")
     if (np.diff(rows) != 1).any():
         at = torch.from_numpy(rows - first)
         return part[at] if heads is None else part[at[:, None], heads]

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.errors import InputError, LoadError, suggest
+from interp.errors import InputError, LoadError, shown, suggest
 from interp.interventions.provenance import model_provenance
 from interp.model.devices import resolve_dtype
 from interp.model.sites import Site
 from interp.runs.folder import PARTIAL
-from interp.runs.index import INDEX
+from interp.runs.index import INDEX, read_index
 from interp.runs.manifest import MANIFEST, Manifest, StoredSite, require_undamaged
 from interp.runs.rows import Rows, by_shard, part_of, row_numbers
 
@@ -104,10 +105,7 @@ class ActivationStore:
         Raises:
             LoadError: It cannot be read.
         """
-        try:
-            return pd.read_parquet(self.folder / INDEX)
-        except (OSError, ValueError) as error:
-            raise LoadError(f"{self.folder / INDEX}: cannot be read ({error}); see verify()") from error
+        return read_index(self.folder / INDEX, self.rows)
 
     def require_model(self, model: Any) -> None:
         """Refuse a model that the activations are not of.
@@ -141,14 +139,28 @@ class ActivationStore:
             InputError: No such site, row or head.
             LoadError: A file is missing, or damaged so that it cannot be read.
         """
+        self._require_room()
         stored, numbers = self._stored(site), row_numbers(rows, self.rows)
         chosen = None if heads is None else _heads(stored, heads)
         shape = stored.shape if chosen is None else (len(chosen), *stored.shape[1:])
         found = torch.empty(len(numbers), *shape, dtype=resolve_dtype(self.manifest.request.dtype))
         for number, at, own in by_shard(numbers, self.manifest.request.shard_rows):
             path = self.folder / self.manifest.shards[number].file
-            found[torch.from_numpy(at)] = part_of(path, site.hook_name, own, chosen)
+            found[torch.from_numpy(at)] = part_of(path, site.hook_name, own, chosen, stored.shape)
         return found
+
+    def _require_room(self) -> None:
+        """Refuse sizes that the manifest claims and the files do not have: no room is made for them."""
+        request = self.manifest.request
+        numbers = sum(prod(each.shape) for each in request.sites)
+        for shard in self.manifest.shards:
+            path = self.folder / shard.file
+            least = shard.rows * numbers * resolve_dtype(request.dtype).itemsize
+            found = path.stat().st_size if path.is_file() else 0
+            if found < least:
+                raise LoadError(
+                    f"{path}: cannot be read (expected at least {shown(least)} bytes, got {found}); see verify()"
+                )
 
     def _stored(self, site: Site) -> StoredSite:
         known = {each.site: each for each in self.manifest.request.sites}

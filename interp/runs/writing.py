@@ -9,9 +9,10 @@ from safetensors.torch import save_file
 from interp.errors import LoadError
 from interp.runs.folder import Draft
 from interp.runs.index import INDEX, join_parts, write_part
-from interp.runs.manifest import Manifest, Request, ShardFile, require_undamaged, sha256_of
+from interp.runs.manifest import Manifest, Request, ShardFile, require_undamaged
 from interp.runs.reading import Activations, ShardReader
 from interp.runs.shards import Shard, shards_of
+from interp.runs.signed import sha256_of
 from interp.tasks.passages import Passage
 
 

@@ -1,8 +1,5 @@
 """What is asked of how many models, and what comes of it; the models themselves are faked."""
 
-import json
-import os
-
 import pandas as pd
 import pytest
 from fake_jobs import fake_job
@@ -52,20 +49,18 @@ def test_the_models_at_hand_are_asked_for(ran):
 
 
 def test_it_goes_on_where_it_was(ran, tmp_path):
-    first = calibrate(SMALL, folder=tmp_path / "models")
+    first = calibrate(SMALL, run=tmp_path)
     n_run = len(ran)
-    again = calibrate(SMALL, folder=tmp_path / "models")
+    again = calibrate(SMALL, run=tmp_path)
     assert len(ran) == n_run
     pd.testing.assert_frame_equal(first.frame, again.frame)
 
 
-def test_the_folder_keeps_its_models_beside_the_report(tmp_path):
+def test_the_report(tmp_path):
     out = tmp_path / "c"
-    found = calibrate(SMALL, folder=out / "models")
+    found = calibrate(SMALL)
     assert found.save(out, command="interp calibrate") == out
-    kept = len(list((out / "models").iterdir()))
     found.save(out)
-    assert len(list((out / "models").iterdir())) == kept
     assert (out / "report.html").is_file()
     assert {path.name for path in (out / "figures").iterdir()} == {"confusion.png", "false_claims.png", "recall.png"}
     assert len(pd.read_parquet(out / "verdicts.parquet")) == len(found.frame)
@@ -78,47 +73,11 @@ def test_a_folder_with_other_things_is_refused(tmp_path):
         calibrate(SMALL).save(tmp_path)
 
 
-def test_somebody_s_models_are_no_calibration(tmp_path):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "mine.pt").write_text("precious")
-    (tmp_path / "notes.csv").write_text("precious")
-    with pytest.raises(OutputError, match=r"other files \(models/mine.pt, notes.csv\)"):
-        calibrate(SMALL).save(tmp_path)
-
-
-def test_another_report_is_not_replaced(tmp_path):
-    out = tmp_path / "c"
-    calibrate(SMALL).save(out)
-    manifest = json.loads((out / "manifest.json").read_text())
-    (out / "manifest.json").write_text(json.dumps(manifest | {"format": "interp heads report"}))
-    with pytest.raises(OutputError, match="one with other files"):
-        calibrate(SMALL).save(out)
-    assert (out / "report.html").is_file()
-
-
-def test_a_report_that_was_cut_off_can_be_made_again(tmp_path, monkeypatch):
-    out, replaced = tmp_path / "c", os.replace
-    found = calibrate(SMALL)
-    for cut in (0, 3, 5):
-        calls = iter(range(99))
-
-        def failing(source, target, cut=cut, calls=calls):
-            if next(calls) == cut:
-                raise KeyboardInterrupt
-            replaced(source, target)
-
-        monkeypatch.setattr(os, "replace", failing)
-        with pytest.raises(KeyboardInterrupt):
-            found.save(out)
-        monkeypatch.setattr(os, "replace", replaced)
-        found.save(out)
-
-
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
         ({"n": 1}, "n: expected a whole number of units, at least 2, got 1"),
-        ({"processes": 0}, "processes: expected a whole number of at least 1, got 0"),
+        ({"run": 3}, "run: expected a folder or an interp.Run, got 3"),
         ({"size": Size(0, 1, 1, 1, 0, 0)}, "size: expected a model of each kind"),
     ],
 )

@@ -3,15 +3,15 @@
 import pandas as pd
 import pytest
 
-from interp.calibration import runs
 from interp.calibration.drawing import draw
 from interp.calibration.nulls import NULLS
 from interp.calibration.rates import outcomes
 from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, single_jobs
+from interp.runs import record
+from interp.runs.executors import Local, Processes
+from interp.runs.run import Run
 
 pytestmark = pytest.mark.unchecked
-
-SOURCE = runs.source_hash()
 
 
 def fake(job):
@@ -80,15 +80,14 @@ def test_no_two_nulls_are_of_one_model():
 
 
 def test_what_is_done_is_not_done_again(ran, tmp_path):
-    jobs = planted_jobs(4)
-    first = run_jobs(jobs[:3], folder=tmp_path)
-    assert ran == jobs[:3]
-    told = []
-    both = run_jobs([*jobs, jobs[0]], folder=tmp_path, progress=lambda *each: told.append(each))
+    jobs, told = planted_jobs(4), []
+    first = run_jobs(jobs, run=Run(tmp_path), progress=lambda *each: told.append(each))
     assert ran == jobs
-    assert told == [(3, 4), (4, 4)]
-    assert both["seed"].tolist() == [0, 1, 2, 3]
-    pd.testing.assert_frame_equal(both[:3], first)
+    assert told == [(number, 4) for number in range(5)]
+    again = run_jobs([*jobs, jobs[0]], run=Run(tmp_path))
+    assert ran == jobs
+    assert first["seed"].tolist() == [0, 1, 2, 3]
+    pd.testing.assert_frame_equal(again, first)
 
 
 def test_an_interruption_loses_only_the_job_in_hand(ran, monkeypatch, tmp_path):
@@ -101,14 +100,14 @@ def test_an_interruption_loses_only_the_job_in_hand(ran, monkeypatch, tmp_path):
 
     monkeypatch.setattr(Job, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(jobs, folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+        run_jobs(jobs, run=Run(tmp_path))
+    assert len(list(tmp_path.glob("*/parts/*.parquet"))) == 2
     monkeypatch.setattr(Job, "run", lambda job: ran.append(job) or fake(job))
-    assert run_jobs(jobs, folder=tmp_path)["seed"].tolist() == [0, 1, 2, 3]
+    assert run_jobs(jobs, run=Run(tmp_path))["seed"].tolist() == [0, 1, 2, 3]
     assert ran == jobs[2:]
 
 
-def test_without_a_folder_nothing_is_kept(ran, tmp_path, monkeypatch):
+def test_without_a_run_nothing_is_kept(ran, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_jobs(planted_jobs(2))
     assert list(tmp_path.iterdir()) == []
@@ -116,18 +115,18 @@ def test_without_a_folder_nothing_is_kept(ran, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_processes_give_what_one_gives(tmp_path):
+def test_processes_give_what_one_gives():
     jobs = [*planted_jobs(2), *null_jobs({"permuted labels": 1})]
-    alone, together = (run_jobs(jobs, folder=None, processes=n).drop(columns="seconds") for n in (1, 2))
+    alone, together = (
+        run_jobs(jobs, run=Run(None, executor)).drop(columns="seconds") for executor in (Local(), Processes(2))
+    )
     pd.testing.assert_frame_equal(alone, together)
 
 
-def test_other_source_is_another_result(tmp_path, ran, monkeypatch):
+def test_another_program_is_another_result(tmp_path, ran, monkeypatch):
     jobs = planted_jobs(1)
-    run_jobs(jobs, folder=tmp_path)
-    monkeypatch.setattr(runs, "source_hash", lambda: "00000000")
-    run_jobs(jobs, folder=tmp_path)
+    run_jobs(jobs, run=Run(tmp_path))
+    monkeypatch.setattr(record, "code_hash", lambda: "another")
+    run_jobs(jobs, run=Run(tmp_path))
     assert len(ran) == 2
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{jobs[0].name}-{each}.parquet" for each in (SOURCE, "00000000")
-    }
+    assert len(list(tmp_path.iterdir())) == 2

@@ -1,6 +1,4 @@
 import dataclasses
-import pickle
-from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
 from interp.interventions.rows import batches, task_rows
 from interp.model.sites import Site
+from interp.runs.packing import pack
 from interp.tasks.task import Unit
 
 
@@ -168,15 +167,16 @@ def test_means_that_were_made_before_are_taken_as_they_are(kind):
         make_replacement(made, model, dataclasses.replace(task, units=(second,)), sites=[Site("z", 0)])
 
 
-@pytest.mark.parametrize("kind", ["mean", "positional_mean"])
-def test_means_share_no_memory_with_another_process(kind):
-    """Each tensor that does costs a file descriptor, and cannot be sent on once its process has ended."""
+@pytest.mark.parametrize("kind", ["mean", "positional_mean", "resample"])
+def test_what_is_sent_to_another_process_was_computed_here(kind, monkeypatch):
     task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE])])
-    made = make_replacement(kind, HandModel(), task, sites=[Site("z", 0)])
-    sent = ForkingPickler.dumps(made)
-    assert b"rebuild_storage" not in bytes(sent)
-    again = pickle.loads(sent)
-    assert type(again) is type(made)
-    assert again.reference_hash == made.reference_hash
-    assert again.means.keys() == made.means.keys()
-    assert all(torch.equal(again.means[key], made.means[key]) for key in made.means)
+    model = HandModel()
+    made = make_replacement(kind, model, task, sites=[Site("z", 0)])
+    packed = pack(made)
+    monkeypatch.setattr(model, "run_with_hooks", lambda *_: pytest.fail("the model was run"))
+    again = packed.unpacked()
+    assert (type(again), again.identity) == (type(made), made.identity)
+    name = "activations" if kind == "resample" else "means"
+    here, there = getattr(made, name), getattr(again, name)
+    assert dict(there).keys() == dict(here).keys()
+    assert all(torch.equal(there[key], here[key]) for key in here)

@@ -8,6 +8,8 @@ from interp.errors import InputError
 from interp.methods.dossier import heads
 from interp.methods.replication import check_siblings, names, replication
 from interp.report.page import render_page
+from interp.runs.executors import Processes
+from interp.runs.run import Run
 
 
 def frame(*verdicts, task="agreement"):
@@ -76,7 +78,7 @@ def test_tasks_and_siblings_in_processes_of_their_own_are_judged_the_same():
     told = []
     tasks = [varied_task(), varied_task(name="another")]
     here = heads(HandModel(), tasks, **how)
-    there = heads(HandModel(), tasks, **how, processes=2, progress=lambda *each: told.append(each))
+    there = heads(HandModel(), tasks, **how, run=Run(None, Processes(2)), progress=lambda *each: told.append(each))
     pd.testing.assert_frame_equal(here.frame, there.frame)
     pd.testing.assert_frame_equal(here.replication, there.replication)
     assert told == [(number, 8) for number in range(1, 9)]  # evidence and pairs, of two models on two tasks

@@ -10,7 +10,6 @@ import pytest
 from stores import collected, files_of
 
 from interp.errors import LoadError
-from interp.runs import folder
 from interp.runs.store import ActivationStore
 
 pytestmark = pytest.mark.unchecked
@@ -94,7 +93,7 @@ def killed_before(number, out):
         return counted
 
     for name in ("replace", "fsync", "unlink", "rmdir", "mkdir"):
-        setattr(folder.os, name, counting(getattr(os, name)))
+        setattr(os, name, counting(getattr(os, name)))
     collected(out, **SMALL)
 
 

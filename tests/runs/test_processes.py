@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from interp.errors import InputError
+from interp.runs.executors import Local, Processes
 from interp.runs.processes import spread
 
 
@@ -17,7 +18,8 @@ def _failing(number):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_call_is_made_once_and_numbered(processes):
-    found = dict(spread(_twice, [(1,), (2,), (3,)], processes))
+    executor = Processes(2) if processes == 2 else Local()
+    found = dict(spread(_twice, [(1,), (2,), (3,)], executor))
     assert {number: each[0] for number, each in found.items()} == {0: 2, 1: 4, 2: 6}
     elsewhere = {each[1] != os.getpid() for each in found.values()}
     assert elsewhere == {processes == 2}
@@ -26,15 +28,15 @@ def test_every_call_is_made_once_and_numbered(processes):
 
 
 def test_one_call_needs_no_other_process():
-    assert [each[1] for _, each in spread(_twice, [(1,)], 2)] == [os.getpid()]
-    assert list(spread(_twice, [], 2)) == []
+    assert [each[1] for _, each in spread(_twice, [(1,)], Processes(2))] == [os.getpid()]
+    assert list(spread(_twice, [], Processes(2))) == []
 
 
 def test_an_error_comes_through():
     with pytest.raises(ValueError, match=r"no \d"):
-        list(spread(_failing, [(1,), (2,)], 2))
+        list(spread(_failing, [(1,), (2,)], Processes(2)))
 
 
 def test_what_cannot_be_sent_is_refused_before_anything_is_begun():
     with pytest.raises(InputError, match=r"processes: expected what can be sent to another process, got .*; give 1"):
-        list(spread(_twice, [(1,), (lambda: 2,)], 2))
+        list(spread(_twice, [(1,), (lambda: 2,)], Processes(2)))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ from tiny_models import random_model
 
 from interp.errors import LoadError, OutputError
 from interp.model.sites import Site
-from interp.runs import folder, manifest
+from interp.runs.signed import signed
 from interp.runs.store import ActivationStore
 from interp.tasks.passages import Passage, ReadWord
 
@@ -152,10 +153,12 @@ class TestPlaces:
     def test_somebody_elses_folder(self, out, name):
         out.mkdir()
         (out / name).write_text('{"format": "interp heads report"}')
-        with pytest.raises((OutputError, LoadError), match=r"got one with other files|got something else: none"):
+        with pytest.raises(
+            (OutputError, LoadError), match=r"got one with other files|got something else, or a damaged one"
+        ):
             collected(out)
         assert [path.name for path in out.iterdir()] == [name]
-        with pytest.raises(LoadError, match=r"got a folder without manifest.json|got something else: none"):
+        with pytest.raises(LoadError, match=r"got a folder without manifest.json|got something else, or a damaged one"):
             ActivationStore.open(out)
 
     def test_no_folder(self, out):
@@ -182,8 +185,8 @@ class TestPlaces:
         collected(out)
         content = json.loads((out / "manifest.json").read_text())
         content = {name: value for name, value in content.items() if name != "sha256"} | {"version": 2}
-        (out / "manifest.json").write_text(manifest._signed(content))
-        with pytest.raises(LoadError, match="a store in version 2, this program reads 1"):
+        (out / "manifest.json").write_text(signed(content))
+        with pytest.raises(LoadError, match="in version 2, this program reads 1"):
             ActivationStore.open(out)
 
     def test_a_full_disk(self, out, tmp_path, monkeypatch):
@@ -194,7 +197,7 @@ class TestPlaces:
                 raise OSError(28, "No space left on device")
             replace(*places)
 
-        monkeypatch.setattr(folder.os, "replace", full)
+        monkeypatch.setattr(os, "replace", full)
         with pytest.raises(OutputError, match="got 'No space left on device'; name another, or make room and go on"):
             collected(out)
         monkeypatch.undo()
@@ -226,7 +229,8 @@ def test_two_collectors_at_once(out, tmp_path):
             said.append(child.exitcode)
 
     collected(out, progress=second)
-    told = f"output folder {out}: another process collects into it; wait for it, or name another folder"
+    holder = f"process {os.getpid()} on {socket.gethostname()}"
+    told = f"output folder {out}: another process ({holder}) works on it; wait for it, or name another folder"
     assert said == [told, 7]
     assert files_of(out) == files_of(collected(tmp_path / "whole").folder)
 
@@ -235,5 +239,5 @@ def _second(out):
     try:
         collected(out)
     except OutputError as error:
-        os._exit(7 if "another process collects into it" in str(error) else 1)
+        os._exit(7 if "another process" in str(error) else 1)
     os._exit(0)

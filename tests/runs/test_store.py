@@ -199,7 +199,7 @@ class TestRead:
         store = collected(tmp_path / "wide", rows=10**6, **options)
         assert sum(len(each) for each in files_of(store.folder).values()) > 100e6
         before = anonymous_memory()
-        part = part_of(store.folder / store.manifest.shards[0].file, Z.hook_name, np.arange(store.rows), None)
+        part = part_of(store.folder / store.manifest.shards[0].file, Z.hook_name, np.arange(store.rows), None, (8, 512))
         assert part.nbytes > 50e6
         assert anonymous_memory() - before < 2e6
         found = store.read(Z, heads=[3])

@@ -22,6 +22,9 @@ DEFAULT_BUDGET = {"cpu": GIB, "cuda": 4 * GIB}
 
 TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17}
 """What is packed at most, by device type: what makes products efficient, and on a CPU stays in its caches."""
+CHUNK_FLOPS, LEAST_AT_ONCE = 2 * 10**13, 4096
+"""On a GPU, operations that are packed at most, about, and tokens that are whatever the model: what is a second's work
+comes apart, so that several share it."""
 
 EXTRA_OF_STAGE: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 2: ("resid_mid",), 3: ("resid_mid", "mlp_out")}
 EXTRA_WITHOUT_MLP: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 3: ("resid_post",)}
@@ -36,6 +39,19 @@ def entry_sites(model: HookedTransformer, interventions: Iterable[Intervention])
 def kind_of(device: torch.device) -> str:
     """Which of the defaults are a device's: all but ``cuda`` share those of ``cpu``."""
     return "cuda" if device.type == "cuda" else "cpu"
+
+
+def tokens_at_once(config: Any, device: torch.device) -> int:
+    """How many tokens are packed at most, of a model of this shape."""
+    kind = kind_of(device)
+    if kind == "cpu":
+        return TOKENS_AT_ONCE[kind]
+    return int(min(TOKENS_AT_ONCE[kind], max(LEAST_AT_ONCE, CHUNK_FLOPS // flops_of_token(config))))
+
+
+def flops_of_token(config: Any) -> int:
+    """Operations of a token, about: in blocks with MLPs of the usual width."""
+    return 24 * int(config.n_layers) * int(config.d_model) ** 2
 
 
 def budget_of(device: torch.device, asked: object) -> int:
@@ -64,7 +80,7 @@ class Sizes:
         weight = model.W_E
         self._item = weight.element_size()
         self.budget = budget_of(weight.device, budget)
-        self.tokens_at_once = TOKENS_AT_ONCE[kind_of(weight.device)]
+        self.tokens_at_once = tokens_at_once(model.config, weight.device)
         layers = [each.site.layer or 0 for each in interventions]
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(model, interventions)
@@ -164,8 +180,16 @@ def rows_in_one_run(
     return max(1, min(BATCH_SIZE, budget // (dtype.itemsize * length * per_token)))
 
 
+class NoRoomError(InputError):
+    """A batch on which memory does not hold the unchanged run, or one cell."""
+
+
+NO_MEMORY = ("allocate memory", "could not create a primitive", "could not create a memory object")
+"""What PyTorch's allocator says, and oneDNN, whose products take memory of their own."""
+
+
 def out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on whatever device."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and "allocate memory" in str(error)
+        isinstance(error, RuntimeError) and any(each in str(error) for each in NO_MEMORY)
     )

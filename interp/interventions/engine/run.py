@@ -8,33 +8,22 @@
 How much is packed follows from the memory budget; where memory runs out all the same, it is halved.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Int
 
-from interp.errors import InputError
 from interp.interventions.engine.base import BaseRun
-from interp.interventions.engine.budget import Sizes, entry_sites, out_of_memory
+from interp.interventions.engine.budget import NoRoomError, Sizes, entry_sites, out_of_memory
 from interp.interventions.engine.bundles import Classifier, Interventions
 from interp.interventions.engine.chunk import Chunk, Strand
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.measured import as_numbers
 from interp.interventions.metrics import MetricName
-from interp.interventions.reference import RowScores
+from interp.interventions.reference import RowScores, StrandScores
 from interp.interventions.rows import Batch
 from interp.model.transformer import HookedTransformer
-
-
-@dataclass(frozen=True)
-class StrandScores:
-    """What was measured of one cell with one draw, on the rows of a batch."""
-
-    cell: int
-    draw: int
-    scores: RowScores
 
 
 class Engine:
@@ -62,51 +51,65 @@ class Engine:
         self.halvings = 0
 
     def base(self, batch: Batch) -> BaseRun:
-        """Run a batch without interventions, and keep what cells start from."""
+        """Run a batch without interventions, and keep what cells start from.
+
+        Raises:
+            NoRoomError: There is no memory for it.
+        """
         try:
             with torch.inference_mode():
                 return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
-            raise InputError(
-                f"out of memory with the unchanged run of {len(batch.rows)} rows of {batch.length} tokens; give a "
+            raise NoRoomError(
+                f"out of memory with the unchanged run of {_rows(batch)} of {batch.length} tokens; give a "
                 f"memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
-            ) from error
+            ) from error.with_traceback(None)  # which would hold on to what the failed run held
+
+    def unchanged(self, base: BaseRun) -> RowScores:
+        """The scores without interventions."""
+        return base.row_scores()
 
     def source(self, base: BaseRun) -> RowScores:
         """The scores where the sources of a batch are run."""
         with torch.inference_mode():
             return base.source_scores()
 
-    def measure(self, base: BaseRun) -> Iterator[StrandScores]:
-        """Measure every cell, in the order of the layers that they begin in."""
-        classifier = Classifier(base.batch, causal=self._model.config.causal)
-        for strands in self._chunks(base.batch, classifier):
-            yield from self._run(strands, base, classifier)
+    def measure(self, base: BaseRun, chunks: Iterable[range] | None = None) -> Iterator[StrandScores]:
+        """Measure some chunks of a batch, or every cell, in the order of the layers that they begin in."""
+        classifier = self._classifier(base.batch)
+        asked = (chunk for chunk, _ in self._planned(base.batch, classifier)) if chunks is None else chunks
+        for each in asked:
+            yield from self._run(self._strands[each.start : each.stop], base, classifier)
 
-    def _chunks(self, batch: Batch, classifier: Classifier) -> Iterator[list[Strand]]:
+    def chunks(self, batch: Batch) -> Iterator[tuple[range, int]]:
+        """What is run together, of the strands by their numbers, and how many tokens are computed for it."""
+        return self._planned(batch, self._classifier(batch))
+
+    def _classifier(self, batch: Batch) -> Classifier:
+        return Classifier(batch, causal=self._model.config.causal)
+
+    def _planned(self, batch: Batch, classifier: Classifier) -> Iterator[tuple[range, int]]:
         row = self._sizes.largest(batch.rows)
         room = self._sizes.budget - len(batch.rows) * self._sizes.base(row)
-        chunk: list[Strand] = []
-        taken, packed = 0, 0
-        for strand in self._strands:
+        start, taken, packed = 0, 0, 0
+        for number, strand in enumerate(self._strands):
             classes = classifier.classes(strand.interventions, strand.draw)
             n_tokens = classes.n_tokens(batch.length)
             bytes_needed = classes.n_rows * self._sizes.trajectory(row, -(-n_tokens // max(classes.n_rows, 1)))
-            if chunk and (taken + bytes_needed > room or packed + n_tokens > self._sizes.tokens_at_once):
-                yield chunk
-                chunk, taken, packed = [], 0, 0
-            chunk.append(strand)
+            full = taken + bytes_needed > room or packed + n_tokens > self._sizes.tokens_at_once
+            if number > start and full:
+                yield range(start, number), packed
+                start, taken, packed = number, 0, 0
             taken, packed = taken + bytes_needed, packed + n_tokens
-        if chunk:
-            yield chunk
+        yield range(start, len(self._strands)), packed
 
     def _run(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> Iterator[StrandScores]:
         found, error = self._tried(strands, base, classifier)
         if found is None and len(strands) == 1:
-            raise InputError(
-                f"out of memory with one cell on {len(base.batch.rows)} rows of {base.batch.length} tokens; "
+            raise NoRoomError(
+                f"out of memory with one cell on {_rows(base.batch)} of {base.batch.length} tokens; "
                 f"give a memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
             ) from error
         if found is None:  # what the failed run held is gone by now
@@ -151,3 +154,7 @@ class Engine:
         changed = found.squares > 0
         values[rows[changed]], margins[rows[changed]] = found.value[changed], found.margin[changed]
         return StrandScores(strand.cell, strand.draw, RowScores(values, margins, squares, fired))
+
+
+def _rows(batch: Batch) -> str:
+    return f"{len(batch.rows)} row{'s' * (len(batch.rows) > 1)}"

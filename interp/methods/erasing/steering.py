@@ -19,6 +19,7 @@ from interp.interventions.replacement import Add
 from interp.interventions.rows import Batch
 from interp.methods.erasing.readings import Readings
 from interp.model.sites import Site
+from interp.model.weights import hash_of_tensors
 from interp.tasks.task import Task
 
 Turn = tuple[str, str]
@@ -100,10 +101,32 @@ class ClassMeans:
 
     def steering(self, turns: list[Turn], strength: float) -> Add:
         """What moves the examples of a task from class to class."""
+        moved = Steered(self.means, turns, strength)
+        return Add(moved, identity=moved.identity)
 
-        def added(site: Site, batch: Batch) -> Float[Tensor, "batch 1 ..."]:
-            pairs = [(row.fold, *turns[row.example]) for row in batch.rows]
-            moved = [self.means[fold, site, to] - self.means[fold, site, own] for fold, own, to in pairs]
-            return strength * torch.stack(moved)[:, None].to(batch.tokens.device)
 
-        return Add(added)
+@dataclass(frozen=True)
+class Steered:
+    """Differences of the classes' means, to be added.
+
+    Attributes:
+        means: As of ``ClassMeans``.
+        turns: Of every example, from which class to which.
+        strength: How many differences.
+    """
+
+    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
+    turns: list[Turn]
+    strength: float
+
+    def __call__(self, site: Site, batch: Batch) -> Float[Tensor, "batch 1 ..."]:
+        """What is added on the rows of a batch."""
+        pairs = [(row.fold, *self.turns[row.example]) for row in batch.rows]
+        moved = [self.means[fold, site, to] - self.means[fold, site, own] for fold, own, to in pairs]
+        return self.strength * torch.stack(moved)[:, None].to(batch.tokens.device)
+
+    @property
+    def identity(self) -> str:
+        """All of it, hashed."""
+        named = {f"{fold} {site.hook_name} {label}": each for (fold, site, label), each in self.means.items()}
+        return f"steer {hash_of_tensors(named)} {self.turns} by {self.strength}"

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from random_tasks import change, random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
-from interp.interventions.engine.budget import DEFAULT_BUDGET, budget_of
+from interp.interventions.engine.budget import DEFAULT_BUDGET, NoRoomError, budget_of
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.run import Engine
 from interp.interventions.replacement import Patch, Zero
@@ -267,12 +268,45 @@ class TestOutOfMemory:
 
     @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
     def test_with_one_cell_it_is_said_what_to_do(self, model, monkeypatch, error):
-        run_out(monkeypatch, error, 3)
+        run_out(monkeypatch, error, 0)
         with pytest.raises(
             InputError,
-            match=r"out of memory with one cell on 4 rows of 6 tokens; give a memory budget below [\d,]+ bytes",
+            match=r"out of memory with one cell on 1 row of 6 tokens; give a memory budget below [\d,]+ bytes",
         ):
             Sweep(cells()).run(model, random_task(3, lengths=(6, 6)))
+
+    @pytest.mark.parametrize("patched", [False, True])
+    def test_where_one_cell_is_too_much_its_rows_are_halved(self, model, monkeypatch, patched):
+        task, of = random_task(3, lengths=(6, 6)), cells()
+        options = {}
+        if patched:
+            patch = Patch(model, tuple({each.interventions[0].site for each in of}))
+            of = [Cell(each.labels, (replace(each.interventions[0], replacement=patch),)) for each in of]
+            options = {"direction": "denoise"}
+        whole = Sweep(of).run(model, task, **options)
+        run_out(monkeypatch, ERRORS[0], 1)
+        found = Sweep(of).run(model, task, **options)
+        assert found.provenance["halvings"] > 3
+        assert found.frame["fired"].equals(whole.frame["fired"])
+        for name in ("base", "value", "change_norm"):
+            np.testing.assert_allclose(found.frame[name], whole.frame[name], rtol=1e-12)
+
+    def test_where_the_unchanged_run_is_too_much_its_rows_are_halved(self, model, monkeypatch):
+        task, base = random_task(3, lengths=(6, 6)), Engine.base
+        whole = Sweep(cells()).run(model, task)
+        tried = []
+
+        def limited(self, batch):
+            tried.append(len(batch.rows))
+            if len(batch.rows) > 1:
+                raise NoRoomError("no room")
+            return base(self, batch)
+
+        monkeypatch.setattr(Engine, "base", limited)
+        found = Sweep(cells()).run(model, task)
+        assert tried == [4, 2, 1, 1, 2, 1, 1]
+        assert found.provenance["halvings"] == 3
+        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-12)
 
     def test_other_errors_go_on(self, model, monkeypatch):
         run_out(monkeypatch, RuntimeError("something else"), 3)

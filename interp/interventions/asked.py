@@ -1,0 +1,124 @@
+"""What was asked of a sweep? All that its numbers follow from, beside the program and the machine, as plain values."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from interp.errors import InputError
+from interp.interventions.cell import Cell
+from interp.interventions.intervention import Intervention
+from interp.interventions.provenance import task_provenance
+from interp.interventions.replacement import Replacement
+from interp.interventions.rows import Row
+from interp.model.devices import place_of
+from interp.tasks.task import Task
+
+OF_MODEL = ("model_hash", "config_hash", "tokenizer_hash", "dtype", "threads")
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same for equal values: sorted keys, no spaces.
+
+    Raises:
+        InputError: A value that JSON has no name for, or a number that is none.
+    """
+    how: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+    try:
+        return json.dumps(value, default=_plain, **how)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"run: expected numbers and texts to be asked for, got something else ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} {value!r:.80}")
+
+
+def asked_of(
+    model: Any, own: Mapping[str, Any], task: Task, cells: Sequence[Cell], rows: Sequence[Row], **options: Any
+) -> dict[str, Any]:
+    """What is asked of a sweep.
+
+    Args:
+        model: What is run.
+        own: Its provenance.
+        task: What is measured.
+        cells: What is changed.
+        rows: What is run for it.
+        options: Metric, direction, seed and plan.
+
+    Raises:
+        InputError: It cannot be told from another request: a model that shows no weights or has somebody's hooks, or
+            a replacement that nobody can name.
+    """
+    if own["model_hash"] is None:
+        raise InputError(
+            f"run: {own['model']} shows no weights, which no hash can tell from others; expected a torch module; "
+            "measure without run"
+        )
+    if any(_listened(point) for point in getattr(model, "hook_dict", {}).values()):
+        raise InputError(
+            "run: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
+            "remove them (model.reset_hooks()), or measure without run"
+        )
+    replacements = list({id(each): each for each in _replacements(cells)}.values())
+    number = {id(each): at for at, each in enumerate(replacements)}
+    return {
+        "kind": "sweep",
+        **{name: own[name] for name in OF_MODEL},
+        "device": place_of(model)[0].type,
+        **task_provenance(task),
+        # A task of some of another's units has the other's hash.
+        "rows_hash": _hash([*map(_row, rows), [[unit.cluster, len(unit.examples)] for unit in task.units]]),
+        "labels": list(cells[0].labels),
+        "n_cells": len(cells),
+        "sites": sorted({each.site.name for cell in cells for each in cell.interventions}),
+        "replacements": [_named(each) for each in replacements],
+        "cells_hash": _hash(_cell(cell, number) for cell in cells),
+        **options,
+    }
+
+
+def _listened(point: Any) -> bool:
+    return bool(getattr(point, "listened", False) or getattr(point, "fwd_hooks", ()) or getattr(point, "bwd_hooks", ()))
+
+
+def _replacements(cells: Iterable[Cell]) -> Iterable[Replacement]:
+    return (each.replacement for cell in cells for each in cell.interventions)
+
+
+def _named(replacement: Replacement) -> str:
+    name = replacement.identity
+    if name is None:
+        raise InputError(
+            f"run: a replacement of kind {replacement.kind!r} that does not say what it is, so that no other could be "
+            "told from it; expected one with an identity; give it one, or measure without run"
+        )
+    return name
+
+
+def _hash(rows: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(canonical(row).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def _row(row: Row) -> list[Any]:
+    scored = row.encoded
+    answers = (scored.right, scored.wrong, scored.example.template, row.layout, row.run.critical)
+    return [row.example, row.fold, row.sign, row.tokens, row.source_tokens, row.source_positions, *answers]
+
+
+def _cell(cell: Cell, number: Mapping[int, int]) -> list[Any]:
+    return [dict(cell.labels), [_intervention(each, number[id(each.replacement)]) for each in cell.interventions]]
+
+
+def _intervention(each: Intervention, replacement: int) -> list[Any]:
+    at = each.positions
+    positions = sorted(at.items()) if isinstance(at, Mapping) else at
+    return [each.site.name, each.site.layer, each.heads, positions, each.units, each.keys, replacement]

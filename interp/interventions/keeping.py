@@ -1,0 +1,77 @@
+"""Who measures a sweep, and where is what was measured kept? Here, at once and nowhere, unless somebody is given."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+
+from interp.interventions.sweep_run import SweepRun
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a sweep.
+
+    Attributes:
+        frame: As of ``SweepResult``.
+        provenance: The same.
+    """
+
+    frame: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+
+class Kept(Protocol):
+    """One sweep's place."""
+
+    def answer(self) -> Answer | None:
+        """The finished sweep's; None where it is to be measured, or to go on."""
+        ...
+
+    def measure(self, run: SweepRun) -> None:
+        """Bring every part of the sweep to `run`: what is known already, and what is measured now."""
+        ...
+
+    def finish(self, answer: Answer) -> Answer:
+        """Keep what became of it; as it will be given from here on."""
+        ...
+
+
+class Keeper(Protocol):
+    """Has a place for every sweep (``interp/runs/``)."""
+
+    def open(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> AbstractContextManager[Kept]:
+        """The place of what is asked for, held alone while the context lasts.
+
+        Args:
+            asked: All that the numbers follow from, as plain JSON-ready values.
+            about: What whoever looks at it later wants to know besides.
+        """
+        ...
+
+
+class Here:
+    """Measures in this process, and keeps nothing."""
+
+    def open(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> AbstractContextManager["Here"]:
+        """Nothing to be held."""
+        return nullcontext(self)
+
+    def answer(self) -> None:
+        """Nothing is known."""
+
+    def measure(self, run: SweepRun) -> None:
+        """Measure cell by cell, so that an interrupt loses one batch at most."""
+        for part in run.work.parts():
+            before = run.work.halvings
+            try:
+                for scores in run.work.measured(part):
+                    run.take(scores)
+            finally:
+                run.halvings += run.work.halvings - before
+
+    def finish(self, answer: Answer) -> Answer:
+        """It stays as it is."""
+        return answer

@@ -1,0 +1,224 @@
+"""Which parts does a sweep come apart into? Each is measured by itself, here or elsewhere, in any order.
+
+1. What the engine packs together is a *chunk*: some strands (cells with a draw) on a batch. Which ones is a function of
+   the request, and so are the last bits of their numbers.
+2. Chunks are put together to *parts* of about a second. How they are put together changes no number: a part begins
+   every batch anew, from the same base run.
+3. A batch's first chunk brings its unchanged run's scores with it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from jaxtyping import Num
+
+from interp.interventions.engine.budget import TOKENS_AT_ONCE, NoRoomError, flops_of_token, kind_of
+from interp.interventions.engine.run import Engine
+from interp.interventions.reference import Plain, RowScores
+from interp.interventions.rows import Batch
+from interp.model.devices import place_of
+
+PART_FLOPS = {"cpu": 10**11, "cuda": 2 * 10**14}
+"""Operations of a part at most, about, by device type: a second's, on a GPU in 16 bits."""
+PART_CHUNKS = 16
+"""Of full size, in a part at most: what a second does of a small model, whose operations are not what takes time."""
+UNCHANGED, SOURCE = -1, -2
+"""In a cell's place: the run without interventions; that which is patched from."""
+MEASURED = ("value", "margin", "squares", "fired")
+COLUMNS = {
+    **dict.fromkeys(("cell", "draw", "row"), np.int32),
+    **dict.fromkeys(("value", "margin", "squares"), np.float64),
+    "fired": np.int64,
+}
+"""Of what is kept of a part, with their types."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What was measured of one cell on the rows of a batch.
+
+    Attributes:
+        cell: Its number; or ``UNCHANGED``, ``SOURCE``.
+        draw: Of its replacements, from 0.
+        first_row: The first of the batch's rows, among all of the sweep.
+        rows: What was measured.
+    """
+
+    cell: int
+    draw: int
+    first_row: int
+    rows: RowScores
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Chunks of one batch, each a range of strands."""
+
+    batch: int
+    chunks: tuple[range, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is measured, sent and kept as one.
+
+    Attributes:
+        number: From 0.
+        pieces: Of the batches in it.
+    """
+
+    number: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def place(self) -> int:
+        """The batch that it begins with: who has measured a part of it has its unchanged run."""
+        return self.pieces[0].batch
+
+
+@dataclass(frozen=True)
+class PartScores:
+    """What was measured in one part, one below the other.
+
+    Attributes:
+        part: Its number.
+        columns: Of ``COLUMNS``, each ``[entry]``: one entry for each row of the sweep under each cell and draw.
+        halvings: How often memory ran out and less was run at once: other last bits than the plan's.
+    """
+
+    part: int
+    columns: dict[str, Num[np.ndarray, " entry"]]
+    halvings: int
+
+    @classmethod
+    def of(cls, part: int, scores: Iterable[Scores], halvings: int) -> "PartScores":
+        """Joined."""
+        found: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
+        for each in scores:
+            n = len(each.rows.value)
+            found["cell"].append(np.full(n, each.cell))
+            found["draw"].append(np.full(n, each.draw))
+            found["row"].append(np.arange(each.first_row, each.first_row + n))
+            for name in MEASURED:
+                found[name].append(getattr(each.rows, name))
+        return cls(part, {name: np.concatenate(found[name]).astype(kind) for name, kind in COLUMNS.items()}, halvings)
+
+    def scores(self) -> Iterator[Scores]:
+        """Apart again: rows that follow each other under one cell and draw."""
+        cell, draw, row = (self.columns[name].astype(np.int64) for name in ("cell", "draw", "row"))
+        apart = (np.diff(cell) != 0) | (np.diff(draw) != 0) | (np.diff(row) != 1)
+        for start, stop in pairwise([0, *(np.flatnonzero(apart) + 1).tolist(), len(row)]):
+            span = slice(start, stop)
+            measured = RowScores(*(self.columns[name][span] for name in MEASURED))
+            yield Scores(int(cell[start]), int(draw[start]), int(row[start]), measured)
+
+
+class SweepWork:
+    """A sweep's measuring, which other processes can do as well."""
+
+    def __init__(self, measurer: Engine | Plain, model: Any, batches: Sequence[Batch], *, patched: bool):
+        """Measure `batches` by `measurer`.
+
+        Args:
+            measurer: Knows the model, the cells and the metric.
+            model: What is run, or that of which the engine's model is a copy.
+            batches: All rows.
+            patched: Whether the rows' sources are measured, too.
+        """
+        self._measurer, self._batches, self._patched = measurer, batches, patched
+        config, (device, _) = model.cfg, place_of(model)
+        kind = kind_of(device)
+        self._part_tokens = min(PART_FLOPS[kind] // flops_of_token(config), PART_CHUNKS * TOKENS_AT_ONCE[kind])
+        starts = [0]
+        for batch in batches:
+            starts.append(starts[-1] + len(batch.rows))
+        self._starts = starts
+        self._last: tuple[Batch, Any] | None = None
+        self._halved = 0
+
+    @property
+    def halvings(self) -> int:
+        """How often memory ran out here."""
+        return self._measurer.halvings + self._halved
+
+    def parts(self) -> Iterator[Part]:
+        """All that there is to measure; the same for the same request."""
+        pieces: list[Piece] = []
+        number = taken = 0
+        for at, batch in enumerate(self._batches):
+            own: list[range] = []
+            for chunk, n_tokens in self._measurer.chunks(batch):
+                if (pieces or own) and taken + n_tokens > self._part_tokens:
+                    yield Part(number, (*pieces, *_piece(at, own)))
+                    pieces, own, number, taken = [], [], number + 1, 0
+                own.append(chunk)
+                taken += n_tokens
+            pieces += _piece(at, own)
+        yield Part(number, tuple(pieces))
+
+    def measured(self, part: Part) -> Iterator[Scores]:
+        """Measure a part, cell by cell."""
+        for piece in part.pieces:
+            batch, first_row = self._batches[piece.batch], self._starts[piece.batch]
+            yield from self._scores(piece.chunks, batch, first_row, anew=piece.chunks[0].start == 0)
+
+    def _scores(self, chunks: Sequence[range], batch: Batch, first_row: int, *, anew: bool) -> Iterator[Scores]:
+        """Measure some chunks on a batch; where memory does not hold one cell on it, on each half of its rows.
+
+        Nothing here holds the batch's unchanged run, which is gone before the next one is made.
+        """
+        n = 0
+        try:
+            for cell in (UNCHANGED, SOURCE) if anew else ():
+                if cell == UNCHANGED or self._patched:
+                    measure = self._measurer.unchanged if cell == UNCHANGED else self._measurer.source
+                    yield Scores(cell, 0, first_row, measure(self._begun(batch)))
+            anew = False
+            for each in self._measurer.measure(self._begun(batch), chunks):
+                yield Scores(each.cell, each.draw, first_row, each.scores)
+                n += 1
+            return
+        except NoRoomError:
+            if len(batch.rows) == 1:
+                raise
+        self.forget()
+        self._halved += 1
+        half, left = len(batch.rows) // 2, _after(chunks, n)
+        for rows in (range(half), range(half, len(batch.rows))):
+            yield from self._scores(left, batch.take(rows), first_row + rows.start, anew=anew)
+
+    def run(self, part: Part) -> PartScores:
+        """Measure a part as a whole."""
+        before = self.halvings
+        scores = list(self.measured(part))
+        return PartScores.of(part.number, scores, self.halvings - before)
+
+    def forget(self) -> None:
+        """Let go of the last batch's run."""
+        self._last = None
+
+    def _begun(self, batch: Batch) -> Any:
+        """A batch's unchanged run; the last one is kept, for the next part often goes on with it."""
+        if self._last is None or self._last[0] is not batch:
+            self.forget()
+            self._last = batch, self._measurer.base(batch)
+        return self._last[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without a run that another process makes for itself."""
+        return vars(self) | {"_last": None}
+
+
+def _after(chunks: Sequence[range], n: int) -> list[range]:
+    """The chunks that are left when so many strands are measured; a chunk is measured whole, or not at all."""
+    left = list(chunks)
+    while n:
+        n -= len(left.pop(0))
+    return left
+
+
+def _piece(batch: int, chunks: Sequence[range]) -> list[Piece]:
+    return [Piece(batch, tuple(chunks))] if chunks else []

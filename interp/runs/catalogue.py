@@ -1,0 +1,143 @@
+"""Which runs are there, and is all of each as it was written?"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from interp.errors import InputError, LoadError, suggest
+from interp.runs.record import FRAME, KEY_DIGITS, LOCK, MANIFEST, PARTS, RESULT, Record
+from interp.runs.run_folder import RunFolder
+
+State = Literal["finished", "begun", "damaged"]
+_KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
+_BEGINNING = re.compile(rf"[0-9a-f]{{4,{KEY_DIGITS}}}")
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run in the folder of runs.
+
+    Attributes:
+        folder: Its own.
+        record: What it is of; None where its manifest cannot be read.
+        problem: Why not.
+    """
+
+    folder: Path
+    record: Record | None
+    problem: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+        return self.folder.name
+
+    @property
+    def state(self) -> State:
+        """Whether its table is there; what is in the files is ``damage``'s to say."""
+        if self.record is None:
+            return "damaged"
+        return "finished" if (self.folder / RESULT).exists() else "begun"
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts are kept."""
+        return len(list((self.folder / PARTS).glob("*.parquet")))
+
+    @property
+    def n_bytes(self) -> int:
+        """What it takes of the disk."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
+    @property
+    def begun(self) -> float:
+        """When it was first asked for, in seconds since 1970."""
+        return (self.folder / MANIFEST).stat().st_mtime
+
+    def opened(self) -> RunFolder:
+        """Its folder, to read from.
+
+        Raises:
+            LoadError: Its manifest cannot be read.
+        """
+        if self.record is None:
+            raise LoadError(self.problem)
+        return RunFolder(self.folder, self.record)
+
+    def damage(self) -> list[str]:
+        """Every file that is not as it was written, or missing; none where all is well."""
+        if self.record is None:
+            return [self.problem]
+        return self.opened().damage()
+
+    def table(self) -> pd.DataFrame:
+        """The finished table.
+
+        Raises:
+            LoadError: It is not finished, or damaged.
+        """
+        if self.state == "begun":
+            raise LoadError(f"run {self.key}: it is not finished; `interp runs resume {self.key}` goes on with it")
+        known = self.opened().result()
+        if known is None:
+            raise LoadError(
+                f"{self.folder / FRAME}: damaged; `interp runs resume {self.key}` makes it anew from the run's parts"
+            )
+        return known[0]
+
+    def remove(self) -> None:
+        """Delete it.
+
+        Raises:
+            OutputError: A process works on it, or it cannot be deleted.
+        """
+        RunFolder(self.folder, self.record or Record({}, {})).remove()
+
+
+def runs_in(root: Path) -> list[KnownRun]:
+    """All runs in a folder of runs, the latest first.
+
+    Raises:
+        LoadError: It cannot be read.
+    """
+    try:
+        folders = (
+            [path for path in root.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()] if root.exists() else []
+        )
+    except OSError as error:
+        raise LoadError(f"{root}: cannot be read ({error.strerror or error}); expected a folder of runs") from error
+    found = [_known(path) for path in folders if (path / MANIFEST).exists() or (path / LOCK).exists()]
+    return sorted(found, key=_age)
+
+
+def find_run(root: Path, beginning: str) -> KnownRun:
+    """The run whose key begins like this.
+
+    Raises:
+        InputError: It is no beginning of a key, or of several or of none.
+    """
+    if not _BEGINNING.fullmatch(beginning):
+        raise InputError(
+            f"run {beginning[:40]!r}: expected 4 to {KEY_DIGITS} of the digits 0-9 a-f; see `interp runs ls`"
+        )
+    every = runs_in(root)
+    found = [each for each in every if each.key.startswith(beginning)]
+    if len(found) != 1:
+        said = "several begin like this" if found else suggest(beginning, [each.key for each in every])
+        raise InputError(f"run {beginning}: expected one of those in {root}, got {len(found)}; {said}")
+    return found[0]
+
+
+def _known(folder: Path) -> KnownRun:
+    try:
+        return KnownRun(folder, Record.read(folder))
+    except LoadError as error:
+        return KnownRun(folder, None, str(error))
+
+
+def _age(run: KnownRun) -> float:
+    path = run.folder / MANIFEST
+    return -path.stat().st_mtime if path.exists() else 0.0

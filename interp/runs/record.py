@@ -1,0 +1,116 @@
+"""What is in a run's folder, and what says so? Each file whole, and known by its hash.
+
+=========================  =========================================================================================
+``manifest.json``          what was asked, and by what program it is computed; their hash is the run's key
+``parts/NAME.HASH.parquet``  what was measured, part by part; ``HASH`` begins the file's SHA-256
+``frame.parquet``          the finished table
+``result.json``            how it was made, and the table's SHA-256; written last
+``log.jsonl``              what happened when: begun, kept, found damaged, finished
+=========================  =========================================================================================
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from interp.interventions.asked import canonical
+from interp.runs.code import code_hash, versions
+from interp.runs.signed import other, read_signed, signed
+
+FORMAT, RESULT_FORMAT, VERSION = "interp run", "interp run result", 1
+_RECORD, _RESULT = "the manifest of a run", "the result of a run"
+MANIFEST, RESULT, FRAME, PARTS, LOG, LOCK = (
+    *("manifest.json", "result.json", "frame.parquet", "parts", "log.jsonl", "lock"),
+)
+KEY_DIGITS = 16
+_ADVICE = "restore it, or remove the run and ask again"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run is of.
+
+    Attributes:
+        asked: All that its numbers follow from, beside the machine's arithmetic.
+        about: What whoever looks at it later wants to know: the model's name, the command line ...
+    """
+
+    asked: Mapping[str, Any]
+    about: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any], about: Mapping[str, Any]) -> "Record":
+        """Of a request, computed by this program."""
+        return cls({**asked, "code": code_hash(), "versions": versions()}, about)
+
+    @cached_property
+    def key(self) -> str:
+        """Tells it from any other; the name of its folder."""
+        return hashlib.sha256(canonical(self.asked).encode()).hexdigest()[:KEY_DIGITS]
+
+    def text(self) -> str:
+        """As it is written."""
+        plain = {"asked": dict(self.asked), "about": dict(self.about)}
+        return signed({"format": FORMAT, "version": VERSION, "key": self.key, **plain})
+
+    @classmethod
+    def read(cls, folder: Path) -> "Record":
+        """That of a run's folder.
+
+        Raises:
+            LoadError: There is none, it is damaged, or of another version.
+        """
+        content = read_signed(folder / MANIFEST, FORMAT, VERSION, _RECORD, _ADVICE)
+        asked, about = content.get("asked"), content.get("about")
+        if not isinstance(asked, dict) or not isinstance(about, dict) or content.get("key") != cls(asked, about).key:
+            raise other(folder / MANIFEST, _RECORD, _ADVICE)
+        return cls(asked, about)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a finished run's table was made.
+
+    Attributes:
+        provenance: As of ``SweepResult``.
+        sha256: Of the table's file.
+    """
+
+    provenance: Mapping[str, Any]
+    sha256: str
+
+    def text(self, key: str) -> str:
+        """As it is written, for the run of this key."""
+        how = {"provenance": dict(self.provenance), "frame": self.sha256}
+        return signed({"format": RESULT_FORMAT, "version": VERSION, "key": key, **how})
+
+    @classmethod
+    def read(cls, folder: Path, key: str) -> "Result":
+        """That of a run's folder.
+
+        Raises:
+            LoadError: There is none, it is damaged, of another run or version.
+        """
+        content = read_signed(folder / RESULT, RESULT_FORMAT, VERSION, _RESULT, _ADVICE)
+        provenance, digest = content.get("provenance"), content.get("frame")
+        if content.get("key") != key or not isinstance(provenance, dict) or not isinstance(digest, str):
+            raise other(folder / RESULT, _RESULT, _ADVICE)
+        return cls(provenance, digest)
+
+
+def root_of(given: str | os.PathLike[str] | None) -> Path:
+    """The folder of runs that is given, or the default one, as an absolute path."""
+    return default_root() if given is None else Path(os.path.expanduser(given)).absolute()
+
+
+def default_root() -> Path:
+    """Where runs are kept unless told otherwise: ``$INTERP_RUNS``, or a folder of the user's own."""
+    given = os.environ.get("INTERP_RUNS")
+    if given:
+        return Path(os.path.expanduser(given)).absolute()
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return Path(data) / "interp" / "runs"

@@ -1,0 +1,201 @@
+"""How does a run lose nothing? Each part is on the disk, whole, before the next one counts; damage is found and named.
+
+1. A file is written beside its place, brought to the disk (fsync), and renamed. A part's name carries the beginning of
+   its SHA-256, so that a byte that is not as it was written is found, and no list of parts has to be kept.
+2. One process at a time holds the folder (``lock.py``). What a killed one left half-written is deleted by the next.
+3. The result is written last: then the run is finished, and its table is all that is read of it.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from interp.errors import InputError, LoadError
+from interp.runs.disk import put, writing
+from interp.runs.lock import locked
+from interp.runs.record import FRAME, LOCK, LOG, MANIFEST, PARTS, RESULT, Record, Result
+from interp.runs.signed import OtherVersionError, sha256_of
+
+_DIGITS = 16
+_PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{_DIGITS}}})\.parquet")
+_DRAFT = ".partial"
+
+
+class RunFolder:
+    """A run's folder.
+
+    Attributes:
+        folder: Where it is: named by its key, in the folder of all runs.
+        record: What it is of.
+    """
+
+    def __init__(self, folder: Path, record: Record):
+        self.folder, self.record = folder, record
+
+    @contextmanager
+    def held(self, *, fresh: bool = False) -> Iterator["RunFolder"]:
+        """Hold it alone, made where there is none; with `fresh`, without what was there.
+
+        Raises:
+            OutputError: It cannot be written, or another process holds it.
+            LoadError: It was written by another version of this program.
+        """
+        with ExitStack() as stack:
+            with self._writing():
+                (self.folder / PARTS).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(self.folder / LOCK, f"run {self.folder}"))
+                self._clean(fresh)
+                self._require_record()
+            self.log("opened")
+            yield self
+
+    def _writing(self) -> Any:
+        return writing(self.folder, "run")
+
+    def _clean(self, fresh: bool) -> None:
+        drafts = [*self.folder.rglob(f"*{_DRAFT}")]
+        old = [self.folder / RESULT, self.folder / FRAME, *(self.folder / PARTS).iterdir()] if fresh else []
+        for path in (*drafts, *old):
+            path.unlink(missing_ok=True)
+
+    def _require_record(self) -> None:
+        """Write what is asked for, where that is not there, or damaged: whoever asks knows it."""
+        path = self.folder / MANIFEST
+        try:
+            if Record.read(self.folder).key == self.record.key:
+                return
+        except OtherVersionError:
+            raise
+        except LoadError:
+            if path.exists():
+                self._tell_damage(path)
+        self._write(path, self.record.text())
+
+    def _write(self, path: Path, text: str) -> None:
+        draft = path.with_name(path.name + _DRAFT)
+        draft.write_text(text, encoding="utf-8")
+        put(draft, path)
+
+    def log(self, event: str, part: str = "", **more: Any) -> None:
+        """Note what happened: one line, appended at once, after one that a full disk has cut off as well."""
+        said = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, "part": part, **more}
+        said |= {"process": os.getpid(), "host": socket.gethostname()}
+        with self._writing(), (self.folder / LOG).open("a+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(end - 1, 0))
+            cut_off = file.read(1) not in (b"", b"\n")
+            file.write((b"\n" if cut_off else b"") + json.dumps(said).encode() + b"\n")
+
+    def parts(self) -> dict[str, Path]:
+        """The files of the parts that are there, by name."""
+        found = {path: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS).iterdir())}
+        return {match[1]: path for path, match in found.items() if match is not None}
+
+    def read(self, name: str, path: Path) -> pa.Table | None:
+        """A part, or None where its file is damaged, which is then told and deleted: it is to be computed anew."""
+        table = self._intact(name, path)
+        if table is not None:
+            return table
+        self._tell_damage(path)
+        with self._writing():
+            path.unlink(missing_ok=True)
+        return None
+
+    def _intact(self, name: str, path: Path) -> pa.Table | None:
+        with suppress(OSError, pa.ArrowException):
+            if sha256_of(path)[:_DIGITS] == path.name.rsplit(".", 2)[1]:
+                table = pq.read_table(path)
+                return table if _owner(table) == {"run": self.record.key, "part": name} else None
+        return None
+
+    def write(self, name: str, table: pa.Table) -> None:
+        """Keep a part.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        draft = self.folder / PARTS / f"{name}{_DRAFT}"
+        owner = json.dumps({"run": self.record.key, "part": name})
+        with self._writing():
+            own = table.replace_schema_metadata({**(table.schema.metadata or {}), b"interp": owner.encode()})
+            pq.write_table(own, draft, compression="zstd")
+            put(draft, draft.with_name(f"{name}.{sha256_of(draft)[:_DIGITS]}.parquet"))
+        self.log("kept", name)
+
+    def finish(self, frame: pd.DataFrame, provenance: Mapping[str, Any]) -> None:
+        """Keep the finished table.
+
+        Raises:
+            InputError: A column that no table can hold.
+            OutputError: It cannot be written.
+        """
+        draft = self.folder / f"{FRAME}{_DRAFT}"
+        with self._writing():
+            try:
+                frame.to_parquet(draft, index=False)
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                raise InputError(f"run: expected labels of one type in each column, got others ({error})") from error
+            digest = sha256_of(draft)
+            put(draft, self.folder / FRAME)
+            self._write(self.folder / RESULT, Result(provenance, digest).text(self.record.key))
+        self.log("finished")
+
+    def result(self) -> tuple[pd.DataFrame, Mapping[str, Any]] | None:
+        """The finished table, and how it was made; None where there is none, or a damaged one, which is told."""
+        if not (self.folder / RESULT).exists():
+            return None
+        try:
+            result = Result.read(self.folder, self.record.key)
+            if sha256_of(self.folder / FRAME) == result.sha256:
+                return pd.read_parquet(self.folder / FRAME), result.provenance
+            self._tell_damage(self.folder / FRAME, log=False)
+        except (OSError, LoadError, pa.ArrowException):
+            self._tell_damage(self.folder / RESULT, log=False)
+        return None
+
+    def damage(self) -> list[str]:
+        """Every file that is not as it was written; nothing is changed."""
+        hurt = []
+        for name, path in self.parts().items():
+            if self._intact(name, path) is None:
+                hurt.append(f"{PARTS}/{path.name}")
+        if (self.folder / RESULT).exists():
+            try:
+                result = Result.read(self.folder, self.record.key)
+                if not (self.folder / FRAME).exists() or sha256_of(self.folder / FRAME) != result.sha256:
+                    hurt.append(FRAME)
+            except LoadError:
+                hurt.append(RESULT)
+        return hurt
+
+    def _tell_damage(self, path: Path, *, log: bool = True) -> None:
+        warnings.warn(f"{path}: damaged, and made anew", RuntimeWarning, stacklevel=2)
+        if log:
+            self.log("damaged", path.name)
+
+    def remove(self) -> None:
+        """Delete all of it.
+
+        Raises:
+            OutputError: Another process holds it, or it cannot be deleted.
+        """
+        with self._writing(), locked(self.folder / LOCK, f"run {self.folder}"):
+            shutil.rmtree(self.folder)
+
+
+def _owner(table: pa.Table) -> Any:
+    with suppress(ValueError):
+        return json.loads((table.schema.metadata or {}).get(b"interp", b"null"))
+    return None

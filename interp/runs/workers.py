@@ -1,0 +1,183 @@
+"""Processes that each hold a copy of some work and do its jobs, one at a time.
+
+All is sent as plain bytes: torch's own way to send a tensor to a process takes a file descriptor of each, and holds on
+to the memory of who sends it.
+A worker that dies, killed or out of memory, is replaced, and its job is done again. Where no worker lives long enough
+to end any job, a job is at fault, and it is said which.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.shared_memory import SharedMemory
+from typing import Any
+
+import torch
+
+from interp.errors import InputError
+from interp.runs.packing import ALIGNED, Packed, pack, received
+from interp.runs.queue import JobQueue
+
+Span = tuple[int, int]
+MOST_DEATHS = 8
+"""Of workers, one after the other, without a job that ended between."""
+_CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
+
+
+@dataclass
+class _Worker:
+    process: Any
+    connection: Connection
+    slot: int
+    job: Any = None
+    busy: bool = False
+
+
+class Workers:
+    """A context of workers; they are gone afterwards, whatever they were doing.
+
+    The work lies in shared memory: a model's weights are there once, whatever the number of workers.
+    """
+
+    def __init__(self, work: Any, n: int, threads: int):
+        """Prepare `n` workers with `threads` each.
+
+        Raises:
+            InputError: The work cannot be sent to another process.
+        """
+        self._n, self._threads = n, threads
+        self._memory, self._spans = _shared(pack(work))
+        self._workers: list[_Worker] = []
+        self._deaths = 0
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for each in self._workers:
+            each.process.kill()
+        for each in self._workers:
+            each.process.join()
+            each.connection.close()
+        self._memory.close()
+        self._memory.unlink()
+
+    def stream(self, jobs: Iterable[Any], begun: Callable[[Any], None]) -> Iterator[tuple[Any, Any]]:
+        """Do jobs, as many at a time as there are workers; yield each with what it came to."""
+        waiting = JobQueue(jobs)
+        while True:
+            self._hand_out(waiting, begun)
+            busy = [each for each in self._workers if each.busy]
+            if not busy:
+                return
+            for connection in wait([each.connection for each in busy]):
+                worker = next(each for each in busy if each.connection is connection)
+                try:
+                    well, value = received(worker.connection.recv_bytes())
+                except (EOFError, OSError):
+                    self._bury(worker, waiting)
+                    continue
+                worker.busy, self._deaths = False, 0
+                if not well:
+                    raise value
+                yield worker.job, value
+
+    def _hand_out(self, waiting: JobQueue, begun: Callable[[Any], None]) -> None:
+        while waiting:
+            free = next((each for each in self._workers if not each.busy), None)
+            if free is None and len(self._workers) == self._n:
+                return
+            free = free or self._hired()
+            job = waiting.next(free.job)
+            begun(job)
+            free.job, free.busy = job, True
+            try:
+                free.connection.send_bytes(pickle.dumps(job))
+            except OSError:
+                self._bury(free, waiting)
+
+    def _hired(self) -> _Worker:
+        here, there = _CONTEXT.Pipe()
+        slot = min({*range(self._n)} - {each.slot for each in self._workers})
+        of_work = (self._memory.name, self._spans)
+        process = _CONTEXT.Process(target=_work, args=(there, of_work, self._threads, _gpu(slot)), daemon=True)
+        process.start()
+        there.close()
+        worker = _Worker(process, here, slot)
+        self._workers.append(worker)
+        return worker
+
+    def _bury(self, dead: _Worker, waiting: JobQueue) -> None:
+        self._workers.remove(dead)
+        dead.process.kill()
+        dead.process.join()
+        dead.connection.close()
+        waiting.back(dead.job)
+        self._deaths += 1
+        if self._deaths == MOST_DEATHS:
+            raise InputError(
+                f"processes: {MOST_DEATHS} of them ended one after the other (exit code {dead.process.exitcode}) and "
+                f"none did its job, the last of which was {str(dead.job)[:100]}; give fewer processes, or less memory "
+                "to each; and a script that asks for processes has to begin below if __name__ == '__main__'"
+            )
+
+
+def _shared(packed: Packed) -> tuple[SharedMemory, list[Span]]:
+    """Work in shared memory, and where its bytes and each tensor's are."""
+    spans, start = list[Span](), 0
+    parts = [memoryview(packed.data), *packed.buffers]
+    for part in parts:
+        spans.append((start, start + part.nbytes))
+        start = -(-(start + part.nbytes) // ALIGNED) * ALIGNED
+    memory = SharedMemory(create=True, size=start)
+    for part, (begin, end) in zip(parts, spans, strict=True):
+        _bytes_of(memory)[begin:end] = part
+    return memory, spans
+
+
+def _bytes_of(memory: SharedMemory) -> memoryview:
+    assert memory.buf is not None, "it is open"
+    return memory.buf
+
+
+def _gpu(slot: int) -> str | None:
+    """The GPU that a worker is to see: where there are several, each has one in turn."""
+    if not torch.cuda.is_available():
+        return None
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = seen.split(",") if seen else [str(number) for number in range(torch.cuda.device_count())]
+    return names[slot % len(names)]
+
+
+def _work(connection: Connection, of_work: tuple[str, list[Span]], threads: int, gpu: str | None) -> None:
+    """What a worker does, until nobody is there to ask."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked
+    torch.set_num_threads(threads)
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    name, spans = of_work
+    memory = SharedMemory(name=name)
+    data, *buffers = (_bytes_of(memory)[begin:end] for begin, end in spans)
+    work = Packed(bytes(data), buffers).unpacked()
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send_bytes(done(work, received(connection.recv_bytes())))
+    os._exit(0)  # without taking apart what looks at shared memory
+
+
+def done(work: Any, job: Any) -> bytes:
+    """Whether the job could be done, and its result or the error."""
+    try:
+        return pickle.dumps((True, work.run(job)))
+    except Exception as error:
+        try:
+            told = pickle.dumps((False, error))
+            received(told)
+        except Exception:  # what an exception is made of cannot be foreseen
+            return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+        return told

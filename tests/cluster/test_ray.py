@@ -1,0 +1,160 @@
+"""The same work on a Ray cluster of this machine: the same bits, whoever dies on the way."""
+
+import os
+import sys
+import time
+
+import pandas as pd
+import pytest
+from kept_sweeps import events, in_small_parts, sweep, total, whole_files
+
+from interp.cluster.ray import Ray
+from interp.errors import InputError
+from interp.runs.processes import spread
+from interp.runs.run import Run
+
+pytestmark = pytest.mark.unchecked
+
+
+@pytest.fixture(scope="module")
+def ray(ray_module):
+    """A cluster of two CPUs."""
+    # Workers find what the tests hand them.
+    path = os.pathsep.join(each for each in sys.path if each)
+    ray_module.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    yield ray_module
+    ray_module.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    in_small_parts(monkeypatch)
+
+
+def test_the_same_bytes_as_here(ray, tmp_path):
+    here, there = sweep(Run(tmp_path / "here")), sweep(Run(tmp_path / "there", Ray(2)))
+    assert whole_files(tmp_path / "here") == whole_files(tmp_path / "there")
+    pd.testing.assert_frame_equal(here.frame, there.frame, check_exact=True)
+    assert total(events(tmp_path / "there"), "begun") == total(events(tmp_path / "here"), "begun")
+
+
+class Slow:
+    """Work whose jobs take a moment, and say who did them."""
+
+    def run(self, job):
+        time.sleep(0.3)
+        return job, os.getpid()
+
+
+@pytest.mark.slow
+def test_the_jobs_of_killed_workers_are_done_again(ray):
+    jobs, done, killed = list(range(24)), {}, []
+    for job, (value, process) in Ray(2).stream(Slow(), jobs, threads=1):
+        done[job] = value
+        if len(done) % 5 == 0 and process not in killed:
+            os.kill(process, 9)
+            killed.append(process)
+    assert done == {job: job for job in jobs}
+    assert len(killed) >= 3
+
+
+def test_killed_workers_change_no_bit(ray, tmp_path):
+    sweep(Run(tmp_path / "here"))
+    deaths = []
+
+    def kill_some(done, total):
+        if done > (len(deaths) + 1) * total // 4:
+            worker = next(number for number, title in _processes() if "_Holder" in title)
+            os.kill(worker, 9)
+            deaths.append(worker)
+
+    sweep(Run(tmp_path / "there", Ray(2)), progress=kill_some)
+    assert len(set(deaths)) >= 2
+    assert whole_files(tmp_path / "here") == whole_files(tmp_path / "there")
+    counts = events(tmp_path / "there")
+    again = total(counts, "begun") - total(counts, "kept")
+    assert again <= len(deaths)
+
+
+def _processes():
+    """Number and title of every process of this machine."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                yield int(name), file.read().decode(errors="replace")
+        except OSError:
+            continue
+
+
+def test_what_one_cluster_has_begun_another_goes_on_with(ray, tmp_path):
+    sweep(Run(tmp_path / "here"))
+
+    def progress(done, total):
+        if done > total * 3 // 4:
+            raise KeyboardInterrupt
+
+    with pytest.warns(RuntimeWarning, match="interrupted: the result holds the examples that were complete"):
+        sweep(Run(tmp_path / "there", Ray(2)), progress=progress)
+    kept = total(events(tmp_path / "there"), "kept")
+    assert kept > 3
+    sweep(Run(tmp_path / "there", Ray(2)))
+    counts = events(tmp_path / "there")
+    assert total(counts, "kept") == total(events(tmp_path / "here"), "kept")
+    assert whole_files(tmp_path / "here") == whole_files(tmp_path / "there")
+
+
+class Failing:
+    """Work that cannot be done."""
+
+    def run(self, job):
+        raise InputError(f"job {job}: expected better, got this")
+
+
+class Deadly:
+    """Work that ends whoever does it."""
+
+    def run(self, job):
+        os._exit(3)
+
+
+@pytest.mark.slow
+def test_an_error_comes_through(ray):
+    with pytest.raises(InputError, match="job 0: expected better, got this"):
+        list(Ray(1).stream(Failing(), [0], threads=1))
+
+
+@pytest.mark.slow
+def test_a_job_that_nobody_survives_is_named(ray):
+    with pytest.raises(InputError, match=r"ray: \d workers ended one after the other and none did its job, .* was 7"):
+        list(Ray(1).stream(Deadly(), [7], threads=1))
+
+
+@pytest.mark.slow
+def test_more_workers_than_the_cluster_has_room_for_hold_nothing_up(ray):
+    assert {job for job, _ in Ray(4).stream(Slow(), range(8), threads=1)} == set(range(8))
+
+
+def _twice(number):
+    return 2 * number
+
+
+@pytest.mark.slow
+def test_calls_are_spread(ray):
+    assert dict(spread(_twice, [(1,), (2,)], Ray(2))) == {0: 2, 1: 4}
+
+
+def test_without_ray_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"ray: it is not installed; pip install 'interp\[ray\]', or take processes"):
+        list(Ray(1).stream(Slow(), [0], threads=1))
+
+
+def test_no_workers_are_refused():
+    with pytest.raises(InputError, match="workers: expected a whole number of at least 1, got 0"):
+        Ray(0)

@@ -1,0 +1,328 @@
+"""A run finds its answer, goes on where it ended, and computes nothing twice; what is damaged is told and made anew."""
+
+import json
+import os
+import socket
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from kept_sweeps import cells, events, in_small_parts, sweep, total, whole_files
+from random_tasks import random_task, something_to_add
+from stores import flipped
+from tiny_models import random_model
+
+import interp
+from interp.errors import InputError, LoadError, OutputError
+from interp.interventions.engine.run import Engine
+from interp.interventions.intervention import Intervention
+from interp.interventions.sweep import Cell, Sweep
+from interp.interventions.work import SweepWork
+from interp.model.sites import Site
+from interp.runs import record
+from interp.runs.executors import Processes
+from interp.runs.run import Run, as_run
+from interp.runs.signed import signed
+
+pytestmark = pytest.mark.unchecked
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
+    in_small_parts(monkeypatch)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The parts that are measured."""
+    noted, run = [], SweepWork.run
+
+    def noting(self, part):
+        noted.append(part.number)
+        return run(self, part)
+
+    monkeypatch.setattr(SweepWork, "run", noting)
+    return noted
+
+
+def the_run(folder):
+    """The one run in a folder."""
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_what_is_kept_is_what_is_measured_without_a_run(tmp_path):
+    plain, kept = sweep(), sweep(Run(tmp_path))
+    pd.testing.assert_frame_equal(plain.frame, kept.frame, check_exact=True)
+    pd.testing.assert_frame_equal(plain.summary(), kept.summary(), check_exact=True)
+    assert kept.provenance == {**plain.provenance, "run": the_run(tmp_path).name}
+
+
+def test_the_same_question_finds_its_answer(tmp_path, measured, monkeypatch):
+    first = sweep(Run(tmp_path))
+    n = len(measured)
+    assert n > 5
+    monkeypatch.setattr(Engine, "base", lambda *_: pytest.fail("the model was run"))
+    again = sweep(Run(tmp_path))
+    assert len(measured) == n
+    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+    assert again.provenance == first.provenance
+
+
+def test_asked_afresh_all_is_measured_anew(tmp_path, measured):
+    first = sweep(Run(tmp_path))
+    before = whole_files(tmp_path)
+    again = sweep(Run(tmp_path, fresh=True))
+    assert measured == 2 * measured[: len(measured) // 2]
+    assert whole_files(tmp_path) == before
+    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model": {"seed": 1}},
+        {"model": {"dtype": torch.float32}},
+        {"n": 9},
+        {"seed": 1},
+        {"metric": "probability"},
+        {"memory_budget": 10**8},
+        {"plainly": True},
+    ],
+    ids=str,
+)
+def test_another_question_is_another_run(tmp_path, other):
+    sweep(Run(tmp_path))
+    sweep(Run(tmp_path), **other | {"model": random_model(n_layers=3, **other.get("model", {}))})
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_other_cells_threads_or_programs_are_another_run(tmp_path, monkeypatch):
+    model = random_model(n_layers=3)
+    sweep(Run(tmp_path))
+    Sweep(cells(model)[:-1]).run(model, random_task(lengths=(6,) * 8), run=Run(tmp_path))
+    torch.set_num_threads(2)
+    sweep(Run(tmp_path))
+    torch.set_num_threads(1)
+    monkeypatch.setattr(record, "code_hash", lambda: "another")
+    sweep(Run(tmp_path))
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def stop_after(n):
+    """Who measures so many parts, and is interrupted."""
+    left = iter(range(n))
+
+    def stream(_executor, work, jobs, *, threads, begun):
+        for job in jobs:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            begun(job)
+            yield job, work.run(job)
+
+    return stream
+
+
+def test_an_interrupted_run_goes_on(tmp_path, measured, monkeypatch):
+    whole = sweep(Run(tmp_path / "whole"))
+    parts = list(measured)
+    measured.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr("interp.runs.executors.Local.stream", stop_after(len(parts) * 3 // 4))
+        with pytest.warns(RuntimeWarning, match="interrupted: the result holds the examples that were complete"):
+            cut = sweep(Run(tmp_path / "cut"))
+    assert not cut.provenance["complete"]
+    assert 0 < len(cut.frame) < len(whole.frame)
+    found = sweep(Run(tmp_path / "cut"))
+    assert measured == parts, "none twice"
+    pd.testing.assert_frame_equal(found.frame, whole.frame, check_exact=True)
+    assert whole_files(tmp_path / "cut") == whole_files(tmp_path / "whole")
+
+
+def test_processes_keep_the_same_bytes(tmp_path):
+    sweep(Run(tmp_path / "here"))
+    sweep(Run(tmp_path / "there", Processes(2)))
+    assert whole_files(tmp_path / "here") == whole_files(tmp_path / "there")
+    assert events(tmp_path / "there")["finished", ""] == 1
+
+
+def test_processes_without_a_folder_measure_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.testing.assert_frame_equal(sweep(Run(None, Processes(2))).frame, sweep().frame, check_exact=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestDamage:
+    def test_every_part_that_is_damaged_is_named_and_measured_anew(self, tmp_path, measured):
+        whole = sweep(Run(tmp_path))
+        before, folder = whole_files(tmp_path), the_run(tmp_path)
+        parts = sorted((folder / "parts").iterdir())
+        flipped(parts[1], 40)
+        parts[2].write_bytes(parts[2].read_bytes()[:50])
+        parts[3].write_bytes(b"")
+        parts[4].unlink()
+        flipped(folder / "frame.parquet", 100)
+        measured.clear()
+        with pytest.warns(RuntimeWarning) as told:
+            again = sweep(Run(tmp_path))
+        said = [str(each.message) for each in told if "damaged" in str(each.message)]
+        assert [each.split(": ")[0] for each in said] == [str(folder / "frame.parquet"), *map(str, parts[1:4])]
+        assert measured == [1, 2, 3, 4]
+        assert whole_files(tmp_path) == before
+        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
+
+    def test_another_runs_part_does_not_pass_for_its_own(self, tmp_path, measured):
+        sweep(Run(tmp_path / "one"))
+        sweep(Run(tmp_path / "other"), seed=1)
+        own, foreign = (sorted((the_run(tmp_path / name) / "parts").iterdir())[1] for name in ("one", "other"))
+        own.unlink()
+        (own.parent / foreign.name).write_bytes(foreign.read_bytes())
+        (the_run(tmp_path / "one") / "result.json").unlink()
+        measured.clear()
+        with pytest.warns(RuntimeWarning, match="damaged, and made anew"):
+            sweep(Run(tmp_path / "one"))
+        assert measured == [1]
+
+    @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
+    def test_a_damaged_manifest_or_result_is_written_anew(self, tmp_path, name):
+        whole = sweep(Run(tmp_path))
+        path = the_run(tmp_path) / name
+        before = path.read_bytes()
+        flipped(path, 60)
+        (the_run(tmp_path) / "frame.parquet").unlink()
+        with pytest.warns(RuntimeWarning, match="damaged, and made anew"):
+            again = sweep(Run(tmp_path))
+        assert path.read_bytes() == before
+        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
+
+    def test_a_newer_format_is_refused_and_left_alone(self, tmp_path):
+        sweep(Run(tmp_path))
+        folder = the_run(tmp_path)
+        content = json.loads((folder / "manifest.json").read_text()) | {"version": 2}
+        del content["sha256"]
+        (folder / "manifest.json").write_text(signed(content))
+        (folder / "result.json").unlink()
+        before = whole_files(tmp_path)
+        with pytest.raises(LoadError, match="in version 2, this program reads 1; use the version of interp that"):
+            sweep(Run(tmp_path))
+        assert whole_files(tmp_path) == before
+
+    def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
+        sweep(Run(tmp_path))
+        folder = the_run(tmp_path)
+        (folder / "result.json").unlink()
+        left = folder / "parts" / "000007.partial"
+        left.write_bytes(b"PAR1")
+        sweep(Run(tmp_path))
+        assert not left.exists()
+
+
+class TestRefused:
+    def test_two_writers(self, tmp_path):
+        said = []
+
+        def second(_done, _total):
+            if not said:
+                with pytest.raises(OutputError) as error:
+                    sweep(Run(tmp_path))
+                said.append(str(error.value))
+                child = get_context("fork").Process(target=_second, args=(tmp_path,))
+                child.start()
+                child.join()
+                said.append(child.exitcode)
+
+        sweep(Run(tmp_path), progress=second)
+        holder = f"process {os.getpid()} on {socket.gethostname()}"
+        run = the_run(tmp_path)
+        told = f"run {run}: another process ({holder}) works on it; wait for it, or name another folder"
+        assert said == [told, 7]
+        assert total(events(tmp_path), "kept") == len(list((run / "parts").iterdir()))
+
+    def test_a_folder_that_cannot_be_written(self):
+        with pytest.raises(OutputError, match="expected a place that can be written, got"):
+            sweep(Run("/proc/runs"))
+
+    def test_a_file_in_the_place_of_the_folder(self, tmp_path):
+        (tmp_path / "runs").write_text("")
+        with pytest.raises(OutputError, match="Not a directory"):
+            sweep(Run(tmp_path / "runs"))
+
+    def test_a_full_disk_keeps_what_is_complete(self, tmp_path, monkeypatch, measured):
+        whole = sweep(Run(tmp_path / "whole"))
+        n_parts = len(measured)
+        replace, calls = os.replace, iter(range(99))
+
+        def full(*arguments):
+            if next(calls) == 5:
+                raise OSError(28, "No space left on device")
+            return replace(*arguments)
+
+        monkeypatch.setattr(os, "replace", full)
+        with pytest.raises(OutputError, match="got 'No space left on device'; name another, or make room and go on"):
+            sweep(Run(tmp_path / "full"))
+        monkeypatch.setattr(os, "replace", replace)
+        kept = total(events(tmp_path / "full"), "kept")
+        assert kept > 2
+        measured.clear()
+        pd.testing.assert_frame_equal(sweep(Run(tmp_path / "full")).frame, whole.frame, check_exact=True)
+        assert len(measured) == n_parts - kept
+
+    def test_hooks_that_no_hash_can_tell(self, tmp_path):
+        model = random_model(n_layers=3)
+        refused = pytest.raises(InputError, match="run: somebody's hooks are on the model")
+        with model.hooks(fwd_hooks=[("blocks.0.attn.hook_z", lambda z, hook: 0 * z)]), refused:
+            sweep(Run(tmp_path), model=model)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_replacement_that_does_not_say_what_it_is(self, tmp_path):
+        model = random_model(n_layers=3)
+        cell = Cell({"layer": 0}, (Intervention(Site("z", 0), something_to_add(model)),))
+        with pytest.raises(InputError, match="run: a replacement of kind 'add' that does not say what it is"):
+            Sweep([cell]).run(model, random_task(), run=Run(tmp_path))
+
+    @pytest.mark.parametrize("given", [3, b"runs", ["runs"]])
+    def test_what_is_no_run(self, given):
+        with pytest.raises(InputError, match=r"run: expected a folder or an interp\.Run, got"):
+            as_run(given)
+
+
+def _second(folder):
+    try:
+        sweep(Run(folder))
+    except OutputError as error:
+        os._exit(7 if "another process" in str(error) else 1)
+    os._exit(0)
+
+
+@pytest.mark.parametrize("kind", ["mean", "positional_mean", "resample"])
+def test_a_known_answer_needs_no_reference_run(tmp_path, kind, monkeypatch):
+    model, task = random_model(), random_task(lengths=(6,) * 8)
+    first = interp.ablate(model, task, kind=kind, run=tmp_path)
+    monkeypatch.setattr("interp.interventions.reference_set.read", lambda *_: pytest.fail("the reference set was run"))
+    again = interp.ablate(model, task, kind=kind, run=tmp_path)
+    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+    assert again.provenance == first.provenance
+
+
+def test_resamples_of_other_draws_are_another_run(tmp_path):
+    model, task = random_model(), random_task(lengths=(6,) * 8)
+    found = [interp.ablate(model, task, kind="resample", run=tmp_path, seed=seed) for seed in (0, 1)]
+    assert len(list(tmp_path.iterdir())) == 2
+    assert not np.array_equal(*(each.frame["value"] for each in found))
+
+
+def test_patches_and_paths_are_kept(tmp_path):
+    model, task = random_model(), random_task(lengths=(6,) * 8)
+    calls = [
+        lambda run: interp.patch(model, task, by=("layer", "head", "pos"), run=run),
+        lambda run: interp.path_patch(model, task, [["0.1", "1.2.q"], ["0.0", "logits"]], run=run),
+    ]
+    for call in calls:
+        plain, first, again, elsewhere = (
+            call(run).frame for run in (None, tmp_path, tmp_path, Run(None, Processes(2)))
+        )
+        for each in (first, again, elsewhere):
+            pd.testing.assert_frame_equal(plain, each, check_exact=True)
+    assert len(list(tmp_path.iterdir())) == 2
