@@ -12,6 +12,9 @@ import torch
 from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
 from interp.calibration.rates import outcomes
 from interp.report.calibration.sentences import findings
+from interp.runs.executors import Local, Processes
+from interp.runs.record import default_root
+from interp.runs.run import Run
 
 
 def costs(found: Calibration) -> pd.DataFrame:
@@ -32,13 +35,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", type=Path, default=default_root(), help="Where models that are done are kept.")
     parser.add_argument("--seed", type=int, default=30_000, help="Of models that no rule was made on.")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     pd.set_option("display.width", 200, "display.max_columns", 20)
     size = QUICK if options.quick else FULL
-    found = calibrate(size, seed=options.seed, folder=options.out / "models", processes=options.processes)
+    run = Run(options.runs, Processes(options.processes) if options.processes > 1 else Local())
+    found = calibrate(size, seed=options.seed, run=run)
     found.save(options.out)
     tables = {
         "false claims where nothing is to be found": found.false_discoveries,

@@ -11,9 +11,24 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from interp.cli import ablate, activations, attend, calibrate, convert, head, heads, patch, plan, probe, show, train
+from interp.cli import (
+    ablate,
+    activations,
+    attend,
+    calibrate,
+    convert,
+    head,
+    heads,
+    patch,
+    plan,
+    probe,
+    runs,
+    show,
+    train,
+)
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
-from interp.errors import AuditError, InputError, InterpError
+from interp.cli.saying import say
+from interp.errors import AuditError, InputError, InterpError, plain
 
 # Typer's own, or click's in older versions, where Typer has none.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -51,7 +66,7 @@ def _one_line() -> Iterator[None]:
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
         raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
     except KeyboardInterrupt as interrupt:
-        typer.echo("interrupted: nothing was left half-written", err=True)
+        say("interrupted: nothing was left half-written", err=True)
         raise typer.Exit(INTERRUPTED) from interrupt
 
 
@@ -68,7 +83,7 @@ def _require_text(args: Iterable[str]) -> None:
 
 def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Say in one line what is wrong."""
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    say(f"error: {plain(' '.join(message.split()))}", err=True)
     return typer.Exit(code)
 
 
@@ -85,6 +100,8 @@ model_app = typer.Typer(help="Look at a model, or convert it.", no_args_is_help=
 app.add_typer(model_app, name="model")
 activations_app = typer.Typer(help="Store a model's activations, or check a store.", no_args_is_help=True)
 app.add_typer(activations_app, name="activations")
+
+runs_app = typer.Typer(help="Look after what is kept of what was measured.", no_args_is_help=True)
 
 app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
 app.command("head", epilog="Example: interp head 2.2 --out card")(head.head)
@@ -109,6 +126,13 @@ activations_app.command(
     "collect", epilog="Example: interp activations collect --data en_gum-ud-test.conllu --site z --out store"
 )(activations.collect)
 activations_app.command("verify", epilog="Example: interp activations verify store")(activations.verify)
+app.add_typer(runs_app, name="runs")
+runs_app.command("ls", epilog="Example: interp runs ls")(runs.ls)
+runs_app.command("show", epilog="Example: interp runs show 3f9a")(runs.show)
+runs_app.command("resume", epilog="Example: interp runs resume 3f9a")(runs.resume)
+runs_app.command("verify", epilog="Example: interp runs verify 3f9a")(runs.verify)
+runs_app.command("export", epilog="Example: interp runs export 3f9a --out effects.csv")(runs.export)
+runs_app.command("rm", epilog="Example: interp runs rm 3f9a")(runs.rm)
 app.command("train", epilog="Example: interp train books --text prose.txt --out my-model")(train.train)
 
 
@@ -116,7 +140,7 @@ def _print_version(wanted: bool) -> bool:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"interp {version('interp')}")
+        say(f"interp {version('interp')}")
         raise typer.Exit
     return wanted
 

@@ -10,19 +10,26 @@ from interp.cli.options import (
     BY,
     SITES,
     Ablation,
+    AddressOption,
     DeviceOption,
     DtypeOption,
+    ExecutorOption,
+    FreshOption,
+    GpusOption,
     JsonOption,
     MemoryOption,
     MetricOption,
     ModelOption,
     NOption,
     OutOption,
+    ProcessesOption,
+    RunsOption,
     SeedOption,
     TaskOption,
     ThreadsOption,
     axes_of,
 )
+from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +73,12 @@ def ablate(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    gpus: GpusOption = None,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -80,6 +93,10 @@ def ablate(
 
     if out is not None:
         check_output(out)
+    from interp.cli.running import run_of
+
+    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
+    run = run_of(runs, fresh, **where, device=device)
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
     from interp.cli.memory import limited
@@ -93,7 +110,7 @@ def ablate(
     options["memory_budget"] = limited(memory)
     with warnings_as_lines():
         with progress_bar("ablate") as progress:
-            result = ablate_components(loaded, given, **options, progress=progress)
+            result = ablate_components(loaded, given, **options, progress=progress, run=run)
         frames = frames_of(result, given, loaded.tokenizer)
     folder = sweeps.save(frames, out)
     asked = {"task": task, **which, "kind": kind, "metric": frames.metric}
@@ -148,16 +165,16 @@ def _print_head(frames: "SweepFrames", task: str) -> None:
     kind = frames.provenance["replacement"]
     interval = "no interval" if row["low"] is None else f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
     sign = "" if frames.metric == "kl_divergence" else ", a cost where it is negative"
-    typer.echo(
+    say(
         f"head {row['layer']}.{row['head']}, {task}, {kind} ablation, "
         f"{row['n_units']} units in {row['n_clusters']} clusters"
     )
     if partial(frames):
-        typer.echo(partial(frames))
-    typer.echo(f"{METRICS[frames.metric]}: {row['base']:.3g} -> {row['value']:.3g}")
-    typer.echo(f"effect: {row['effect']:.3g} {UNITS[frames.metric]}{sign} ({interval})")
+        say(partial(frames))
+    say(f"{METRICS[frames.metric]}: {row['base']:.3g} -> {row['value']:.3g}")
+    say(f"effect: {row['effect']:.3g} {UNITS[frames.metric]}{sign} ({interval})")
     if row["accuracy_base"] is not None:
-        typer.echo(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
+        say(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
 
 
 def _print_head_json(frames: "SweepFrames", asked: dict[str, Any], facts: dict[str, Any]) -> None:

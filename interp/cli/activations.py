@@ -20,6 +20,7 @@ from interp.cli.options import (
     ThreadsOption,
     TreebankOption,
 )
+from interp.cli.saying import say
 from interp.cli.sources import Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _collected(
         except KeyboardInterrupt as interrupt:
             if not (folder / PARTIAL).exists():
                 raise
-            typer.echo(f"interrupted: what is complete is kept in {folder}; the same command goes on", err=True)
+            say(f"interrupted: what is complete is kept in {folder}; the same command goes on", err=True)
             raise typer.Exit(INTERRUPTED) from interrupt
         progress(store.rows, store.rows)
     return store
@@ -160,4 +161,4 @@ def _show(store: "ActivationStore", source: Source | None, started: float, as_js
     for name, value in result.items():
         if value is not None:
             shown = ", ".join(f"{key}: {each}" for key, each in value.items()) if isinstance(value, dict) else value
-            typer.echo(f"{name}: {', '.join(shown) if isinstance(shown, list) else shown}")
+            say(f"{name}: {', '.join(shown) if isinstance(shown, list) else shown}")

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli.options import JsonOption, SeedOption, no_more_than_cpus
+from interp.cli.options import (
+    AddressOption,
+    ExecutorOption,
+    FreshOption,
+    JsonOption,
+    ProcessesOption,
+    RunsOption,
+    SeedOption,
+)
+from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +28,7 @@ def calibrate(
     out: Annotated[
         Path,
         typer.Option(
-            help="Folder for the report, and for the models that are done: asked for again, only the rest is computed.",
+            help="Folder for the report; an older report there is replaced.",
             metavar="DIR",
         ),
     ],
@@ -32,20 +41,24 @@ def calibrate(
         int | None, typer.Option(help="Heads of a layer; with --layers.", min=1, show_default="4 to 8", metavar="N")
     ] = None,
     seed: SeedOption = 0,
-    processes: Annotated[
-        int,
-        typer.Option(help="Models that are judged at the same time.", min=1, callback=no_more_than_cpus, metavar="N"),
-    ] = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure error rates of the verdicts of `interp heads`, on models with planted heads and on models without any."""
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar
-    from interp.report.calibration.folder import MODELS, check_calibration_folder
+    from interp.report.folder import check_output
 
-    folder = check_calibration_folder(out)
+    check_output(out)
     if (layers is None) != (heads is None):
         raise InputError("--layers and --heads make a shape together; give both or neither")
+    from interp.cli.running import run_of
+
+    run = run_of(runs, fresh, executor=executor, processes=processes, address=address)
     import torch
 
     from interp.calibration.calibrate import FULL, QUICK
@@ -54,11 +67,11 @@ def calibrate(
     from interp.calibration.planted import Shape
 
     torch.set_num_threads(1)
-    options: dict[str, Any] = {"n": STANDARD.n if n is None else n, "seed": seed, "processes": processes}
+    options: dict[str, Any] = {"n": STANDARD.n if n is None else n, "seed": seed, "run": run}
     options["shape"] = None if layers is None or heads is None else Shape(layers, heads)
     with progress_bar("models") as progress:
-        found = measure(QUICK if quick else FULL, folder=folder / MODELS, progress=progress, **options)
-    folder = found.save(folder, command=shlex.join(["interp", *sys.argv[1:]]))
+        found = measure(QUICK if quick else FULL, progress=progress, **options)
+    folder = found.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
     seconds = time.perf_counter() - started
     if as_json:
         print_json({"folder": str(folder), "seconds": round(seconds, 3), **_headline(found)})
@@ -66,8 +79,8 @@ def calibrate(
     from interp.report.calibration.sentences import findings
 
     for sentence in findings(found):
-        typer.echo(sentence)
-    typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+        say(sentence)
+    say(f"{folder / 'report.html'}  ({seconds:.0f} s)")
 
 
 def _headline(found: "Calibration") -> dict[str, Any]:

@@ -20,6 +20,7 @@ from interp.cli.options import (
     TasksOption,
     ThreadsOption,
 )
+from interp.cli.saying import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,7 @@ def head(
 
     print_card(card)
     if folder is not None:
-        typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+        say(f"{folder / 'report.html'}  ({seconds:.0f} s)")
 
 
 def _print_json(card: "HeadCard", folder: "Path | None", seconds: float) -> None:

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from interp.cli.terminal import verbatim
 from interp.report.cards.frames import Shown, shown
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import kind
@@ -21,14 +22,13 @@ def print_card(card: "HeadCard") -> None:
     """Print a card on standard output."""
     console = Console(highlight=False)
     for sentence in across_tasks(card):
-        console.print(Text(sentence))
+        console.print(verbatim(sentence))
     console.print()
     console.print(_glance(shown(card)))
     for words in by_task(card):
         console.print()
-        # Text: a name is no rich markup.
-        console.print(Text(words.task, style="bold"))
-        console.print(_indented(Text(words.verdict), 2))
+        console.print(verbatim(words.task, style="bold"))
+        console.print(_indented(verbatim(words.verdict), 2))
         console.print(Group(*(_item(text) for text in (*words.further, *words.weights, *words.left_out))))
     console.print()
 
@@ -42,7 +42,7 @@ def _glance(card: Shown) -> Table:
     for heading in ("attention", "probe", *map(kind, kinds)):
         table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
     for task in card.tasks["task"]:
-        table.add_row(Text(task), *_cells(card.of(task), kinds))
+        table.add_row(verbatim(task), *_cells(card.of(task), kinds))
     table.caption = "attention and probe: beyond their toughest control; ablations: share of what the whole model does"
     table.caption_justify = "left"
     return table
@@ -57,7 +57,7 @@ def _cells(card: Shown, kinds: list[str]) -> list[str]:
 def _item(text: str) -> Padding:
     """A sentence behind a dash, its further lines indented."""
     grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_row("-", Text(text))
+    grid.add_row("-", verbatim(text))
     return _indented(grid, 2)
 
 

@@ -12,21 +12,28 @@ import typer
 from interp.cli.options import (
     ABLATIONS,
     Ablation,
+    AddressOption,
     DeviceOption,
     DtypeOption,
+    ExecutorOption,
+    FreshOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     NOption,
+    ProcessesOption,
+    RunsOption,
     SeedOption,
     TasksOption,
     ThreadsOption,
-    no_more_than_cpus,
 )
+from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.methods.dossier import HeadsReport
     from interp.report.frames import HeadsFrames
+    from interp.runs.run import Run
     from interp.tasks.task import Task
 
 
@@ -76,15 +83,12 @@ def heads(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
-    processes: Annotated[
-        int,
-        typer.Option(
-            help="Tasks, of siblings and of cards, too, that are measured at the same time.",
-            min=1,
-            callback=no_more_than_cpus,
-            metavar="N",
-        ),
-    ] = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    gpus: GpusOption = None,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the heads that track each task, by attention, ablation and probes, and write a report."""
@@ -93,7 +97,11 @@ def heads(
     from interp.report.folder import check_output, save_report
 
     check_output(out)
+    from interp.cli.running import run_of
     from interp.methods import dossier
+
+    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
+    run = run_of(runs, fresh, **where, device=device)
 
     options: dict[str, Any] = {"n": n, "seed": seed, "ablation": ablation}
     names = list(dict.fromkeys(task or generated_tasks()))
@@ -113,11 +121,11 @@ def heads(
         options["choose_on"] = [load_task(name, **how, split="select") for name in _with_splits(names)]
     siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
     with progress_bar("heads") as progress:
-        more: Any = {"siblings": siblings, "processes": processes}
+        more: Any = {"siblings": siblings, "run": run}
         report = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
     pages: dict[str, str] = {}
     try:
-        pages = _card_pages(loaded, tasks, report, command, processes) if cards else {}
+        pages = _card_pages(loaded, tasks, report, command, run) if cards else {}
     finally:  # whatever became of the cards
         folder = save_report(report, out, command=command, cards=pages)
     seconds = time.perf_counter() - started
@@ -148,14 +156,14 @@ def _with_splits(names: list[str]) -> list[str]:
     return names
 
 
-def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command: str, processes: int) -> dict[str, str]:
+def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command: str, run: "Run") -> dict[str, str]:
     """By its name, the page of every head that earned one."""
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.methods.head_card import head_cards
     from interp.report.cards.page import render_card
 
     with warnings_as_lines(), progress_bar("cards") as progress:
-        found = head_cards(model, tasks, report, processes=processes, progress=progress)
+        found = head_cards(model, tasks, report, progress=progress, run=run)
     return {card.name: render_card(card, command=command) for card in found}
 
 
@@ -190,12 +198,12 @@ def _judge_checkpoints(
         first = min(found_there)
         for row in begins.itertuples():
             since = f"from step {row.step:,} on" + " or earlier: none before it was judged" * (row.step == first)
-            typer.echo(f"{row.task}: head {row.layer}.{row.head} attends and is causal {since}")
+            say(f"{row.task}: head {row.layer}.{row.head} attends and is causal {since}")
         if begins.empty:
-            typer.echo("no head attends and is causal at the last checkpoint")
-        typer.echo(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
+            say("no head attends and is causal at the last checkpoint")
+        say(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
     if found.unjudged:
-        typer.echo(partial(found), err=True)
+        say(partial(found), err=True)
         raise typer.Exit(INTERRUPTED)
 
 
@@ -211,17 +219,17 @@ def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
     from interp.report.sentences import summarise
 
     for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
-        typer.echo(f"{summary.task}\n  {summary.headline}")
+        say(f"{summary.task}\n  {summary.headline}")
         if summary.untested:
-            typer.echo(f"  {summary.untested}")
+            say(f"  {summary.untested}")
         for column, label in (("coverage", "of the file's items"), ("dropped", "dropped")):
             if task[column]:
-                typer.echo(f"  {label}: {task[column]}")
+                say(f"  {label}: {task[column]}")
         for finding in summary.findings:
-            typer.echo(f"  - {finding}")
+            say(f"  - {finding}")
         for question in summary.open_questions:
-            typer.echo(f"  {question}")
-        typer.echo()
+            say(f"  {question}")
+        say()
     if not report.replication.empty:
-        typer.echo(f"{replication_sentence(replication_table(report.replication))}\n")
-    typer.echo(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+        say(f"{replication_sentence(replication_table(report.replication))}\n")
+    say(f"{folder / 'report.html'}  ({seconds:.0f} s)")

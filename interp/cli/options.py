@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
+from interp.errors import shown
+
 Context = Literal["document", "sentence"]
 Pooling = Literal["first", "last", "mean"]
 Correction = Literal["max-T", "fdr"]
 Ablation = Literal["mean", "zero", "positional_mean", "resample"]
 Metric = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
+_DIGITS = 30
+"""Of an amount of memory; one of hundreds is beyond every number."""
 _BYTES = {"": 1, "B": 1} | {
     f"{prefix}{unit}": size**power
     for power, prefix in enumerate("KMGT", start=1)
@@ -33,8 +37,8 @@ def bytes_of(text: str | None) -> str | None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     units = {name.lower(): size for name, size in _BYTES.items()}
-    if found is None or found[2].lower() not in units:
-        raise typer.BadParameter(f"expected bytes, or a number with a unit such as 512MB or 2GB, got {text!r}")
+    if found is None or found[2].lower() not in units or len(found[1]) > _DIGITS:
+        raise typer.BadParameter(f"expected bytes, or a number with a unit such as 512MB or 2GB, got {shown(text)}")
     return str(int(float(found[1]) * units[found[2].lower()]))
 
 
@@ -141,3 +145,48 @@ CorrectionOption = Annotated[
         help="max-T bounds the chance of any false claim; fdr (Benjamini & Hochberg) is exploratory.", metavar="NAME"
     ),
 ]
+ExecutorName = Literal["local", "processes", "ray"]
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        help="Workers that measure at the same time, each with --threads; they come to the same numbers as one.",
+        min=1,
+        metavar="N",
+    ),
+]
+ExecutorOption = Annotated[
+    ExecutorName | None,
+    typer.Option(
+        "--executor",
+        help="Who measures: local (this process), processes (of this machine) or ray (a cluster; see --address).",
+        show_default="processes where --processes is above 1",
+        metavar="NAME",
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="Of a Ray cluster, such as auto.", show_default="a new one on this machine", metavar="ADDRESS"
+    ),
+]
+GpusOption = Annotated[
+    float | None,
+    typer.Option(
+        "--gpus",
+        help="Of every worker of a Ray cluster; a share lets several use one.",
+        min=0,
+        show_default="1 unless --device is cpu",
+        metavar="N",
+    ),
+]
+RunsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--runs",
+        help="Folder of runs, where what is measured is kept at once: the same question goes on, or finds its answer.",
+        show_default="$INTERP_RUNS, or ~/.local/share/interp/runs",
+        metavar="DIR",
+    ),
+]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Measure anew what is known already.")]

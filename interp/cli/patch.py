@@ -8,14 +8,20 @@ import typer
 from interp.cli.options import (
     BY,
     SITES,
+    AddressOption,
     DeviceOption,
     DtypeOption,
+    ExecutorOption,
+    FreshOption,
+    GpusOption,
     JsonOption,
     MemoryOption,
     MetricOption,
     ModelOption,
     NOption,
     OutOption,
+    ProcessesOption,
+    RunsOption,
     SeedOption,
     TaskOption,
     ThreadsOption,
@@ -48,6 +54,12 @@ def patch(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    gpus: GpusOption = None,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,6 +70,10 @@ def patch(
 
     if out is not None:
         check_output(out)
+    from interp.cli.running import run_of
+
+    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
+    run = run_of(runs, fresh, **where, device=device)
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
     from interp.cli.memory import limited
@@ -73,7 +89,7 @@ def patch(
     options["memory_budget"] = limited(memory)
     with warnings_as_lines():
         with progress_bar("patch") as progress:
-            result = patch_cells(loaded, given, **options, progress=progress)
+            result = patch_cells(loaded, given, **options, progress=progress, run=run)
         frames = frames_of(result, given, loaded.tokenizer)
     folder = sweeps.save(frames, out)
     if as_json:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from interp.cli.terminal import print_json, records
+from interp.cli.saying import say
+from interp.cli.terminal import print_json, records, verbatim
 from interp.methods.probes.result import ProbeResult
 from interp.report.manifest import plain
 from interp.report.probes.asked import asked, title
@@ -60,22 +59,22 @@ def print_json_object(result: ProbeResult, folder: Path | None, started: float) 
 
 def print_text(result: ProbeResult, folder: Path | None, started: float) -> None:
     """Print what was asked, what was found, and the best cells in a table."""
-    typer.echo(title(result))
+    say(title(result))
     for name, text in asked(result):
-        typer.echo(f"{name}: {text}")
+        say(f"{name}: {text}")
     for caution in cautions(result):
-        typer.echo(f"\n{caution}")
+        say(f"\n{caution}")
     summary = summarise(result)
-    typer.echo(f"\n{summary.headline}")
+    say(f"\n{summary.headline}")
     for finding in summary.findings:
-        typer.echo(f"- {finding}")
+        say(f"- {finding}")
     for note in summary.notes:
-        typer.echo(note)
-    typer.echo()
+        say(note)
+    say()
     Console().print(_table(result))
-    typer.echo(_scale(result))
+    say(_scale(result))
     if folder is not None:
-        typer.echo(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+        say(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
 
 
 def _table(result: ProbeResult) -> Table:
@@ -92,7 +91,7 @@ def _table(result: ProbeResult) -> Table:
         names = ("score", "score_baseline", "excess", "selectivity")
         score, control, excess, selectivity = (measure.plain(row[name]) for name in names)
         q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
-        cell = Text(cell_name(row))  # Text: a name is no rich markup.
+        cell = verbatim(cell_name(row))
         table.add_row(cell, score, control, excess, q, selectivity, CONTROLS[row["baseline"]], row["verdict"])
     return table
 

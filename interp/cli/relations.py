@@ -6,12 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from interp.cli.terminal import print_json, records
+from interp.cli.saying import say
+from interp.cli.terminal import print_json, records, verbatim
 from interp.methods.relations.maps import relation_maps
 from interp.methods.relations.result import RelationResult
 from interp.report.amounts import points
@@ -50,18 +49,18 @@ def print_json_object(result: RelationResult, folder: Path | None, started: floa
 def print_text(result: RelationResult, folder: Path | None, started: float) -> None:
     """Print what was asked, a block for each direction, and all of them in a table."""
     for name, text in asked(result):
-        typer.echo(f"{name}: {text}")
+        say(f"{name}: {text}")
     if looks_back_only(result):
-        typer.echo(f"\n{looks_back_only(result)}")
+        say(f"\n{looks_back_only(result)}")
     for each in summarise(result):
-        typer.echo(f"\n{each.name}: {each.verdict}")
+        say(f"\n{each.name}: {each.verdict}")
         for line in filter(None, (each.finding, each.attention, each.counted, each.left_out)):
-            typer.echo(f"  {line[0].upper()}{line[1:]}{'' if line.endswith('.') else '.'}")
-    typer.echo()
+            say(f"  {line[0].upper()}{line[1:]}{'' if line.endswith('.') else '.'}")
+    say()
     Console().print(_table(result))
-    typer.echo("Of 100 pairs: those that the best head and the best rule without attention get right.")
+    say("Of 100 pairs: those that the best head and the best rule without attention get right.")
     if folder is not None:
-        typer.echo(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+        say(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
 
 
 def _table(result: RelationResult) -> Table:
@@ -74,7 +73,6 @@ def _table(result: RelationResult) -> Table:
     for _, row in leading(result.frame).iterrows():
         shares = [points(row[name]) for name in ("accuracy", "accuracy_baseline", "excess")]
         q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
-        # Text: a name is no rich markup.
-        name = Text(direction_name(row["relation"], row["looks"]))
+        name = verbatim(direction_name(row["relation"], row["looks"]))
         table.add_row(name, head_name(row), *shares, q, row["verdict"])
     return table

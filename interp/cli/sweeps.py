@@ -9,7 +9,8 @@ from typing import Any
 import typer
 
 from interp.cli.exits import INTERRUPTED
-from interp.cli.terminal import print_json, records
+from interp.cli.saying import say
+from interp.cli.terminal import print_json, records, verbatim
 from interp.report.manifest import plain
 from interp.report.sweeps.cells import described, strongest_first
 from interp.report.sweeps.folder import save_sweep
@@ -31,9 +32,9 @@ def save(frames: SweepFrames, out: Path | None) -> Path | None:
 def end(frames: SweepFrames, folder: Path | None, started: float) -> None:
     """Say where the report is, and what speaks against it; an interrupted sweep ends with its own exit code."""
     if at_chance(frames):
-        typer.echo(f"warning: {at_chance(frames)}", err=True)
+        say(f"warning: {at_chance(frames)}", err=True)
     if folder is not None:
-        typer.echo(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+        say(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
     exit_if_partial(frames)
 
 
@@ -83,20 +84,19 @@ def print_sweep(frames: SweepFrames) -> None:
     from rich.console import Console
 
     cells = described(frames)
-    typer.echo(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
+    say(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
     if partial(frames):
-        typer.echo(partial(frames))
+        say(partial(frames))
     for sentence in unchanged(frames):
-        typer.echo(sentence)
-    typer.echo()
+        say(sentence)
+    say()
     Console().print(_table(frames, cells))
     for sentence in (*findings(frames, cells), *nothing_changed(cells)):
-        typer.echo(f"- {sentence}")
+        say(f"- {sentence}")
 
 
 def _table(frames: SweepFrames, cells: Any) -> Any:
     from rich.table import Table
-    from rich.text import Text
 
     shown = strongest_first(cells).head(_SHOWN)
     quantity = "share" if frames.patched else "effect"
@@ -109,8 +109,7 @@ def _table(frames: SweepFrames, cells: Any) -> Any:
         if row["shown_low"] is None:
             interval = row["state"] or "—"
         numbers = (_number(row["shown"]), interval, _number(row["q"], 3), _number(row["accuracy_intervened"]))
-        # Text: a name is no rich markup.
-        table.add_row(Text(row["name"]), *numbers)
+        table.add_row(verbatim(row["name"]), *numbers)
     return table
 
 

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from fake_sweeps import ablation
 
+from interp.runs.executors import Local
+
 ONE = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
 ALL = ("ablate", "--task", "agreement")
 
@@ -30,7 +32,9 @@ def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
     assert lines[2].startswith("effect: -1.49 logits, a cost where it is negative (95 % interval -1.")
     assert lines[3] == "accuracy: 1.000 -> 0.750"
     called = {"components": "heads", "heads": [(0, 1)], "kind": "resample", "metric": None, "seed": 0}
+    run_options = calls["ablate"][1].pop("run")
     assert calls["ablate"] == ("agreement", {**called, "memory_budget": None})
+    assert run_options.executor == Local()
     assert calls["tasks"][0][1]["n"] == 9
 
 

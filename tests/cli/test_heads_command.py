@@ -1,12 +1,16 @@
 """`interp heads`: what it prints and leaves behind. The work itself is faked."""
 
 import json
+import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from fake_evidence import REPORT, TASK
+
+from interp.runs.executors import Local, Processes
 
 
 def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
@@ -30,15 +34,15 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
     encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
-    assert calls["heads"] == (
-        ["a", "b"],
-        {"n": 7, "seed": 3, "ablation": "zero", "probes": False, "siblings": [], "processes": 1},
-    )
+    names, options = calls["heads"]
+    run_options = options.pop("run")
+    assert (names, options) == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero", "probes": False, "siblings": []})
+    assert (run_options.folder, run_options.executor) == (Path(os.environ["INTERP_RUNS"]), Local())
 
 
 def test_heads_that_earned_one_have_a_card(calls, run, tmp_path):
     assert run("heads", "--out", tmp_path / "r", "--task", TASK).exit_code == 0
-    assert calls["cards"] == ([TASK], 1)
+    assert calls["cards"][0] == [TASK]
     assert "Head 2.1" in (tmp_path / "r" / "cards" / "2.1.html").read_text(encoding="utf-8")
     again = run("heads", "--out", tmp_path / "r", "--task", TASK, "--no-cards", "--json")
     assert again.exit_code == 0, again.output
@@ -48,7 +52,7 @@ def test_heads_that_earned_one_have_a_card(calls, run, tmp_path):
 
 def test_processes_are_for_tasks_and_cards(calls, run, tmp_path):
     assert run("heads", "--out", tmp_path / "r", "--task", "a", "--processes", "2").exit_code == 0
-    assert calls["heads"][1]["processes"] == calls["cards"][1] == 2
+    assert calls["heads"][1]["run"].executor == calls["cards"][1].executor == Processes(2)
     assert "--processes" in run("heads", "--out", tmp_path / "q", "--processes", "0").stderr
 
 

@@ -7,6 +7,7 @@ import pytest
 from fake_sweeps import patching
 
 from interp.errors import InputError
+from interp.runs.executors import Local
 
 PATCH = ("patch", "--task", "agreement")
 
@@ -15,7 +16,9 @@ def test_the_strongest_cells_are_printed_and_a_page_is_left(calls, run, tmp_path
     result = run(*PATCH, "--site", "resid_pre", "--by", "layer, pos", "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
     called = {"site": "resid_pre", "by": ["layer", "pos"], "direction": "denoise", "metric": None, "seed": 0}
+    run_options = calls["patch"][1].pop("run")
     assert calls["patch"] == ("agreement", {**called, "screen": False, "memory_budget": None})
+    assert run_options.executor == Local()
     assert "by layer and position" in result.stdout
     assert "Clean: logit difference 3.9 logits" in result.stdout
     assert "- Patching z at layer 0, BOS brings back 0.9" in result.stdout

@@ -1,0 +1,72 @@
+"""How does a command measure? As its options say: who does it, and where what is measured is kept."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interp.cli.options import ExecutorName
+from interp.cli.saying import say
+from interp.errors import InputError
+
+if TYPE_CHECKING:
+    from interp.runs.executors import Executor
+    from interp.runs.run import Run
+
+
+def run_of(
+    runs: Path | None,
+    fresh: bool,
+    *,
+    executor: ExecutorName | None = None,
+    processes: int = 1,
+    address: str | None = None,
+    gpus: float | None = None,
+    device: str = "cpu",
+) -> "Run":
+    """The run that the options ask for; a worker of a Ray cluster has a GPU unless it computes on its CPU.
+
+    Raises:
+        InputError: Options that do not go together, or more processes than CPUs.
+        OutputError: The folder of runs is named and cannot be written.
+    """
+    from interp.runs.run import Run
+
+    if executor == "ray" and gpus is None and device != "cpu":
+        gpus = 1
+    who = _executor(executor, processes, address, gpus)
+    return Run(_root(runs), who, fresh, {"command": sys.argv[1:], "folder": os.getcwd()})
+
+
+def _executor(name: ExecutorName | None, processes: int, address: str | None, gpus: float | None) -> "Executor":
+    from interp.runs.executors import Local, Processes
+
+    chosen = name or ("processes" if processes > 1 else "local")
+    if chosen != "ray" and (address is not None or gpus is not None):
+        raise InputError("--address and --gpus: expected them with --executor ray; add that, or leave them out")
+    if chosen == "ray":
+        from interp.cluster.ray import Ray
+
+        return Ray(processes, address=address, gpus=gpus)
+    if chosen == "local" and processes > 1:
+        raise InputError(f"--executor local: expected one process, got --processes {processes}; leave one of them out")
+    cpus = os.cpu_count() or 1
+    if processes > cpus:
+        raise InputError(f"--processes: expected at most {cpus}, the CPUs of this machine, got {processes}")
+    return Local() if chosen == "local" else Processes(processes)
+
+
+def _root(given: Path | None) -> Path | None:
+    """The folder of runs; where nobody named one, and the user's own cannot be written, none, with a warning."""
+    from interp.runs.record import root_of
+
+    root = root_of(given)
+    if given is not None:
+        return root
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why: Any = error.strerror or error
+        say(f"warning: nothing is kept, as {root} cannot be made ({why}); name a folder with --runs", err=True)
+        return None
+    return root

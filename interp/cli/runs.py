@@ -1,0 +1,191 @@
+"""``interp runs``: what is kept of what was measured; to look at, check, go on with, export and remove."""
+
+import os
+import shlex
+import time
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interp.cli.options import JsonOption, RunsOption
+from interp.cli.saying import say
+from interp.errors import InputError, LoadError
+
+if TYPE_CHECKING:
+    from interp.runs.catalogue import KnownRun
+
+KeyArgument = Annotated[
+    str, typer.Argument(help="The run's key, or its first digits, as `interp runs ls` has it.", metavar="KEY")
+]
+
+RESUMABLE = ("ablate", "patch", "heads", "calibrate")
+
+
+def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
+    """List the runs that are kept, the latest first."""
+    from interp.cli.terminal import print_json
+    from interp.runs.catalogue import runs_in
+
+    root = _root(runs)
+    rows = [_facts(each) for each in runs_in(root)]
+    if as_json:
+        print_json({"folder": str(root), "runs": rows})
+        return
+    if not rows:
+        say(f"no runs in {root}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    from interp.cli.terminal import verbatim
+
+    table = Table("key", "asked", "state", "parts", "MB", "begun", box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        numbers = (str(row["parts"]), f"{row['bytes'] / 1e6:.1f}", row["begun"])
+        table.add_row(row["key"], verbatim(row["asked"]), row["state"], *numbers)
+    Console().print(table)
+
+
+def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
+    """Show what a run was asked, by what program it is computed, and how far it is."""
+    from interp.cli.terminal import print_json
+
+    run = _found(key, runs)
+    record = run.opened().record
+    facts = {**_facts(run), "folder": str(run.folder), "asked_of": dict(record.asked), "about": dict(record.about)}
+    if as_json:
+        print_json(facts)
+        return
+    for name, value in facts.items():
+        if not isinstance(value, dict):
+            say(f"{name}: {value}")
+            continue
+        say(f"{name}:")
+        for inner, each in value.items():
+            say(f"  {inner}: {each}")
+
+
+def verify(
+    key: Annotated[str | None, typer.Argument(help="One run; all of them without.", metavar="KEY")] = None,
+    runs: RunsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare every byte of a run, or of all, with what was written."""
+    from interp.cli.terminal import print_json
+    from interp.runs.catalogue import runs_in
+
+    chosen = runs_in(_root(runs)) if key is None else [_found(key, runs)]
+    damage = {each.key: each.damage() for each in chosen}
+    if as_json:
+        print_json({"runs": len(chosen), "damaged": {name: found for name, found in damage.items() if found}})
+    else:
+        for each in chosen:
+            say(f"{each.key}: {'; '.join(damage[each.key]) or f'all {each.n_parts} parts as written'}")
+    hurt = [name for name, found in damage.items() if found]
+    if hurt:
+        raise LoadError(
+            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join(hurt[:5])}; `interp runs resume KEY` makes "
+            "anew what is damaged"
+        )
+
+
+def export(
+    key: KeyArgument,
+    out: Annotated[Path, typer.Option(help="The CSV file; one that is there is replaced.", metavar="FILE")],
+    runs: RunsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a finished run's table as CSV."""
+    from interp.cli.terminal import print_json
+    from interp.report.place import absolute, os_errors_of
+
+    started = time.perf_counter()
+    path = absolute(out, "output file")
+    if path.is_dir():
+        raise InputError(f"output file {path}: expected a file, got a folder; name a file in it")
+    frame = _found(key, runs).table()
+    draft = path.with_name(f".{path.name}.partial")
+    with os_errors_of(path, "output file"):
+        try:
+            frame.to_csv(draft, index=False)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    if as_json:
+        print_json({"file": str(path), "rows": len(frame), "seconds": round(time.perf_counter() - started, 3)})
+    else:
+        say(f"{path}  ({len(frame):,} rows)")
+
+
+def resume(key: KeyArgument, runs: RunsOption = None) -> None:
+    """Ask again what a run was asked, with the same command, in the same folder: it goes on where it ended."""
+    from interp.cli import app
+
+    run = _found(key, runs)
+    about = run.opened().record.about
+    command, folder = _command_of(about), about.get("folder")
+    if not command or not isinstance(folder, str):
+        raise InputError(
+            f"run {run.key}: expected one that a command of interp has begun, got one from Python; ask again there, "
+            "with the same run="
+        )
+    if not Path(folder).is_dir():
+        raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
+    say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
+    os.chdir(folder)
+    os.environ["INTERP_RUNS"] = str(run.folder.parent)
+    app([each for each in command if each != "--fresh"], prog_name="interp")
+
+
+def rm(key: KeyArgument, runs: RunsOption = None) -> None:
+    """Remove a run."""
+    run = _found(key, runs)
+    run.remove()
+    say(f"removed {run.folder}")
+
+
+def _command_of(about: Any) -> list[str]:
+    """The arguments of the command that began a run, and no other: a manifest may be anybody's."""
+    command = about.get("command")
+    if isinstance(command, list) and command and all(isinstance(each, str) for each in command):
+        return command if command[0] in RESUMABLE else []
+    return []
+
+
+def _root(given: Path | None) -> Path:
+    from interp.runs.record import root_of
+
+    return root_of(given)
+
+
+def _found(key: str, runs: Path | None) -> "KnownRun":
+    from interp.runs.catalogue import find_run
+
+    return find_run(_root(runs), key)
+
+
+def _facts(run: "KnownRun") -> dict[str, Any]:
+    begun = datetime.fromtimestamp(run.begun).astimezone() if run.record else None
+    return {
+        "key": run.key,
+        "asked": _in_words(run),
+        "state": run.state,
+        "parts": run.n_parts,
+        "bytes": run.n_bytes,
+        "begun": "" if begun is None else begun.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+def _in_words(run: "KnownRun") -> str:
+    if run.record is None:
+        return run.problem
+    asked, model = run.record.asked, run.record.about.get("model", "a model")
+    with suppress(KeyError, TypeError, AttributeError):  # a manifest may be anybody's
+        if asked["kind"] == "sweep":
+            how = " + ".join({each.split(" ")[0]: 0 for each in asked["replacements"]})
+            return f"{asked['task']}: {asked['n_cells']} cells at {' + '.join(asked['sites'])}, {how}, on {model}"
+        return f"{asked['kind']}: {asked['jobs']} jobs"
+    return "something else"

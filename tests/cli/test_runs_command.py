@@ -1,0 +1,162 @@
+"""`interp runs`: what is kept is listed, shown, checked, gone on with, exported and removed."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from interp.cli import app
+from interp.runs.signed import signed
+
+pytestmark = pytest.mark.unchecked
+
+ABLATE = ("ablate", "--task", "agreement", "--n", "8", "--json")
+
+
+def interp(*arguments, cwd=None):
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "interp", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder of runs with one in it, the folder that it was asked in, and what was printed."""
+    runs, asked_in = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("asked in")
+    done = interp(*ABLATE, "--runs", runs, cwd=asked_in)
+    assert done.returncode == 0, done.stderr
+    (folder,) = runs.iterdir()
+    return folder, asked_in, json.loads(done.stdout)
+
+
+@pytest.fixture
+def folder(kept):
+    return kept[0]
+
+
+@pytest.fixture
+def runs(monkeypatch, folder):
+    """`interp runs` in this process, on these runs."""
+    monkeypatch.setenv("INTERP_RUNS", str(folder.parent))
+    return lambda *arguments: CliRunner().invoke(app, ["runs", *map(str, arguments)])
+
+
+def test_they_are_listed_and_shown(runs, folder):
+    (listed,) = json.loads(runs("ls", "--json").stdout)["runs"]
+    assert listed["asked"] == "agreement: 12 cells at z, mean, on default"
+    assert (listed["key"], listed["state"]) == (folder.name, "finished")
+    assert folder.name in runs("ls").stdout
+    shown = json.loads(runs("show", folder.name[:6], "--json").stdout)
+    assert shown["about"]["command"][: len(ABLATE)] == list(ABLATE)
+    assert shown["asked_of"]["metric"] == "logit_difference"
+    assert "  metric: logit_difference" in runs("show", folder.name[:6]).stdout
+
+
+def test_a_table_is_exported(runs, folder, tmp_path):
+    done = runs("export", folder.name, "--out", tmp_path / "effects.csv", "--json")
+    assert json.loads(done.stdout)["rows"] == 192
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "effects.csv"), pd.read_parquet(folder / "frame.parquet"))
+    assert [path.name for path in tmp_path.iterdir()] == ["effects.csv"]
+
+
+@pytest.mark.parametrize(("out", "said"), [(".", "got a folder"), ("missing/x.csv", "expected a place that can be")])
+def test_a_place_that_a_table_cannot_have(runs, folder, tmp_path, out, said):
+    done = runs("export", folder.name, "--out", tmp_path / out)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damage_is_found_and_going_on_mends_it(kept, runs, folder):
+    assert "all 1 parts as written" in runs("verify").stdout
+    (part,) = (folder / "parts").iterdir()
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-1])
+    (folder / "result.json").write_text("{}")
+    done = runs("verify", folder.name)
+    assert done.exit_code == 2
+    assert f"parts/{part.name}; result.json" in done.stdout
+    assert "1 of 1 runs are damaged" in done.stderr
+    again = interp("runs", "resume", folder.name, "--runs", folder.parent)
+    assert again.returncode == 0, again.stderr
+    assert "damaged, and made anew" in again.stderr
+    assert f"(in {kept[1]})" in again.stderr
+    first, second = kept[2], json.loads(again.stdout)
+    assert {**second, "seconds": 0} == {**first, "seconds": 0}
+    assert part.read_bytes() == whole
+    assert runs("verify").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("../../etc", "expected 4 to 16 of the digits 0-9 a-f"),
+        ("abc", "expected 4 to 16 of the digits"),
+        ("00000000", "got 0; known are"),
+        ("", "expected 4 to 16 of the digits"),
+    ],
+)
+@pytest.mark.parametrize("command", ["show", "resume", "rm"])
+def test_a_name_cannot_leave_the_folder(runs, folder, command, key, said):
+    done = runs(command, key)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("command", [["train", "default"], ["runs", "rm", "abcd"], "ablate", [], [1], None])
+def test_a_strangers_manifest_begins_nothing_but_a_measurement(monkeypatch, tmp_path, folder, command):
+    content = json.loads((folder / "manifest.json").read_text())
+    content["about"] = {"command": command, "folder": str(tmp_path)}
+    del content["sha256"]
+    own = tmp_path / folder.name
+    own.mkdir()
+    (own / "manifest.json").write_text(signed(content))
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
+    done = CliRunner().invoke(app, ["runs", "resume", folder.name])
+    assert done.exit_code == 2
+    assert "expected one that a command of interp has begun" in done.stderr
+
+
+def test_a_run_is_removed(tmp_path, monkeypatch, folder):
+    own = tmp_path / folder.name
+    own.mkdir()
+    for name in ("manifest.json", "result.json", "log.jsonl"):
+        (own / name).write_bytes((folder / name).read_bytes())
+    (own / "parts").mkdir()
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
+    done = CliRunner().invoke(app, ["runs", "rm", folder.name[:5]])
+    assert done.stdout == f"removed {own}\n"
+    assert list(tmp_path.iterdir()) == []
+    assert "no runs in" in CliRunner().invoke(app, ["runs", "ls"]).stdout
+
+
+def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path / "file" / "runs"))
+    done = interp(*ABLATE)
+    assert done.returncode == 0, done.stderr
+    assert "warning: nothing is kept" in done.stderr
+    refused = interp(*ABLATE, "--runs", tmp_path / "file" / "runs")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: run {tmp_path}")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--executor", "local", "--processes", 2), "--executor local: expected one process, got --processes 2"),
+        (("--address", "auto"), "expected them with --executor ray"),
+        (("--executor", "magic"), "'magic' is not one of"),
+        (("--processes", 10**6), "--processes: expected at most"),
+    ],
+)
+def test_options_that_do_not_go_together(options, said):
+    done = CliRunner().invoke(app, [*ABLATE, *map(str, options)])
+    assert done.exit_code == 2
+    assert said in done.stderr
