@@ -1,0 +1,50 @@
+"""A process is killed at random moments and begun again, until it has been killed so many times."""
+
+import time
+from multiprocessing import get_context
+
+import numpy as np
+
+
+def begun(call, *arguments):
+    """A process of its own that makes a call: a copy of this one, so that it is at work at once."""
+    child = get_context("fork").Process(target=call, args=arguments)
+    child.start()
+    return child
+
+
+def seconds_of(call, folder):
+    """How long the call takes when nobody disturbs it."""
+    started = time.perf_counter()
+    child = begun(call, folder)
+    child.join()
+    assert child.exitcode == 0
+    return time.perf_counter() - started
+
+
+def killed(call, root, times, longest, seed=0):
+    """Folders in which the call was made, killed and made again until it ended well; the kills that hit it, by folder.
+
+    Args:
+        call: Is given a folder.
+        root: Of the folders.
+        times: How often it is killed.
+        longest: Seconds until it is, at most.
+        seed: Of the moments.
+    """
+    generator, kills = np.random.default_rng(seed), {root / "0": 0}
+    left = times
+    while True:
+        folder = root / str(len(kills) - 1)
+        child = begun(call, folder)
+        child.join(generator.uniform(0, longest) if left else None)
+        child.kill()
+        child.join()
+        if child.exitcode == 0 and not left:
+            return kills
+        if child.exitcode == 0:
+            kills[root / str(len(kills))] = 0
+            continue
+        assert child.exitcode == -9, f"ended by itself: {child.exitcode}"
+        kills[folder] += 1
+        left -= 1

@@ -1,0 +1,116 @@
+"""Killed at random moments, again and again: nothing is lost, nothing is doubled, and no part is done twice in vain."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runs"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibration"))
+from fake_jobs import fake_job
+from kept_sweeps import events, in_small_parts, sweep, total, whole_files
+from killing import begun, killed, seconds_of
+from stores import collected, files_of
+
+from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs
+from interp.runs.run import Run
+
+pytestmark = pytest.mark.unchecked
+
+KILLS = [pytest.param(10, id="10 kills"), pytest.param(100, id="100 kills", marks=pytest.mark.slow)]
+JOBS = [*planted_jobs(12), *null_jobs({"untrained": 6})]
+
+
+def a_sweep(folder):
+    sweep(Run(folder), n=24)
+
+
+def a_calibration(folder):
+    run_jobs(JOBS, run=Run(folder))
+
+
+def a_collection(folder):
+    collected(folder, n=80, rows=16)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    in_small_parts(monkeypatch)
+    monkeypatch.setattr(Job, "run", _job)
+
+
+def _job(job):
+    """As long as a few steps of the store, so that kills hit one as well as the other."""
+    sum(number * number for number in range(100_000))
+    return fake_job(job)
+
+
+@pytest.mark.parametrize("times", KILLS)
+@pytest.mark.parametrize("call", [a_sweep, a_calibration], ids=lambda call: call.__name__)
+def test_a_killed_run_goes_on(tmp_path, call, times, capsys):
+    whole = tmp_path / "whole"
+    seconds = seconds_of(call, whole)
+    expected, n_parts = whole_files(whole), total(events(whole), "kept")
+    assert n_parts > 10
+    kills = killed(call, tmp_path / "killed", times, seconds / 3)
+    twice = 0
+    for folder, n in kills.items():
+        assert whole_files(folder) == expected, "bit for bit, and nothing beside it"
+        counts = events(folder)
+        assert total(counts, "damaged") == 0
+        in_vain = total(counts, "begun") - n_parts
+        assert 0 <= in_vain <= n
+        assert total(counts, "kept") <= n_parts
+        twice += in_vain
+    with capsys.disabled():
+        print(f"\n{call.__name__}: {n_parts} parts, {sum(kills.values())} kills, {twice} parts begun again, none lost")
+    assert twice <= times == sum(kills.values())
+
+
+@pytest.mark.parametrize("times", KILLS)
+def test_a_killed_collection_goes_on(tmp_path, times, capsys):
+    whole = tmp_path / "whole"
+    seconds = seconds_of(a_collection, whole)
+    expected = files_of(whole)
+    (tmp_path / "killed").mkdir()
+    kills = killed(a_collection, tmp_path / "killed", times, seconds / 2)
+    for folder in kills:
+        assert files_of(folder) == expected
+    with capsys.disabled():
+        print(f"\na_collection: {len(expected)} files, {sum(kills.values())} kills, none lost")
+
+
+def killed_before(number, folder):
+    """A sweep that is killed before the operation of this number that the disk sees."""
+    operations = iter(range(10**6))
+
+    def counting(operation):
+        def counted(*arguments, **options):
+            if next(operations) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return operation(*arguments, **options)
+
+        return counted
+
+    for name in ("replace", "fsync", "unlink", "rmdir", "mkdir"):
+        setattr(os, name, counting(getattr(os, name)))
+    sweep(Run(folder), n=3)
+
+
+def test_killed_before_every_operation_on_the_disk(tmp_path):
+    table = sweep(Run(tmp_path / "whole"), n=3).frame
+    expected, codes = whole_files(tmp_path / "whole"), []
+    for number in range(10**6):
+        folder = tmp_path / str(number)
+        child = begun(killed_before, number, folder)
+        child.join()
+        codes.append(child.exitcode)
+        pd.testing.assert_frame_equal(sweep(Run(folder), n=3).frame, table, check_exact=True)
+        assert whole_files(folder) == expected, f"killed before operation {number}"
+        if child.exitcode == 0:
+            break
+    assert codes == [-signal.SIGKILL] * number + [0]
+    assert number > 20, "the operations were counted"
