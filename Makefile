@@ -18,6 +18,7 @@ test: $(VENV)/.installed-dev lint
 
 test-all: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python .ci/audit.py constraints.txt
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -233,11 +233,12 @@ def test_every_analysis_has_a_question_and_a_program():
 @pytest.mark.slow
 def test_calibration(tmp_path):
     """On fewer models: trackers are found, nothing else is, and what is done is not done again."""
-    printed = run("analyses/calibration/run.py", "--out", tmp_path, "--quick", "--processes", 2)
+    out, runs = tmp_path / "report", tmp_path / "runs"
+    printed = run("analyses/calibration/run.py", "--out", out, "--runs", runs, "--quick", "--processes", 2)
     recall = re.search(r"Of the heads that track, (\d+) of (\d+)", printed)
     assert recall
     assert int(recall[1]) >= 0.95 * int(recall[2])
     assert re.search(r"all +tracks +0\.0+ ", printed)
-    kept = {path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()}
-    assert run("analyses/calibration/run.py", "--out", tmp_path, "--quick") == printed
-    assert {path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()} == kept
+    kept = {path.stat().st_mtime_ns for path in runs.rglob("*.parquet")}
+    assert run("analyses/calibration/run.py", "--out", out, "--runs", runs, "--quick") == printed
+    assert {path.stat().st_mtime_ns for path in runs.rglob("*.parquet")} == kept

@@ -23,13 +23,15 @@ MAY_IMPORT = {
     "tasks": BASE,
     "stats": BASE,
     "interventions": BASE | {"model", "residual", "tasks", "stats"},
+    "cluster": BASE | {"interventions", "runs"},
     "runs": BASE | {"model", "residual", "tasks", "stats", "interventions"},
     "report": BASE,
     "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},
     "calibration": BASE | {"model", "tasks", "stats", "interventions", "runs", "report", "methods"},
     "cli": BASE
-    | {"model", "residual", "tasks", "stats", "interventions", "runs", "report", "methods", "recipes", "calibration"},
+    | {"model", "residual", "tasks", "stats", "interventions", "runs", "cluster"}
+    | {"report", "methods", "recipes", "calibration"},
     "__main__": {"cli"},
 }
 MODULES = sorted((ROOT / "interp").rglob("*.py"))
