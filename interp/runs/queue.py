@@ -2,10 +2,12 @@
 
 Jobs may say where they belong (``place``: for a part of a sweep, its batch, whose unchanged run a worker keeps). So
 what belongs to a place is made as seldom as can be.
+
+Jobs of an iterator are asked for one by one, as those before them are handed out: a corpus streams by.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -15,10 +17,19 @@ class JobQueue:
     def __init__(self, jobs: Iterable[Any]):
         self._waiting: dict[Any, deque[Any]] = {}
         self._workers: Counter[Any] = Counter()
-        for job in jobs:
-            self._waiting.setdefault(_place(job), deque()).append(job)
+        self._coming = iter(jobs)
+        for job in () if isinstance(jobs, Iterator) else self._coming:
+            self._put(job)
+
+    def _put(self, job: Any) -> None:
+        self._waiting.setdefault(_place(job), deque()).append(job)
 
     def __bool__(self) -> bool:
+        """Whether a job waits; where none does, the next one is asked for."""
+        if not self._waiting:
+            for job in self._coming:
+                self._put(job)
+                break
         return bool(self._waiting)
 
     def next(self, last: Any = None) -> Any:

@@ -38,3 +38,25 @@ def test_a_job_that_comes_back_is_done_first():
     job = queue.next()
     queue.back(job)
     assert queue.next() == job == Job(0, 0)
+
+
+def test_an_iterator_is_asked_for_a_job_when_one_is_wanted():
+    asked = []
+
+    def jobs():
+        for number in range(3):
+            asked.append(number)
+            yield number
+
+    queue = JobQueue(jobs())
+    assert asked == []
+    assert queue
+    assert queue
+    assert asked == [0]
+    assert queue.next() == 0
+    assert queue
+    queue.back(0)
+    assert [queue.next() for _ in range(2) if queue] == [0, 1]
+    assert queue
+    assert queue.next() == 2
+    assert not queue
