@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli.options import (
+    AddressOption,
     CorrectionOption,
     DeviceOption,
     DtypeOption,
+    ExecutorOption,
+    FreshOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     OutOption,
+    ProcessesOption,
+    RunsOption,
     SeedOption,
     ThreadsOption,
     names_in,
@@ -68,6 +74,12 @@ def attend(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    gpus: GpusOption = None,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,6 +90,10 @@ def attend(
 
     if out is not None:
         check_output(out)
+    from interp.cli.running import run_of
+
+    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
+    run = run_of(runs, fresh, **where, device=device)
     names = names_in(relation)
     corpus, chooser = _read(data, choose_on or [], names)
     from interp.cli import relations
@@ -89,7 +105,7 @@ def attend(
     options: dict[str, Any] = {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
     options |= {"choose_on": chooser, "exclude": exclude, "longest_window": window}
     with warnings_as_lines(), progress_bar("attend") as progress:
-        result = attention.attend(loaded, corpus, names, **options, progress=progress)
+        result = attention.attend(loaded, corpus, names, **options, progress=progress, run=run)
     result = _with_files(result, data, choose_on)
     folder = None if out is None else relations.save(loaded, corpus, result, out)
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)

@@ -10,12 +10,18 @@ import typer
 from interp.cli.options import (
     ABLATIONS,
     Ablation,
+    AddressOption,
     DeviceOption,
     DtypeOption,
+    ExecutorOption,
+    FreshOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     NOption,
     OutOption,
+    ProcessesOption,
+    RunsOption,
     SeedOption,
     TasksOption,
     ThreadsOption,
@@ -49,6 +55,12 @@ def head(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    gpus: GpusOption = None,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,6 +75,10 @@ def head(
     from interp.methods.components import as_head, parse_head
 
     parse_head(name)  # before anything is loaded
+    from interp.cli.running import run_of
+
+    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
+    run = run_of(runs, fresh, **where, device=device)
     from interp.cli.heads import generated_tasks
     from interp.cli.loading import load_for_tasks
     from interp.tasks.catalogue import load_task
@@ -73,7 +89,7 @@ def head(
     tasks = [load_task(each, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for each in names]
     options: dict[str, Any] = {"seed": seed, "ablation": ablation, "probes": probes, "most_units": path_units}
     with warnings_as_lines(), progress_bar("head") as progress:
-        card = head_card.head_card(loaded, which, tasks, **options, progress=progress)
+        card = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)
     folder = None if out is None else card.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
     seconds = time.perf_counter() - started
     if as_json:

@@ -11,10 +11,12 @@ from interp.cli.options import (
     CorrectionOption,
     DeviceOption,
     DtypeOption,
+    FreshOption,
     JsonOption,
     ModelOption,
     OutOption,
     Pooling,
+    RunsOption,
     SeedOption,
     ThreadsOption,
     TreebankOption,
@@ -127,6 +129,8 @@ def probe(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    runs: RunsOption = None,
+    fresh: FreshOption = False,
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -146,6 +150,9 @@ def probe(
 
     if out is not None:
         check_output(out)
+    from interp.cli.running import run_of
+
+    run = run_of(runs, fresh)
     given: Any = _opened(data, store, feature)
     from interp.cli import probes
     from interp.cli.loading import load_for_tasks
@@ -158,7 +165,7 @@ def probe(
     else:
         options["n"] = n
     with warnings_as_lines(), progress_bar("probe") as progress:
-        result = probing.probe(loaded, given, feature, **options, progress=progress)
+        result = probing.probe(loaded, given, feature, **options, progress=progress, run=run)
     result = probes.with_source(result, data=data, store=store)
     folder = None if out is None else probes.save(result, out)
     (probes.print_json_object if as_json else probes.print_text)(result, folder, started)

@@ -95,6 +95,10 @@ def verify(
 def export(
     key: KeyArgument,
     out: Annotated[Path, typer.Option(help="The CSV file; one that is there is replaced.", metavar="FILE")],
+    table: Annotated[
+        str | None,
+        typer.Option(help="Which of its tables.", show_default="the one with a row for each effect", metavar="NAME"),
+    ] = None,
     runs: RunsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -106,7 +110,7 @@ def export(
     path = absolute(out, "output file")
     if path.is_dir():
         raise InputError(f"output file {path}: expected a file, got a folder; name a file in it")
-    frame = _found(key, runs).table()
+    frame = _found(key, runs).table(table)
     draft = path.with_name(f".{path.name}.partial")
     with os_errors_of(path, "output file"):
         try:

@@ -14,9 +14,10 @@ from interp.interventions.provenance import task_provenance
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Row
 from interp.model.devices import place_of
+from interp.tasks.digest import digest
 from interp.tasks.task import Task
 
-OF_MODEL = ("model_hash", "config_hash", "tokenizer_hash", "dtype", "threads")
+_OF_MODEL = ("model_hash", "config_hash", "tokenizer_hash", "dtype", "threads")
 
 
 def canonical(value: Any) -> str:
@@ -38,6 +39,43 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} {value!r:.80}")
 
 
+def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of whoever runs a model.
+
+    Args:
+        model: What is run.
+        own: Its provenance.
+
+    Raises:
+        InputError: It shows no weights, or has somebody's hooks: no hash could tell it from others.
+    """
+    if own["model_hash"] is None:
+        raise InputError(
+            f"run: {own['model']} shows no weights, which no hash can tell from others; expected a torch module; "
+            "measure without run"
+        )
+    if any(_listened(point) for point in getattr(model, "hook_dict", {}).values()):
+        raise InputError(
+            "run: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
+            "remove them (model.reset_hooks()), or measure without run"
+        )
+    return {**{name: own[name] for name in _OF_MODEL}, "device": place_of(model)[0].type}
+
+
+def task_asked(task: Task) -> dict[str, Any]:
+    """What is asked of whoever measures all of a task."""
+    units = [[unit.cluster, unit.fold, len(unit.examples)] for unit in task.units]
+    return {
+        **task_provenance(task),
+        **{name: getattr(task, name) for name in ("description", "metric", "query", "feature")},
+        "dropped": dict(task.dropped),
+        "coverage": dict(task.coverage),
+        # A task of some of another's units has the other's hash.
+        "units_hash": digest([task.units, *task.references]),
+        "folds_hash": _hash(units),
+    }
+
+
 def asked_of(
     model: Any, own: Mapping[str, Any], task: Task, cells: Sequence[Cell], rows: Sequence[Row], **options: Any
 ) -> dict[str, Any]:
@@ -55,22 +93,11 @@ def asked_of(
         InputError: It cannot be told from another request: a model that shows no weights or has somebody's hooks, or
             a replacement that nobody can name.
     """
-    if own["model_hash"] is None:
-        raise InputError(
-            f"run: {own['model']} shows no weights, which no hash can tell from others; expected a torch module; "
-            "measure without run"
-        )
-    if any(_listened(point) for point in getattr(model, "hook_dict", {}).values()):
-        raise InputError(
-            "run: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
-            "remove them (model.reset_hooks()), or measure without run"
-        )
     replacements = list({id(each): each for each in _replacements(cells)}.values())
     number = {id(each): at for at, each in enumerate(replacements)}
     return {
         "kind": "sweep",
-        **{name: own[name] for name in OF_MODEL},
-        "device": place_of(model)[0].type,
+        **model_asked(model, own),
         **task_provenance(task),
         # A task of some of another's units has the other's hash.
         "rows_hash": _hash([*map(_row, rows), [[unit.cluster, len(unit.examples)] for unit in task.units]]),

@@ -22,15 +22,20 @@ Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019)
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any, get_args
 
 from interp.errors import InputError
+from interp.interventions.asked import model_asked
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relations.batch import Excluded
+from interp.methods.relations.counting import Counting, named
+from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.judging import tabulate
-from interp.methods.relations.reader import RelationReader, Telling
 from interp.methods.relations.result import RelationResult
+from interp.runs.answers import answered
+from interp.runs.run import Run, as_run
 from interp.stats.multiplicity import Correction
 from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions
@@ -56,6 +61,7 @@ def attend(
     correction: Correction = "max-T",
     seed: int = 0,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> RelationResult:
     """Score every head on every relation, in both directions.
 
@@ -74,6 +80,8 @@ def attend(
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
         seed: Of the resampling and the signs.
         progress: Called with (words read, words to read).
+        run: Where what is counted is kept, group by group of documents, and found again: a folder of runs; or an
+            ``interp.Run``, whose executor reads several groups at the same time. None to keep nothing.
 
     Raises:
         InputError: The model has no tokenizer, its attention is no number, nothing could be read, `choose_on` holds
@@ -81,22 +89,15 @@ def attend(
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
     _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
-    reader = RelationReader(model, exclude, longest_window)
+    kept, own = as_run(run), model_provenance(model)
     scored = Corpus.of(corpus)
     there = scored.contents
     choosing, not_chosen_on = (None, []) if choose_on is None else _apart(Corpus.of(choose_on), there)
     chosen_there = None if choosing is None else choosing.contents
     asked = _asked(relations, there, chosen_there)
-    n_words = [reader.words(asked, each) for each in (there, chosen_there) if each is not None]
-    tell = Telling(progress, sum(n_words))
-    counts = reader.read(scored, asked, tell)
-    too_long = dict(reader.too_long)
-    tell.before = n_words[0]
-    chosen = None if choosing is None else reader.read(choosing, asked, tell)
-    tell.end()
-    how = {
-        **model_provenance(model),
-        "attention_dir": "causal" if reader.causal else "bidirectional",
+    counting = Counting(model, own, asked, exclude, longest_window, kept)
+    options = {
+        "attention_dir": "causal" if counting.reader.causal else "bidirectional",
         "data_hash": there.hash,
         "n_documents": len(there.documents),
         "n_sentences": there.n_sentences,
@@ -104,15 +105,37 @@ def attend(
         "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,
         "not_chosen_on": not_chosen_on,
         "excluded": list(exclude),
-        "special_tokens": reader.special_tokens,
-        "longest_window": reader.longest_window,
-        "too_long": too_long,
+        "special_tokens": counting.reader.special_tokens,
+        "longest_window": counting.reader.longest_window,
         "minimum": minimum,
         "alpha": alpha,
         "correction": correction,
         "seed": seed,
     }
-    return tabulate(counts, chosen, there.documents, how)
+
+    def scoring() -> RelationResult:
+        counts, chosen = _counted(counting, scored, choosing, progress)
+        return tabulate(counts, chosen, there.documents, {**own, **options, "too_long": counts.counted.too_long})
+
+    request = {} if kept is None else {"kind": "attend", **model_asked(model, own), "relations": named(asked)}
+    return answered(kept, {**request, **options}, own, RelationResult, scoring)
+
+
+def _counted(
+    counting: Counting, scored: Corpus, choosing: Corpus | None, progress: Progress | None
+) -> tuple[RelationCounts, RelationCounts | None]:
+    """What is in both corpora; words are told as they are read."""
+    first = counting.words(scored.contents)
+    total = first + (0 if choosing is None else counting.words(choosing.contents))
+    tell = progress or _nobody
+    counts = counting.of(scored, lambda done: tell(done, total))
+    chosen = None if choosing is None else counting.of(choosing, lambda done: tell(first + done, total))
+    tell(total, total)  # what is too long, or has nothing to score, was not counted
+    return counts, chosen
+
+
+def _nobody(_done: int, _total: int) -> None:
+    """Who does not want to know."""
 
 
 def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, list[str]]:

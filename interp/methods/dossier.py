@@ -22,6 +22,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.replacement import DRAWS, Kind
@@ -30,12 +31,13 @@ from interp.methods.attention_maps import attention_maps
 from interp.methods.choosing import apart
 from interp.methods.conclusions import check_share
 from interp.methods.given_task import as_predicted
-from interp.methods.judged_models import Asked, judge_models
+from interp.methods.judged_models import Asked, Judged, judge_models
 from interp.methods.partners import PARTNER_COLUMNS
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
 from interp.methods.standing_in import MOST_PAIRED
+from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.stats.multiplicity import Correction
 from interp.tasks.task import Task
@@ -159,8 +161,9 @@ def heads(
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
         progress: Called with (steps done, steps in all).
-        run: Where the sweeps are kept as they are measured, and found again: a folder of runs; or an ``interp.Run``,
-            whose executor measures several tasks, and siblings, at the same time. None to keep nothing.
+        run: Where the sweeps are kept as they are measured, and at last the report, and found again: a folder of runs;
+            or an ``interp.Run``, whose executor measures several tasks, and siblings, at the same time. None to keep
+            nothing.
 
     Raises:
         InputError: No task, one twice, thresholds out of range, fewer heads to pair than none, a task that the model
@@ -189,20 +192,43 @@ def heads(
         most_paired=most_paired,
         correction=correction,
     )
-    judged = judge_models(models, given, choose_on, asked, run=as_run(run), progress=progress)
+    kept = as_run(run)
+
+    def judging() -> HeadsReport:
+        judged = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
+        return _report(models, given, choose_on, asked, judged)
+
+    request = {} if kept is None else _request(models, given, choose_on, asked)
+    return answered(kept, request, model_provenance(model), HeadsReport, judging)
+
+
+def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked) -> dict[str, Any]:
+    return {
+        "kind": "heads",
+        "models": [model_asked(each, model_provenance(each)) for each in models],
+        "tasks": [task_asked(each) for each in given],
+        "chosen_on": [task_asked(each) for each in choose_on],
+        **asdict(asked),
+    }
+
+
+def _report(
+    models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked, judged: Sequence[Judged]
+) -> HeadsReport:
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
+    empty = pd.DataFrame(columns=list(REPLICATION))
     return HeadsReport(
         frame=first.frame[list(COLUMNS)],
         examples=pd.concat([each.examples() for each in first.evidence], ignore_index=True),
         tasks=pd.DataFrame([each.description() for each in first.evidence]),
         pairs=first.pairs,
-        replication=replication(frames) if siblings else pd.DataFrame(columns=list(REPLICATION)),
-        attention_maps=attention_maps(model, given, first.frame),
+        replication=replication(frames) if len(models) > 1 else empty,
+        attention_maps=attention_maps(models[0], given, first.frame),
         provenance={
-            **model_provenance(model),
+            **model_provenance(models[0]),
             **asdict(asked),
             "chosen_on": [task_provenance(task) for task in choose_on],
-            "siblings": [model_provenance(each) for each in siblings],
+            "siblings": [model_provenance(each) for each in models[1:]],
             "tasks": [dict(each.provenance()) for each in first.evidence],
         },
     )

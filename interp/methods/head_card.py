@@ -22,19 +22,22 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.asked import model_asked, task_asked
+from interp.interventions.provenance import model_provenance
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.cards.circuits import copying
 from interp.methods.cards.gathering import FRAMES, Asked, Parts, gather_parts
-from interp.methods.cards.given_report import check_report
+from interp.methods.cards.given_report import check_report, report_hash
 from interp.methods.cards.replacements import Comparisons
 from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.given_task import as_predicted
 from interp.methods.progress import part_of
 from interp.methods.verdict import FINDINGS
-from interp.runs.executors import HERE
+from interp.runs.answers import all_answered, answered
+from interp.runs.executors import HERE, Executor
 from interp.runs.processes import spread
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
@@ -121,6 +124,7 @@ def head_card(
     probes: bool = True,
     most_units: int = MOST_UNITS,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> HeadCard:
     """Gather all that can be said about one head.
 
@@ -140,6 +144,8 @@ def head_card(
         probes: Whether the dossier probes for the tasks' features, too.
         most_units: On how many units of a task direct paths are patched.
         progress: Called with (steps done, steps in all).
+        run: Where the dossier and the card are kept, and found again: a folder of runs; or an ``interp.Run``, whose
+            executor measures several tasks of the dossier at the same time. None to keep nothing.
 
     Returns:
         The card. What could not be measured, such as paths in a model of others, has its reason in ``left_out``.
@@ -153,27 +159,49 @@ def head_card(
     chosen = as_head(model, head)
     listed = [tasks] if isinstance(tasks, str | Task) else list(tasks)
     given = [as_predicted(each, model, n=n, seed=seed) for each in listed]
-    n_parts = len(given) + (report is None)
-    if report is None:
-        report = heads(
+    how: dict[str, Any] = {
+        "seed": seed,
+        "ablation": ablation,
+        "draws": draws,
+        "alpha": alpha,
+        "minimum_attention": minimum_attention,
+        "minimum_effect": minimum_effect,
+        "probes": probes,
+    }
+    kept = as_run(run)
+
+    def gathering() -> HeadCard:
+        n_parts = len(given) + (report is None)
+        found = report
+        if found is None:
+            found = heads(model, given, **how, progress=part_of(progress, 0, n_parts, _STEPS), run=kept)
+        else:
+            check_report(found, model, given)
+        first = n_parts - len(given)
+        steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(given))]
+        asked = Asked(chosen, found, _comparisons(model, found), most_units)
+        return _card(
             model,
-            given,
-            seed=seed,
-            ablation=ablation,
-            draws=draws,
-            alpha=alpha,
-            minimum_attention=minimum_attention,
-            minimum_effect=minimum_effect,
-            probes=probes,
-            progress=part_of(progress, 0, n_parts, _STEPS),
+            asked,
+            [(task, gather_parts(model, task, asked, step)) for task, step in zip(given, steps, strict=True)],
         )
-    else:
-        check_report(report, model, given)
-    first = n_parts - len(given)
-    steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(given))]
-    asked = Asked(chosen, report, _comparisons(model, report), most_units)
-    parts = [(task, gather_parts(model, task, asked, step)) for task, step in zip(given, steps, strict=True)]
-    return _card(model, asked, parts)
+
+    about = model_provenance(model)
+    request = {} if kept is None else _request(model, about, given, report, most_units, head=head_name(chosen), **how)
+    return answered(kept, request, about, HeadCard, gathering)
+
+
+def _request(
+    model: Any, own: Mapping[str, Any], tasks: Sequence[Task], report: HeadsReport | None, most_units: int, **more: Any
+) -> dict[str, Any]:
+    return {
+        "kind": "head",
+        **model_asked(model, own),
+        "tasks": [task_asked(each) for each in tasks],
+        "report": None if report is None else report_hash(report),
+        "most_units": most_units,
+        **more,
+    }
 
 
 def head_cards(
@@ -193,7 +221,8 @@ def head_cards(
         report: The dossier of this model on these tasks.
         most_units: On how many units of a task direct paths are patched.
         progress: Called with (tasks done, tasks in all).
-        run: Its executor measures several tasks at the same time; None for this process.
+        run: Where the cards are kept, and found again; its executor measures several tasks at the same time. None for
+            nowhere, and this process.
 
     Returns:
         A card a head, by layer and head. What a dossier does not measure is measured on the tasks on which the head
@@ -204,12 +233,28 @@ def head_cards(
         KeyboardInterrupt: It was interrupted.
     """
     check_report(report, model, tasks)
+    kept, about = as_run(run), model_provenance(model)
+
+    def gathering() -> list[HeadCard]:
+        executor = HERE if kept is None else kept.executor
+        return _cards(model, tasks, report, most_units, progress, executor)
+
+    request = {} if kept is None else _request(model, about, tasks, report, most_units)
+    return all_answered(kept, request, about, HeadCard, gathering)
+
+
+def _cards(
+    model: Any,
+    tasks: Sequence[Task],
+    report: HeadsReport,
+    most_units: int,
+    progress: Progress | None,
+    executor: Executor,
+) -> list[HeadCard]:
     earned = report.frame[report.frame["verdict"].isin(FINDINGS)]
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
     asked = [(model, task, own, report, most_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}
-    own_run = as_run(run)
-    executor = HERE if own_run is None else own_run.executor
     for number, parts in spread(_parts_of_task, asked, executor):
         found[number] = parts
         if progress is not None:
@@ -218,7 +263,7 @@ def head_cards(
     for head in _heads_of(earned):
         own = [(asked[number][1], found[number][head]) for number in range(len(asked)) if head in found[number]]
         cards.append(_card(model, Asked(head, report, _comparisons(model, report), most_units), own))
-    return tuple(cards)
+    return cards
 
 
 def _heads_of(rows: pd.DataFrame) -> list[Head]:

@@ -15,6 +15,7 @@ Voita & Titov (2020); Belinkov (2022), "Probing classifiers: promises, shortcomi
 
 import warnings
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
+from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
@@ -41,6 +43,8 @@ from interp.methods.probes.result import ProbeResult
 from interp.methods.probes.sources import Activations, device_of, held, passages_of
 from interp.model.sites import Site
 from interp.residual.pooling import Pooling
+from interp.runs.answers import answered
+from interp.runs.run import Run, as_run
 from interp.runs.store import ActivationStore
 from interp.stats.multiplicity import Correction
 from interp.stats.permutation import FLIPS
@@ -81,6 +85,7 @@ def probe(
     flips: int = FLIPS,
     seed: int = 0,
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> ProbeResult:
     """Probe every head, or every layer, for a feature.
 
@@ -113,6 +118,7 @@ def probe(
         flips: Of signs, in a test: no p is below one over them.
         seed: Of folds, control labels, resampling and signs.
         progress: Called with (cells done, cells in all).
+        run: A folder of runs, or an ``interp.Run``, where what is found is kept, and found again. None to keep nothing.
 
     Raises:
         InputError: A feature that the data lack (with those that they have), one class, a class with one example,
@@ -129,42 +135,55 @@ def probe(
         for cell in choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), layers, heads)
     ]
     reading = _Reading(model, _given(model, data, n, seed), feature, labels, at, context, pooling)
-    source, twin = reading.activations([each.site for each in cells])
-    index = source.index if labels is None else with_labels(source.index, feature, labels)
-    if n is not None and not isinstance(reading.data, Task):
-        index = drawn(index, feature, n, seed)
-    words = labelled(index, feature, least)
-    used: Kind = kind if words.classes else "ridge"
-    chosen = tuple(strengths or (MLP_STRENGTHS if used == "mlp" else STRENGTHS))
-    measuring = Measuring(words, used, chosen, folds, device_of(model), seed, description_lengths, permuted)
-    found = _measured(measuring, cells, source, twin, words, progress)
-    how = {
-        **model_provenance(model),
-        **reading.provenance(),
+    kept, own = as_run(run), model_provenance(model)
+    asked = {
         "feature": feature,
         "site": sites[0] if len(sites) == 1 else list(sites),
-        "kind": used,
-        "strengths": list(chosen),
         "folds": folds,
-        "held_out": measuring.held_out,
-        "measure": "accuracy" if words.classes else "R2",
-        "classes": list(words.classes),
         "least": least,
         "n": None if isinstance(reading.data, Task) else n,
-        "untrained": twin is not None,
-        "n_probes": measuring.counts[1],
-        "n_unconverged": measuring.counts[0],
-        "description_uniform": found.uniform,
-        "description_prior": found.prior,
         "minimum": minimum,
         "alpha": alpha,
         "correction": correction,
         "flips": flips,
         "seed": seed,
     }
-    frame = tabulate(frame_of(cells), found, words, how)
-    _warn(frame, feature, minimum)
-    return ProbeResult(frame, _examples(index, words), how)
+
+    def fitting() -> ProbeResult:
+        source, twin = reading.activations([each.site for each in cells])
+        index = source.index if labels is None else with_labels(source.index, feature, labels)
+        if n is not None and not isinstance(reading.data, Task):
+            index = drawn(index, feature, n, seed)
+        words = labelled(index, feature, least)
+        used: Kind = kind if words.classes else "ridge"
+        chosen = tuple(strengths or (MLP_STRENGTHS if used == "mlp" else STRENGTHS))
+        measuring = Measuring(words, used, chosen, folds, device_of(model), seed, description_lengths, permuted)
+        found = _measured(measuring, cells, source, twin, words, progress)
+        how = {
+            **own,
+            **reading.provenance(),
+            **asked,
+            "kind": used,
+            "strengths": list(chosen),
+            "held_out": measuring.held_out,
+            "measure": "accuracy" if words.classes else "R2",
+            "classes": list(words.classes),
+            "untrained": twin is not None,
+            "n_probes": measuring.counts[1],
+            "n_unconverged": measuring.counts[0],
+            "description_uniform": None if np.isnan(found.uniform) else found.uniform,
+            "description_prior": None if np.isnan(found.prior) else found.prior,
+        }
+        return ProbeResult(tabulate(frame_of(cells), found, words, how), _examples(index, words), how)
+
+    request: dict[str, Any] = {}
+    if kept is not None:
+        where = [str(each) for each in cells]
+        how = {"kind": kind, "strengths": strengths, "description_lengths": description_lengths, "permuted": permuted}
+        request = {"kind": "probe", **model_asked(model, own), **reading.asked(), **asked, "cells": where, "probe": how}
+    result = answered(kept, request, own, ProbeResult, fitting)
+    _warn(result.frame, feature, minimum)
+    return result
 
 
 class _Reading:
@@ -187,6 +206,7 @@ class _Reading:
         self._model, self.data, self._pooling = model, data, pooling
         self._at: At = at
         self._context: Context = context
+        self._labels = None if labels is None else list(labels)
         self._features, self._only = ([feature], True) if labels is None else ([], False)
 
     def activations(self, sites: Sequence[Site]) -> tuple[Activations, Activations | None]:
@@ -204,6 +224,15 @@ class _Reading:
             held(self._model, passages, [*sites, *also], self._pooling),
             None if twin is None else held(twin, passages, sites, self._pooling),
         )
+
+    def asked(self) -> dict[str, Any]:
+        """What tells the data from others."""
+        place = {"at": self._at, "context": self._context, "pooling": self._pooling, "labels": self._labels}
+        if isinstance(self.data, ActivationStore):
+            return {"store": self.data.manifest.text(), **place}
+        if isinstance(self.data, Task):
+            return {"task": task_asked(self.data), **place}
+        return {"corpus": self.data.contents.hash, **place}
 
     def provenance(self) -> dict[str, Any]:
         """Of the data."""

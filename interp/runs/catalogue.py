@@ -73,20 +73,22 @@ class KnownRun:
             return [self.problem]
         return self.opened().damage()
 
-    def table(self) -> pd.DataFrame:
-        """The finished table.
+    def table(self, name: str | None = None) -> pd.DataFrame:
+        """A finished table, by its name; None for the run's main one.
 
         Raises:
             LoadError: It is not finished, or damaged.
+            InputError: No such table.
         """
         if self.state == "begun":
             raise LoadError(f"run {self.key}: it is not finished; `interp runs resume {self.key}` goes on with it")
         known = self.opened().result()
         if known is None:
-            raise LoadError(
-                f"{self.folder / FRAME}: damaged; `interp runs resume {self.key}` makes it anew from the run's parts"
-            )
-        return known[0]
+            raise LoadError(f"{self.folder}: its tables are damaged; `interp runs resume {self.key}` makes them anew")
+        name = name or (FRAME if FRAME in known.tables else next(iter(known.tables)))
+        if name not in known.tables:
+            raise InputError(f"run {self.key}: no table {name[:80]!r}; {suggest(name, known.tables)}")
+        return known.tables[name]
 
     def remove(self) -> None:
         """Delete it.

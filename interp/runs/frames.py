@@ -1,17 +1,18 @@
 """One table of many parts, each computed by itself: kept one by one as they come, and found again."""
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import torch
 
-from interp.runs.executors import HERE, nobody
+from interp.runs.answers import once
+from interp.runs.executors import HERE
+from interp.runs.parts import PartKind, stream_parts
+from interp.runs.record import FRAME
 from interp.runs.run import Run
-from interp.runs.run_folder import RunFolder
+from interp.runs.run_folder import Finished, RunFolder
 
 
 @dataclass(frozen=True)
@@ -46,28 +47,21 @@ def kept_frame(
         OutputError: They cannot be kept, or another process does them.
         KeyboardInterrupt: Interrupted; what is done is kept.
     """
-    folder = None if run is None else run.folder_of(asked, {})
-    known = None if folder is None or run is None or run.fresh else folder.result()
-    if known is not None:
-        tell(len(jobs))
-        return known[0]
-    executor, threads = HERE if run is None else run.executor, torch.get_num_threads()
-    with nullcontext() if folder is None else folder.held(fresh=run is not None and run.fresh):
-        found = {} if folder is None else _known(folder, jobs)
-        tell(len(found))
-        missing = [name for name in jobs if name not in found]
-        begun = nobody if folder is None else lambda name: folder.log("begun", name)
-        for name, table in executor.stream(_Named(call, jobs), missing, threads=threads, begun=begun):
-            if folder is not None:
-                folder.write(name, table)
+    executor = HERE if run is None else run.executor
+
+    def compute(folder: RunFolder | None) -> Finished:
+        found: dict[str, pa.Table] = {}
+        tell(0)
+        for name, table in stream_parts(folder, executor, _Named(call, jobs), list(jobs), _TABLES):
             found[name] = table
-            tell(len(found))
+            if len(found) < len(jobs):
+                tell(len(found))
         frame = pd.concat([found[name].to_pandas().assign(job=name) for name in jobs], ignore_index=True)
-        if folder is not None:
-            folder.finish(frame, {"jobs": len(jobs), "run": folder.record.key})
+        return Finished({FRAME: frame}, {"jobs": len(jobs)})
+
+    frame = once(run, asked, {}, compute).tables[FRAME]
+    tell(len(jobs))
     return frame
 
 
-def _known(folder: RunFolder, jobs: Mapping[str, Any]) -> dict[str, pa.Table]:
-    read = {name: folder.read(name, path) for name, path in folder.parts().items() if name in jobs}
-    return {name: table for name, table in read.items() if table is not None}
+_TABLES = PartKind(str, lambda table: table, lambda _, table: table)

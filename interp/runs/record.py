@@ -3,19 +3,20 @@
 =========================  =========================================================================================
 ``manifest.json``          what was asked, and by what program it is computed; their hash is the run's key
 ``parts/NAME.HASH.parquet``  what was measured, part by part; ``HASH`` begins the file's SHA-256
-``frame.parquet``          the finished table
-``result.json``            how it was made, and the table's SHA-256; written last
+``NAME.parquet``           the finished tables; of a sweep one, ``frame``
+``result.json``            how they were made, and each one's SHA-256; written last
 ``log.jsonl``              what happened when: begun, kept, found damaged, finished
 =========================  =========================================================================================
 """
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from interp.interventions.asked import canonical
 from interp.runs.code import code_hash, versions
@@ -23,10 +24,11 @@ from interp.runs.signed import other, read_signed, signed
 
 FORMAT, RESULT_FORMAT, VERSION = "interp run", "interp run result", 1
 _RECORD, _RESULT = "the manifest of a run", "the result of a run"
-MANIFEST, RESULT, FRAME, PARTS, LOG, LOCK = (
-    *("manifest.json", "result.json", "frame.parquet", "parts", "log.jsonl", "lock"),
-)
+MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
+FRAME = "frame"
+"""The table of what has one."""
 KEY_DIGITS = 16
+_TABLE = re.compile(r"[a-z][a-z0-9_]*")
 _ADVICE = "restore it, or remove the run and ask again"
 
 
@@ -73,19 +75,19 @@ class Record:
 
 @dataclass(frozen=True)
 class Result:
-    """How a finished run's table was made.
+    """What a finished run came to, beside its tables' numbers.
 
     Attributes:
-        provenance: As of ``SweepResult``.
-        sha256: Of the table's file.
+        facts: As JSON has them: of a sweep its provenance.
+        tables: The SHA-256 of each table's file, by the table's name.
     """
 
-    provenance: Mapping[str, Any]
-    sha256: str
+    facts: Mapping[str, Any]
+    tables: Mapping[str, str]
 
     def text(self, key: str) -> str:
         """As it is written, for the run of this key."""
-        how = {"provenance": dict(self.provenance), "frame": self.sha256}
+        how = {"facts": dict(self.facts), "tables": dict(self.tables)}
         return signed({"format": RESULT_FORMAT, "version": VERSION, "key": key, **how})
 
     @classmethod
@@ -96,10 +98,22 @@ class Result:
             LoadError: There is none, it is damaged, of another run or version.
         """
         content = read_signed(folder / RESULT, RESULT_FORMAT, VERSION, _RESULT, _ADVICE)
-        provenance, digest = content.get("provenance"), content.get("frame")
-        if content.get("key") != key or not isinstance(provenance, dict) or not isinstance(digest, str):
+        facts, tables = content.get("facts"), content.get("tables")
+        if content.get("key") != key or not isinstance(facts, dict) or not _are_tables(tables):
             raise other(folder / RESULT, _RESULT, _ADVICE)
-        return cls(provenance, digest)
+        return cls(facts, tables)
+
+
+def table_file(name: str) -> str:
+    """What a finished table's file is called."""
+    return f"{name}.parquet"
+
+
+def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:
+    """Whether these are names of tables, which lead nowhere else, and hashes."""
+    return isinstance(given, dict) and all(
+        _TABLE.fullmatch(name) is not None and isinstance(digest, str) for name, digest in given.items()
+    )
 
 
 def root_of(given: str | os.PathLike[str] | None) -> Path:

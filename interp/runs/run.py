@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-import torch
 
 from interp.errors import InputError
 from interp.interventions.keeping import Answer
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
 from interp.runs.executors import HERE, Executor
-from interp.runs.record import Record, root_of
-from interp.runs.run_folder import RunFolder
+from interp.runs.parts import PartKind, stream_parts
+from interp.runs.record import FRAME, Record, root_of
+from interp.runs.run_folder import Finished, RunFolder
 
 _HALVINGS = b"halvings"
 
@@ -59,7 +59,7 @@ class Run:
             return
         known = None if self.fresh else folder.result()
         if known is not None:
-            yield KeptSweep(folder, self.executor, Answer(*known))
+            yield KeptSweep(folder, self.executor, _answer(known))
             return
         with folder.held(fresh=self.fresh):
             yield KeptSweep(folder, self.executor)
@@ -105,46 +105,34 @@ class KeptSweep:
 
     def measure(self, run: SweepRun) -> None:
         """Bring what is kept and intact to `run`; have the rest measured, and keep each part as it comes."""
-        missing = {_name(part): part for part in run.work.parts()}
-        if self.folder is not None:
-            for name, path in self.folder.parts().items():
-                table = self.folder.read(name, path) if name in missing else None
-                if table is not None:
-                    _take(run, _scores(table, missing.pop(name).number))
-        threads = torch.get_num_threads()
-        for part, found in self.executor.stream(run.work, missing.values(), threads=threads, begun=self._begun):
-            if self.folder is not None:
-                self.folder.write(_name(part), _table(found))
-            _take(run, found)
-
-    def _begun(self, part: Part) -> None:
-        if self.folder is not None:
-            self.folder.log("begun", _name(part))
+        for _, found in stream_parts(self.folder, self.executor, run.work, list(run.work.parts()), _PARTS):
+            run.halvings += found.halvings
+            for scores in found.scores():
+                run.take(scores)
 
     def finish(self, answer: Answer) -> Answer:
         """Keep it, and give what will be found from here on."""
         if self.folder is None:
             return answer
-        self.folder.finish(answer.frame, {**answer.provenance, "run": self.folder.record.key})
-        found = self.folder.result()
-        assert found is not None, "it was written a moment ago"
-        return Answer(*found)
+        kept = self.folder.finish({FRAME: answer.frame}, {**answer.provenance, "run": self.folder.record.key})
+        return _answer(kept)
+
+
+def _answer(found: Finished) -> Answer:
+    return Answer(found.tables[FRAME], found.facts)
 
 
 def _name(part: Part) -> str:
     return f"{part.number:06d}"
 
 
-def _take(run: SweepRun, found: PartScores) -> None:
-    run.halvings += found.halvings
-    for scores in found.scores():
-        run.take(scores)
-
-
 def _table(found: PartScores) -> pa.Table:
     return pa.table(dict(found.columns)).replace_schema_metadata({_HALVINGS: str(found.halvings).encode()})
 
 
-def _scores(table: pa.Table, part: int) -> PartScores:
+def _scores(part: str, table: pa.Table) -> PartScores:
     columns = {name: table[name].to_numpy().astype(kind) for name, kind in COLUMNS.items()}
-    return PartScores(part, columns, int(table.schema.metadata[_HALVINGS]))
+    return PartScores(int(part), columns, int(table.schema.metadata[_HALVINGS]))
+
+
+_PARTS = PartKind(_name, _table, _scores)

@@ -3,7 +3,7 @@
 1. A file is written beside its place, brought to the disk (fsync), and renamed. A part's name carries the beginning of
    its SHA-256, so that a byte that is not as it was written is found, and no list of parts has to be kept.
 2. One process at a time holds the folder (``lock.py``). What a killed one left half-written is deleted by the next.
-3. The result is written last: then the run is finished, and its table is all that is read of it.
+3. The result is written last: then the run is finished, and its tables are all that is read of it.
 """
 
 import json
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import pyarrow.parquet as pq
 from interp.errors import InputError, LoadError
 from interp.runs.disk import put, writing
 from interp.runs.lock import locked
-from interp.runs.record import FRAME, LOCK, LOG, MANIFEST, PARTS, RESULT, Record, Result
+from interp.runs.record import LOCK, LOG, MANIFEST, PARTS, RESULT, Record, Result, table_file
 from interp.runs.signed import OtherVersionError, sha256_of
 
 _DIGITS = 16
@@ -66,8 +67,8 @@ class RunFolder:
 
     def _clean(self, fresh: bool) -> None:
         drafts = [*self.folder.rglob(f"*{_DRAFT}")]
-        old = [self.folder / RESULT, self.folder / FRAME, *(self.folder / PARTS).iterdir()] if fresh else []
-        for path in (*drafts, *old):
+        old = [self.folder / RESULT, *self.folder.glob(table_file("*")), *(self.folder / PARTS).iterdir()]
+        for path in (*drafts, *(old if fresh else ())):
             path.unlink(missing_ok=True)
 
     def _require_record(self) -> None:
@@ -134,51 +135,67 @@ class RunFolder:
             put(draft, draft.with_name(f"{name}.{sha256_of(draft)[:_DIGITS]}.parquet"))
         self.log("kept", name)
 
-    def finish(self, frame: pd.DataFrame, provenance: Mapping[str, Any]) -> None:
-        """Keep the finished table.
+    def finish(self, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> "Finished":
+        """Keep the finished tables, and give them as they will be found.
+
+        Args:
+            tables: By name, of small letters, digits and ``_``.
+            facts: What else there is to say, which JSON can hold.
 
         Raises:
             InputError: A column that no table can hold.
-            OutputError: It cannot be written.
+            OutputError: They cannot be written.
         """
-        draft = self.folder / f"{FRAME}{_DRAFT}"
+        digests = {}
         with self._writing():
-            try:
-                frame.to_parquet(draft, index=False)
-            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-                raise InputError(f"run: expected labels of one type in each column, got others ({error})") from error
-            digest = sha256_of(draft)
-            put(draft, self.folder / FRAME)
-            self._write(self.folder / RESULT, Result(provenance, digest).text(self.record.key))
+            for name, table in tables.items():
+                digests[name] = self._keep(table, self.folder / table_file(name))
+            self._write(self.folder / RESULT, Result(facts, digests).text(self.record.key))
         self.log("finished")
+        found = self.result()
+        assert found is not None, "it was written a moment ago"
+        return found
 
-    def result(self) -> tuple[pd.DataFrame, Mapping[str, Any]] | None:
-        """The finished table, and how it was made; None where there is none, or a damaged one, which is told."""
+    def _keep(self, table: pd.DataFrame, path: Path) -> str:
+        """Write a table; its SHA-256."""
+        draft = path.with_name(path.name + _DRAFT)
+        try:
+            table.to_parquet(draft, index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(f"run: expected labels of one type in each column, got others ({error})") from error
+        digest = sha256_of(draft)
+        put(draft, path)
+        return digest
+
+    def result(self) -> "Finished | None":
+        """What it came to; None where it is not finished, or damaged, which is told."""
         if not (self.folder / RESULT).exists():
             return None
+        hurt = self._hurt()
+        for name in hurt:
+            self._tell_damage(self.folder / name, log=False)
+        if hurt:
+            return None
+        result = Result.read(self.folder, self.record.key)
+        return Finished({name: pd.read_parquet(self.folder / table_file(name)) for name in result.tables}, result.facts)
+
+    def _hurt(self) -> list[str]:
+        """Of a finished run's result and tables those that are not as they were written."""
         try:
             result = Result.read(self.folder, self.record.key)
-            if sha256_of(self.folder / FRAME) == result.sha256:
-                return pd.read_parquet(self.folder / FRAME), result.provenance
-            self._tell_damage(self.folder / FRAME, log=False)
-        except (OSError, LoadError, pa.ArrowException):
-            self._tell_damage(self.folder / RESULT, log=False)
-        return None
+        except LoadError:
+            return [RESULT]
+        return [table_file(name) for name, digest in result.tables.items() if not self._is(table_file(name), digest)]
+
+    def _is(self, name: str, digest: str) -> bool:
+        with suppress(OSError):
+            return sha256_of(self.folder / name) == digest
+        return False
 
     def damage(self) -> list[str]:
         """Every file that is not as it was written; nothing is changed."""
-        hurt = []
-        for name, path in self.parts().items():
-            if self._intact(name, path) is None:
-                hurt.append(f"{PARTS}/{path.name}")
-        if (self.folder / RESULT).exists():
-            try:
-                result = Result.read(self.folder, self.record.key)
-                if not (self.folder / FRAME).exists() or sha256_of(self.folder / FRAME) != result.sha256:
-                    hurt.append(FRAME)
-            except LoadError:
-                hurt.append(RESULT)
-        return hurt
+        parts = [f"{PARTS}/{path.name}" for name, path in self.parts().items() if self._intact(name, path) is None]
+        return parts + (self._hurt() if (self.folder / RESULT).exists() else [])
 
     def _tell_damage(self, path: Path, *, log: bool = True) -> None:
         warnings.warn(f"{path}: damaged, and made anew", RuntimeWarning, stacklevel=2)
@@ -193,6 +210,19 @@ class RunFolder:
         """
         with self._writing(), locked(self.folder / LOCK, f"run {self.folder}"):
             shutil.rmtree(self.folder)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to.
+
+    Attributes:
+        tables: By name.
+        facts: What else there is to say.
+    """
+
+    tables: Mapping[str, pd.DataFrame]
+    facts: Mapping[str, Any]
 
 
 def _owner(table: pa.Table) -> Any:

@@ -1,7 +1,11 @@
-"""Is a dossier that somebody made before of this model, and of these items?"""
+"""Is a dossier that somebody made before of this model, and of these items; and which one is it?"""
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
+
+import pandas as pd
 
 from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
@@ -32,3 +36,13 @@ def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None
                     f"report: expected a dossier of this model and of these items of {task.name!r}, got one with "
                     f"another {what}; make it anew with interp.heads, or leave the report out"
                 )
+
+
+def report_hash(report: HeadsReport) -> str:
+    """SHA-256 of all tables of a dossier."""
+    digest = hashlib.sha256()
+    for each in fields(report):
+        table = getattr(report, each.name)
+        if isinstance(table, pd.DataFrame):
+            digest.update(f"{each.name}\n{table.to_csv(index=False)}".encode())
+    return digest.hexdigest()

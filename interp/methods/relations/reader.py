@@ -1,46 +1,82 @@
-"""How does one model read whole corpora? Sentences by themselves, documents in windows; what is too long is named."""
+"""How does one model read a corpus? Sentences by themselves, documents in windows; what is too long is named.
 
-from collections.abc import Callable, Iterator, Sequence
+Some documents at a time, about ``WORDS_AT_ONCE``: here or by other processes, and each group's sums can be kept.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from interp.errors import InputError
+import pyarrow as pa
+
 from interp.interventions.intervention import looks_back_only
-from interp.interventions.sweep import Progress
 from interp.methods.relations.batch import Excluded
-from interp.methods.relations.clusters import clusters_of
-from interp.methods.relations.counts import RelationCounts, count
+from interp.methods.relations.counts import Counted, count
 from interp.methods.relations.word_attention import with_offsets
-from interp.tasks.corpus import Contents, Corpus
+from interp.runs.parts import PartKind
+from interp.tasks.corpus import Corpus
 from interp.tasks.relations import Context, Direction
-from interp.tasks.windows import Window, Windows
+from interp.tasks.treebank import Document
+from interp.tasks.windows import Windows
+
+WORDS_AT_ONCE = 4096
+_FACTS = b"facts"
 
 
-class Telling:
-    """Adds up the progress of several corpora."""
+@dataclass(frozen=True)
+class Group:
+    """Documents that follow each other.
 
-    def __init__(self, progress: Progress | None, total: int):
-        self._progress, self._total, self.before = progress, total, 0
+    Attributes:
+        number: From 0.
+        documents: About ``WORDS_AT_ONCE`` words; more, if the last one is longer.
+        clusters: Of each document.
+    """
 
-    def __call__(self, done: int) -> None:
-        """Tell that `done` words of the present corpus are read."""
-        if self._progress is not None:
-            self._progress(self.before + done, self._total)
+    number: int
+    documents: tuple[Document, ...]
+    clusters: Mapping[str, str]
 
-    def end(self) -> None:
-        """What is too long, or has nothing to score, was not counted."""
-        if self._progress is not None:
-            self._progress(self._total, self._total)
+    @classmethod
+    def of(cls, number: int, documents: Sequence[Document], clusters: Mapping[str, str]) -> "Group":
+        """Of the corpus' clusters those that are needed."""
+        return cls(number, tuple(documents), {each.id: clusters[each.id] for each in documents})
+
+
+def groups_of(corpus: Corpus, clusters: Mapping[str, str]) -> Iterator[Group]:
+    """The corpus, document by document; `clusters` are those of all."""
+    number, held, n_words = 0, list[Document](), 0
+    for document in corpus:
+        held.append(document)
+        n_words += sum(len(sentence.words) for sentence in document.sentences)
+        if n_words >= WORDS_AT_ONCE:
+            yield Group.of(number, held, clusters)
+            number, held, n_words = number + 1, [], 0
+    if held:
+        yield Group.of(number, held, clusters)
 
 
 class RelationReader:
-    """One model that reads corpora."""
+    """One model that reads groups of documents, which other processes can do as well."""
 
-    def __init__(self, model: Any, exclude: Sequence[Excluded], longest_window: int):
-        self._model, self._exclude = model, exclude
+    def __init__(self, model: Any, directions: Sequence[Direction], exclude: Sequence[Excluded], longest_window: int):
+        """Score pairs by the attention of `model`.
+
+        Args:
+            model: Follows TransformerLens' protocol, with a fast tokenizer.
+            directions: What is scored.
+            exclude: What no choice is made among.
+            longest_window: Most tokens of a document that are read at once.
+
+        Raises:
+            InputError: The model has no tokenizer.
+            TaskError: It gives no offsets.
+        """
+        self._model, self._directions, self._exclude = model, directions, exclude
         self._tokenizer = with_offsets(model, "attend")
         self.causal = looks_back_only(model)
         self.longest_window = min(model.cfg.n_ctx, longest_window)
-        self.too_long: dict[str, int] = {}
 
     @property
     def special_tokens(self) -> str:
@@ -48,45 +84,33 @@ class RelationReader:
         before, after = self._windows("sentence").around
         return " ".join(map(str, self._tokenizer.convert_ids_to_tokens([*before, *after])))
 
-    def words(self, asked: Sequence[Direction], there: Contents) -> int:
-        """How many words are read, for the progress."""
-        return len({each.context for each in asked}) * sum(there.documents.values())
-
-    def read(self, corpus: Corpus, asked: Sequence[Direction], tell: Callable[[int], None]) -> RelationCounts:
-        """Count hits by cluster; ``too_long`` is then of this corpus."""
-        self.too_long = {}
-        shape = (self._model.cfg.n_layers, self._model.cfg.n_heads)
-        counts = RelationCounts(asked, shape, clusters_of(corpus.contents.documents))
-        done = 0
+    def run(self, group: Group) -> Counted:
+        """Count hits by cluster."""
+        counted = Counted()
         for context in ("sentence", "document"):
-            own = [each for each in asked if each.context == context]
+            own = {at: each for at, each in enumerate(self._directions) if each.context == context}
             if own:
-                before = done
-                windows = self._cut(corpus, context)
-                done += count(
-                    self._model,
-                    windows,
-                    own,
-                    causal=self.causal,
-                    exclude=self._exclude,
-                    into=counts,
-                    progress=lambda n, before=before: tell(before + n),
-                )
-        if not counts.sums:
-            raise InputError(
-                "attend: no pair of the corpus can be scored; expected sentences that fit into the model's context of "
-                f"{self._model.cfg.n_ctx} tokens with related words that it can look at, got "
-                f"{len(self.too_long)} sentences that are too long and {counts.left_out.total()} pairs that cannot be "
-                "scored; take another corpus, relation or model"
-            )
-        return counts
+                windows = self._windows(context)
+                cut = windows.sentences if context == "sentence" else windows.documents
+                read = (window for document in group.documents for window in cut(document))
+                how: Any = {"causal": self.causal, "exclude": self._exclude, "into": counted}
+                count(self._model, read, own, group.clusters, **how)
+                counted.too_long |= windows.too_long
+        return counted
 
     def _windows(self, context: Context) -> Windows:
         n_ctx = self._model.cfg.n_ctx if context == "sentence" else self.longest_window
         return Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
 
-    def _cut(self, corpus: Corpus, context: Context) -> Iterator[Window]:
-        cutter = self._windows(context)
-        for document in corpus:
-            yield from (cutter.sentences if context == "sentence" else cutter.documents)(document)
-            self.too_long |= cutter.too_long
+
+def _table(counted: Counted) -> pa.Table:
+    facts = json.dumps(counted.facts()).encode()
+    return pa.Table.from_pandas(counted.frame(), preserve_index=False).replace_schema_metadata({_FACTS: facts})
+
+
+def _found(_name: str, table: pa.Table) -> Counted:
+    return Counted.of(table.to_pandas(), json.loads(table.schema.metadata[_FACTS]))
+
+
+GROUPS = PartKind(lambda group: f"{group.number:06d}", _table, _found)
+"""How a group's sums are kept."""

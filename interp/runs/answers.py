@@ -1,0 +1,112 @@
+"""Was this asked before? Then here is what it came to; or else it is computed, and kept.
+
+What is kept of an answer is its tables, and all else as JSON has it. Who asks gets it as it was kept, also at the
+first time: so nothing depends on who asked first.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from interp.runs.run import Run
+from interp.runs.run_folder import Finished, RunFolder
+
+AnyAnswer = TypeVar("AnyAnswer")
+
+
+def once(
+    run: Run | None, asked: Mapping[str, Any], about: Mapping[str, Any], compute: Callable[[RunFolder | None], Finished]
+) -> Finished:
+    """What was asked comes to.
+
+    Args:
+        run: Where it is kept; None for nowhere.
+        asked: All that it follows from, beside the program.
+        about: What whoever looks at it later wants to know besides.
+        compute: Computes it; called with the folder where its parts are kept, which is held, or None.
+
+    Raises:
+        OutputError: It cannot be kept, or another process computes it.
+        LoadError: It was written by another version of this program.
+    """
+    folder = None if run is None else run.folder_of(asked, about)
+    if run is None or folder is None:
+        return compute(None)
+    known = None if run.fresh else folder.result()
+    if known is not None:
+        return known
+    with folder.held(fresh=run.fresh):
+        found = compute(folder)
+        return folder.finish(found.tables, {**found.facts, "run": folder.record.key})
+
+
+def answered(
+    run: Run | None,
+    asked: Mapping[str, Any],
+    about: Mapping[str, Any],
+    kind: type[AnyAnswer],
+    compute: Callable[[], AnyAnswer],
+) -> AnyAnswer:
+    """As ``once``, of a dataclass.
+
+    Args:
+        run: As of ``once``.
+        asked: As of ``once``.
+        about: As of ``once``.
+        kind: The dataclass: its fields are tables, numbers, names, and a ``provenance``, which then names the run.
+        compute: Computes it.
+    """
+    (answer,) = all_answered(run, asked, about, kind, lambda: (compute(),))
+    return answer
+
+
+def all_answered(
+    run: Run | None,
+    asked: Mapping[str, Any],
+    about: Mapping[str, Any],
+    kind: type[AnyAnswer],
+    compute: Callable[[], Sequence[AnyAnswer]],
+) -> tuple[AnyAnswer, ...]:
+    """As ``answered``, of several that are computed together."""
+    if run is None or run.folder is None:
+        return tuple(compute())
+    found = once(run, asked, about, lambda _: _taken_apart(compute()))
+    return tuple(_answer(kind, number, found) for number in range(len(found.facts["answers"])))
+
+
+def _taken_apart(answers: Sequence[Any]) -> Finished:
+    tables, facts = dict[str, pd.DataFrame](), list[dict[str, Any]]()
+    for number, answer in enumerate(answers):
+        values = {each.name: getattr(answer, each.name) for each in fields(answer)}
+        own = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
+        tables |= {_numbered(name, number): table for name, table in own.items()}
+        facts.append({name: _plain(value) for name, value in values.items() if name not in own})
+    return Finished(tables, {"answers": facts})
+
+
+def _answer(kind: type[AnyAnswer], number: int, found: Finished) -> AnyAnswer:
+    facts = dict(found.facts["answers"][number])
+    facts["provenance"] = {**facts["provenance"], "run": found.facts["run"]}
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    tables = {name: found.tables[_numbered(name, number)] for name in names if name not in facts}
+    return kind(**tables, **{name: math.nan if value is None else value for name, value in facts.items()})
+
+
+def _numbered(name: str, number: int) -> str:
+    """A table's name; the first answer's is the field's."""
+    return f"{name}_{number}" if number else name
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it, which has no NaN."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    return None if isinstance(value, float) and math.isnan(value) else value

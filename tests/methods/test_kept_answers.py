@@ -1,0 +1,187 @@
+"""What was asked once is found: the same tables and the same page, without running the model again."""
+
+import dataclasses
+import json
+
+import pandas as pd
+import pytest
+import torch
+from banks import word_level
+from kept_sweeps import events, total
+from noun_model import noun_model, noun_task
+from planted_trees import FORMS, trees
+from tiny_models import random_model
+
+import interp
+from interp.errors import InputError
+from interp.methods.attention import attend
+from interp.methods.dossier import heads
+from interp.methods.head_card import head_card, head_cards
+from interp.methods.probing import probe
+from interp.methods.relations import reader
+from interp.model.transformer import HookedTransformer
+from interp.runs.executors import Processes
+from interp.runs.run import Run
+
+pytestmark = pytest.mark.unchecked
+
+
+def words():
+    """A model of no training, whose attention is what it is."""
+    return random_model(tokenizer=word_level(FORMS, both_sides=False), dtype=torch.float32)
+
+
+def attended(run=None, **options):
+    return attend(words(), list(trees()), ["dep"], run=run, **options)
+
+
+def judged(run=None, **options):
+    return heads(noun_model(), [noun_task()], probes=False, run=run, **options)
+
+
+def carded(run=None, **options):
+    return head_card(noun_model(), "0.0", [noun_task()], probes=False, run=run, **options)
+
+
+def probed(run=None, **options):
+    how = {"description_lengths": False, **options}
+    return probe(noun_model(), noun_task(), "number", **how, run=run)
+
+
+ALL = pytest.mark.parametrize("asked", [attended, judged, carded, probed])
+
+
+@pytest.fixture
+def deaf(monkeypatch):
+    """From when it is called on, no model of ours runs."""
+
+    def refuse(*_args, **_options):
+        raise AssertionError("the model was run")
+
+    return lambda: monkeypatch.setattr(HookedTransformer, "forward", refuse)
+
+
+@ALL
+def test_it_is_the_same_as_what_is_not_kept_and_found_without_running_the_model(asked, tmp_path, deaf):
+    plain, first = asked(), asked(tmp_path / "runs")
+    deaf()
+    found = asked(tmp_path / "runs")
+    for each in dataclasses.fields(plain):
+        expected, kept, again = (getattr(result, each.name) for result in (plain, first, found))
+        if isinstance(expected, pd.DataFrame):
+            pd.testing.assert_frame_equal(kept, again, check_exact=True)
+            pd.testing.assert_frame_equal(expected.reset_index(drop=True), kept, check_exact=True, check_dtype=False)
+        elif each.name != "provenance":
+            assert expected == kept == again or kept != kept
+    assert first.provenance == found.provenance
+    assert (tmp_path / "runs" / found.provenance["run"] / "result.json").exists()
+
+
+def page_of(result, out):
+    """The page without what says where, and by which run, it was made."""
+    text = (result.save(out) / "report.html").read_text()
+    return [line for line in text.splitlines() if ">run<" not in line.replace(".run<", ">run<")]
+
+
+@ALL
+def test_the_page_is_the_same(asked, tmp_path):
+    assert page_of(asked(tmp_path / "runs"), tmp_path / "kept") == page_of(asked(), tmp_path / "plain")
+
+
+@pytest.mark.parametrize(
+    ("asked", "others"),
+    [
+        (attended, {"minimum": 0.2}),
+        (attended, {"exclude": ["special"]}),
+        (judged, {"seed": 1}),
+        (judged, {"minimum_effect": 0.2}),
+        (carded, {"most_units": 7}),
+        (probed, {"permuted": False}),
+        (probed, {"site": "q"}),
+    ],
+)
+def test_another_question_is_another_run(asked, others, tmp_path):
+    first, second = asked(tmp_path), asked(tmp_path, **others)
+    assert first.provenance["run"] != second.provenance["run"]
+
+
+def test_cards_of_a_report_are_found(tmp_path, deaf):
+    tasks, report, other_report = [noun_task()], judged(tmp_path), judged(tmp_path, seed=1)
+    plain, first = (head_cards(noun_model(), tasks, report, run=run) for run in (None, tmp_path))
+    assert [each.name for each in plain] == [each.name for each in first] != []
+    deaf()
+    found = head_cards(noun_model(), tasks, report, run=tmp_path)
+    for one, other in zip(plain, found, strict=True):
+        pd.testing.assert_frame_equal(one.positions, other.positions, check_exact=True, check_dtype=False)
+        pd.testing.assert_frame_equal(one.feeds, other.feeds, check_exact=True, check_dtype=False)
+    with pytest.raises(AssertionError, match="the model was run"):
+        head_cards(noun_model(), tasks, other_report, run=tmp_path)
+
+
+class TestAttention:
+    """Groups of documents are counted by whom it may be, and each once."""
+
+    @pytest.fixture(autouse=True)
+    def _small_groups(self, monkeypatch):
+        monkeypatch.setattr(reader, "WORDS_AT_ONCE", 48)  # two documents
+
+    @pytest.fixture
+    def expected(self):
+        return attended()
+
+    def test_processes_come_to_the_same_bits(self, expected, tmp_path):
+        found = attended(Run(tmp_path, Processes(2)))
+        pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+        assert total(events(tmp_path), "kept") == 12
+
+    def test_interrupted_it_goes_on(self, expected, tmp_path):
+        def stop(done, n_words):
+            if done > n_words // 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            attended(tmp_path, progress=stop)
+        before = total(events(tmp_path), "kept")
+        assert 4 < before < 10
+        found = attended(tmp_path)
+        pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+        assert (total(events(tmp_path), "kept"), total(events(tmp_path), "begun")) == (12, 12)
+
+    def test_damage_is_counted_again(self, expected, tmp_path):
+        attended(tmp_path)
+        (part, *_) = sorted(tmp_path.glob("*/parts/000003.*"))
+        part.write_bytes(part.read_bytes()[:-9])
+        for finished in tmp_path.glob("*/result.json"):
+            finished.unlink()
+        with pytest.warns(RuntimeWarning, match=r"000003.*damaged, and made anew"):
+            found = attended(tmp_path)
+        pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+        assert total(events(tmp_path), "kept") == 13
+
+    def test_what_verdicts_need_is_asked_without_counting_again(self, tmp_path, deaf):
+        attended(tmp_path)
+        deaf()
+        assert (attended(tmp_path, alpha=0.01, minimum=0.3).frame["n"] > 0).all()
+
+    def test_a_corpus_that_chooses_is_kept_as_well(self, tmp_path, deaf):
+        choosing = list(trees(seed=1))
+        first = attended(tmp_path, choose_on=choosing)
+        assert total(events(tmp_path), "kept") == 24
+        deaf()
+        again = attended(tmp_path, choose_on=choosing, seed=5)
+        assert again.frame["chosen"].tolist() == first.frame["chosen"].tolist()
+
+
+def test_a_model_with_hooks_is_refused(tmp_path):
+    model = words()
+    model.add_hook("blocks.0.attn.hook_z", lambda z, hook: z)
+    with pytest.raises(InputError, match="somebody's hooks are on the model"):
+        attend(model, list(trees()), ["dep"], run=tmp_path)
+
+
+def test_what_is_kept_says_what_was_asked(tmp_path):
+    key = attended(interp.Run(tmp_path, about={"note": "mine"})).provenance["run"]
+    said = json.loads((tmp_path / key / "manifest.json").read_text())
+    assert said["asked"]["kind"] == "attend"
+    assert said["asked"]["relations"][0][0] == "dep"
+    assert said["about"]["note"] == "mine"
