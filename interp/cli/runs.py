@@ -3,7 +3,6 @@
 import os
 import shlex
 import time
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli.options import JsonOption, RunsOption
+from interp.cli.run_words import in_words
 from interp.cli.saying import say
 from interp.errors import InputError, LoadError
 
@@ -21,7 +21,7 @@ KeyArgument = Annotated[
     str, typer.Argument(help="The run's key, or its first digits, as `interp runs ls` has it.", metavar="KEY")
 ]
 
-RESUMABLE = ("ablate", "patch", "heads", "calibrate")
+RESUMABLE = ("ablate", "patch", "heads", "head", "attend", "probe", "calibrate")
 
 
 def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
@@ -175,21 +175,9 @@ def _facts(run: "KnownRun") -> dict[str, Any]:
     begun = datetime.fromtimestamp(run.begun).astimezone() if run.record else None
     return {
         "key": run.key,
-        "asked": _in_words(run),
+        "asked": in_words(run.record.asked, run.record.about) if run.record else run.problem,
         "state": run.state,
         "parts": run.n_parts,
         "bytes": run.n_bytes,
         "begun": "" if begun is None else begun.strftime("%Y-%m-%d %H:%M"),
     }
-
-
-def _in_words(run: "KnownRun") -> str:
-    if run.record is None:
-        return run.problem
-    asked, model = run.record.asked, run.record.about.get("model", "a model")
-    with suppress(KeyError, TypeError, AttributeError):  # a manifest may be anybody's
-        if asked["kind"] == "sweep":
-            how = " + ".join({each.split(" ")[0]: 0 for each in asked["replacements"]})
-            return f"{asked['task']}: {asked['n_cells']} cells at {' + '.join(asked['sites'])}, {how}, on {model}"
-        return f"{asked['kind']}: {asked['jobs']} jobs"
-    return "something else"
