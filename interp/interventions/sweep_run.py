@@ -82,7 +82,7 @@ class SweepRun:
         """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
         parts = batches(self._model, rows, size=self._batch_size)
         if self._sizes is not None:
-            self._sizes.require(rows)
+            self._sizes.fit(rows)
             whole, parts = parts, []
             for batch in whole:
                 size = self._sizes.rows_at_once(batch.rows)
@@ -169,6 +169,7 @@ class SweepRun:
             "engine": "incremental",
             "memory_budget": self._sizes.budget,
             "tokens_at_once": self._sizes.tokens_at_once,
+            "offloaded": self._sizes.offloaded,
             "batches": len(self._batches),
         }
 

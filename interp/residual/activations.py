@@ -11,13 +11,16 @@ from interp.model.transformer import HookedTransformer
 from interp.shapes import Tokens
 
 
-def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, Tensor]:
+def read(
+    model: Any, tokens: Tokens, hook_names: Iterable[str], device: torch.device | None = None
+) -> Mapping[str, Tensor]:
     """The activations of `model` on `tokens`, by the name of their point.
 
     Args:
         model: Follows TransformerLens' protocol.
         tokens: Rows of equal length.
         hook_names: Points within the blocks.
+        device: Where each activation is brought to as it is computed; None for where it is.
 
     Raises:
         InputError: The model does not have one of them, or does not run it.
@@ -25,7 +28,7 @@ def read(model: Any, tokens: Tokens, hook_names: Iterable[str]) -> Mapping[str, 
     names = sorted(set(hook_names))
     require_points(model, names)
     with torch.inference_mode():
-        _, cache = model.run_with_cache(tokens, names_filter=names, **without_logits(model))
+        _, cache = model.run_with_cache(tokens, names_filter=names, device=device, **without_logits(model))
     require_run(names, cache)
     return {name: cache[name] for name in names}
 

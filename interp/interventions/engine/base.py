@@ -17,6 +17,8 @@ from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read
 
 ALWAYS = ("resid_pre", "q", "k", "v")
+OFFLOADED_TO = {"cuda": torch.device("cpu")}
+"""Where activations wait that a device has no room for, by its type."""
 
 
 class BaseRun:
@@ -30,7 +32,14 @@ class BaseRun:
     """
 
     def __init__(
-        self, model: HookedTransformer, batch: Batch, metric: MetricName, first_layer: int, extra: Iterable[Site]
+        self,
+        model: HookedTransformer,
+        batch: Batch,
+        metric: MetricName,
+        first_layer: int,
+        extra: Iterable[Site],
+        *,
+        offloaded: bool = False,
     ):
         """Run the batch and keep what cells start from.
 
@@ -40,12 +49,16 @@ class BaseRun:
             metric: What is measured.
             first_layer: The first layer that a cell changes.
             extra: Activations to keep besides those in ``ALWAYS``.
+            offloaded: Whether they wait elsewhere, but those of the layer that is being computed.
         """
         self.model, self.batch = model, batch
         n_layers, self._last = model.config.n_layers, list(model.blocks)[-1]
         sites = {Site(name, layer) for name in ALWAYS for layer in range(first_layer, n_layers)}
         last = Site("resid_post", n_layers - 1)
-        self._kept = read(model, batch.tokens, [each.hook_name for each in {*sites, *extra, last}])
+        device = batch.tokens.device
+        self._device, away = device, OFFLOADED_TO[device.type] if offloaded else None
+        self._kept = read(model, batch.tokens, [each.hook_name for each in {*sites, *extra, last}], away)
+        self._layer, self._here = 0, dict[str, Tensor]()
         self.answers = Answers.of(metric, batch)
         positions = self.answers.positions
         self.final: Float[Tensor, "batch answer_pos d_model"] = self._last.left(
@@ -56,7 +69,11 @@ class BaseRun:
 
     def at(self, name: str, layer: int) -> Float[Tensor, "batch pos ..."]:
         """The activation at a site."""
-        return self._kept[Site(name, layer).hook_name]
+        if layer != self._layer:
+            self._layer, self._here = layer, {}
+        if name not in self._here:
+            self._here[name] = self._kept[Site(name, layer).hook_name].to(self._device)
+        return self._here[name]
 
     def tokens_of(self, name: str, layer: int, rows: Tensor, positions: Tensor) -> Float[Tensor, "_ ..."]:
         """The activation at a site, token by token."""

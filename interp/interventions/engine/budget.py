@@ -1,5 +1,6 @@
 """How much is run at once? As much as a memory budget holds; the plan is a function of what was asked."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 
 from interp.errors import InputError
+from interp.interventions.engine.base import OFFLOADED_TO
 from interp.interventions.engine.chunk import STAGE_OF
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.intervention import Intervention
@@ -71,6 +73,7 @@ class Sizes:
     Attributes:
         budget: Bytes that it may take.
         tokens_at_once: Tokens that are packed together, unless one cell has more.
+        offloaded: Whether the base run's layers wait in the host's memory, because the budget does not hold them.
     """
 
     def __init__(
@@ -85,14 +88,21 @@ class Sizes:
         self._n_kept_layers = model.config.n_layers - min(layers, default=0)
         self._extra = entry_sites(model, interventions)
         self._edited = {(each.site.name, self._held(each)): each.site for each in interventions}
+        self.offloaded = False
+        self._device = weight.device
         self._source = [site for keeps in {each.replacement.keeps for each in interventions} for site in keeps]
 
     def base(self, row: Row) -> int:
         """What the base run keeps of a row, with the activations that are patched in."""
         config, length = self._model.config, len(row.tokens)
         inner = config.n_heads * config.d_head
-        per_token = self._n_kept_layers * (config.d_model + 3 * inner)
-        per_token += sum(inner if site.name == "z" else config.d_model for site in self._extra)
+        extra = Counter[int | None]()
+        for site in self._extra:
+            extra[site.layer] += inner if site.name == "z" else config.d_model
+        # Off-loaded, the device has what one layer reads, and what the next one begins with.
+        n_layers = min(2, self._n_kept_layers) if self.offloaded else self._n_kept_layers
+        per_token = n_layers * (config.d_model + 3 * inner)
+        per_token += max(extra.values(), default=0) if self.offloaded else extra.total()
         per_token += sum(width(site, config, length) for site in self._source)
         # A layer whose inputs are split by head holds some copies more while it runs.
         split = (width(site, config, length) for site in self._source if {"head", "d_model"} <= set(site.axes))
@@ -117,12 +127,14 @@ class Sizes:
             share = len(each.heads) / self._model.config.n_heads
         return (3 + each.replacement.breadth) * share
 
-    def require(self, rows: Sequence[Row]) -> None:
-        """Refuse a budget that does not hold one cell on one row.
+    def fit(self, rows: Sequence[Row]) -> None:
+        """Have the base run off-loaded where the budget does not hold one cell on one row with it.
 
         Raises:
-            InputError: It says how many bytes that takes.
+            InputError: The budget is too small all the same; it says how many bytes that takes.
         """
+        if self._one_cell(self.largest(rows)) > self.budget and self._device.type in OFFLOADED_TO:
+            self.offloaded = True
         row = self.largest(rows)
         needed = self._one_cell(row)
         if needed > self.budget:

@@ -5,7 +5,8 @@
 3. Many cells are packed into one matrix; the layers go by once for all of them.
 4. The last layer computes the answers' positions, the unembedding the columns that the metric reads.
 
-How much is packed follows from the memory budget; where memory runs out all the same, it is halved.
+How much is packed follows from the memory budget; where memory runs out all the same, it is halved. Where a device's
+budget does not hold the base run of one row, the run's layers wait in the host's memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +59,8 @@ class Engine:
         """
         try:
             with torch.inference_mode():
-                return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra)
+                options = {"offloaded": self._sizes.offloaded}
+                return BaseRun(self._model, batch, self._metric, self._first_layer, self._extra, **options)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise

@@ -17,6 +17,7 @@ from random_tasks import change, random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
+from interp.interventions.engine.base import OFFLOADED_TO
 from interp.interventions.engine.budget import DEFAULT_BUDGET, NoRoomError, budget_of
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.run import Engine
@@ -167,12 +168,12 @@ def cells(name="z", layers=(0, 1, 2), positions=((1,), (3,), None)):
     ]
 
 
-def needed(model, task, budget=1, **options):
+def needed(model, task, budget=1, name="z", **options):
     """The bytes that the refusal of a budget of 1 names."""
     with pytest.raises(
         InputError, match=r"memory budget: one cell on one row of \d+ tokens takes [\d,]+ bytes"
     ) as told:
-        Sweep(cells()).run(model, task, memory_budget=budget, **options)
+        Sweep(cells(name)).run(model, task, memory_budget=budget, **options)
     assert f"got a budget of {budget:,}; give at least the former" in str(told.value)
     return int(re.search(r"takes ([\d,]+) bytes", str(told.value))[1].replace(",", ""))
 
@@ -227,6 +228,40 @@ class TestSmallBudgets:
             np.testing.assert_allclose(each.frame["change_norm"], runs[0].frame["change_norm"], rtol=1e-10)
             columns = ["unit", "example", "cluster", "template", "fired", "status"]
             assert each.frame[columns].equals(runs[0].frame[columns])
+
+
+class TestOffloading:
+    """Where a device has no room for the base run of one row, its layers wait in the host's memory."""
+
+    @pytest.mark.parametrize("name", ["z", "resid_mid", "resid_pre"])
+    def test_less_is_needed_and_the_results_are_the_same(self, monkeypatch, name):
+        model, task = random_model(n_layers=8), random_task(0, lengths=(6, 7, 6))
+        whole, enough = Sweep(cells(name)).run(model, task), needed(model, task, name=name)
+        monkeypatch.setitem(OFFLOADED_TO, "cpu", torch.device("cpu"))
+        least = needed(model, task, name=name)
+        assert least < 0.6 * enough
+        found = Sweep(cells(name)).run(model, task, memory_budget=least)
+        assert (found.provenance["offloaded"], whole.provenance["offloaded"]) == (True, False)
+        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-10, atol=1e-12)
+
+    def test_what_has_room_stays(self, model, monkeypatch):
+        monkeypatch.setitem(OFFLOADED_TO, "cpu", torch.device("cpu"))
+        assert not Sweep(cells()).run(model, random_task(0, lengths=(6, 6))).provenance["offloaded"]
+
+    @pytest.mark.gpu
+    def test_a_gpu_holds_no_more_than_its_budget(self):
+        shape = {"n_layers": 12, "n_heads": 8, "d_model": 512, "d_head": 64, "d_mlp": 2048, "d_vocab": 1000}
+        model = random_model(**shape, n_ctx=512, dtype=torch.float32).to("cuda")
+        task = random_task(0, lengths=(500,), d_vocab=1000)
+        least = needed(model, task)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        found = Sweep(cells()).run(model, task, memory_budget=least)
+        assert found.provenance["offloaded"]
+        assert torch.cuda.max_memory_allocated() - before <= 1.2 * least
+        whole = Sweep(cells()).run(model, task)
+        assert not whole.provenance["offloaded"]
+        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-3, atol=1e-3)
 
 
 def run_out(monkeypatch, error, most, calls=None):
