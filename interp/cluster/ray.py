@@ -79,7 +79,8 @@ def _cluster(address: str | None, n_cpus: int) -> Iterator[Any]:
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise InputError(
                 f"ray: expected a cluster at {address or 'this machine'}, got none ({error}); start one with "
-                "`ray start --head`, or leave the address out"
+                "`ray start --head`; if it asks for a token, `export RAY_AUTH_MODE=token` here, too; or leave the "
+                "address out"
             ) from error
     try:
         yield ray
