@@ -9,13 +9,17 @@ import typer
 
 from interp.cli.exits import INTERRUPTED
 from interp.cli.options import (
+    AddressOption,
     Context,
     DeviceOption,
     DtypeOption,
+    ExecutorOption,
+    GpusOption,
     JsonOption,
     ModelOption,
     NOption,
     Pooling,
+    ProcessesOption,
     SeedOption,
     ThreadsOption,
     TreebankOption,
@@ -74,6 +78,10 @@ def collect(
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
     threads: ThreadsOption = 1,
+    processes: ProcessesOption = 1,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
+    gpus: GpusOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Store activations at every word; asked again after an interrupt, go on."""
@@ -85,6 +93,9 @@ def collect(
     require_usable(folder)
     check_place(folder)
     require_one(data, task, {"--data": {"--n": n}, "--task": {"--feature": feature, "--context": context}})
+    from interp.cli.running import executor_of
+
+    who = executor_of(executor=executor, processes=processes, address=address, gpus=gpus, device=device)
     names = site_names(site)
     corpus, features = read_corpus(data, feature)
     from interp.cli.loading import load_for_tasks
@@ -95,7 +106,7 @@ def collect(
         source = of_task(loaded, str(task), n, seed)
     else:
         source = of_corpus(loaded, corpus, features, context or "document", window)
-    store = _collected(loaded, source, sites, folder, pooling)
+    store = _collected(loaded, source, sites, folder, pooling=pooling, executor=who)
     _show(store, source, started, as_json)
 
 
@@ -109,10 +120,8 @@ def verify(
     _show(ActivationStore.open(folder), None, started, as_json)
 
 
-def _collected(
-    model: Any, source: Source, sites: "Sequence[Site]", folder: Path, pooling: Pooling
-) -> "ActivationStore":
-    """Collect with a progress bar; an interrupt after the first shard says that it can go on."""
+def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path, **options: Any) -> "ActivationStore":
+    """Collect, with a progress bar; an interrupt after the first shard says that it can go on."""
     from interp.cli.terminal import progress_bar
     from interp.runs import collecting
     from interp.runs.folder import PARTIAL
@@ -125,8 +134,8 @@ def _collected(
                 sites,
                 folder,
                 data_hash=source.data_hash,
-                pooling=pooling,
                 progress=lambda done: progress(done, source.total),
+                **options,
             )
         except KeyboardInterrupt as interrupt:
             if not (folder / PARTIAL).exists():

@@ -24,29 +24,40 @@ def run_of(
     gpus: float | None = None,
     device: str = "cpu",
 ) -> "Run":
-    """The run that the options ask for; a worker of a Ray cluster has a GPU unless it computes on its CPU.
+    """The run that the options ask for.
 
     Raises:
-        InputError: Options that do not go together, or more processes than CPUs.
+        InputError: As ``executor_of``.
         OutputError: The folder of runs is named and cannot be written.
     """
     from interp.runs.run import Run
 
-    if executor == "ray" and gpus is None and device != "cpu":
-        gpus = 1
-    who = _executor(executor, processes, address, gpus)
+    who = executor_of(executor=executor, processes=processes, address=address, gpus=gpus, device=device)
     return Run(_root(runs), who, fresh, {"command": sys.argv[1:], "folder": os.getcwd()})
 
 
-def _executor(name: ExecutorName | None, processes: int, address: str | None, gpus: float | None) -> "Executor":
+def executor_of(
+    *,
+    executor: ExecutorName | None = None,
+    processes: int = 1,
+    address: str | None = None,
+    gpus: float | None = None,
+    device: str = "cpu",
+) -> "Executor":
+    """Who computes, as the options ask; a worker of a Ray cluster has a GPU unless it computes on its CPU.
+
+    Raises:
+        InputError: Options that do not go together, or more processes than CPUs.
+    """
     from interp.runs.executors import Local, Processes
 
-    chosen = name or ("processes" if processes > 1 else "local")
+    chosen = executor or ("processes" if processes > 1 else "local")
     if chosen != "ray" and (address is not None or gpus is not None):
         raise InputError("--address and --gpus: expected them with --executor ray; add that, or leave them out")
     if chosen == "ray":
         from interp.cluster.ray import Ray
 
+        gpus = 1 if gpus is None and device != "cpu" else gpus
         return Ray(processes, address=address, gpus=gpus)
     if chosen == "local" and processes > 1:
         raise InputError(f"--executor local: expected one process, got --processes {processes}; leave one of them out")

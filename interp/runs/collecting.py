@@ -2,7 +2,8 @@
 
 1. What is run at once is a function of the request alone (``shards.py``). So a store that was interrupted, and went on,
    is the same, byte by byte, as one that was not; on one machine, with the same number of threads.
-2. While one shard is computed (``reading.py``), the one before it is written, hashed and noted (``writing.py``).
+2. Shards are computed (``reading.py``) by this process or by several (``executors.py``). As they end, in any order,
+   they are written, hashed and noted here (``writing.py``), while the next ones are computed.
 3. Asked again, a shard that is there is compared with its hash and not computed. Who asks for something else than what
    was begun is refused.
 """
@@ -23,15 +24,17 @@ from interp.model.devices import resolve_dtype
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import WordActivations, word_activations
 from interp.residual.pooling import Pooling
+from interp.runs.executors import HERE, Executor
 from interp.runs.folder import collecting_into
 from interp.runs.manifest import Request, StoredSite
-from interp.runs.reading import Progress, ShardReader
+from interp.runs.reading import Progress, nobody
 from interp.runs.store import ActivationStore
 from interp.runs.writing import StoreWriter
 from interp.tasks.passages import Passage
 
 SHARD_BYTES = 128 * 2**20
-"""Of activations in a shard, at most. Two shards are held in memory: what is computed, and what is written."""
+"""Of activations in a shard, at most. Two are held in memory, what is computed and what is written, and as many by each
+process that computes for this one, beside what is on its way."""
 MOST_ROWS = 2**14
 """Of a shard, however short they are: so many words' labels are held in memory."""
 
@@ -47,6 +50,7 @@ def collect(
     dtype: str | torch.dtype | None = None,
     shard_bytes: int = SHARD_BYTES,
     progress: Progress | None = None,
+    executor: Executor = HERE,
 ) -> ActivationStore:
     """Store a model's activations at the words of passages; go on with a store that was begun; leave a complete one.
 
@@ -59,11 +63,13 @@ def collect(
         pooling: Over the tokens of a word.
         dtype: Of the stored numbers; None for that of the activations.
         shard_bytes: Of a shard's activations, at most, but for one row, which there always is.
-        progress: Called with the number of words that are done.
+        progress: Called with the number of words that are done; where others compute, after each shard.
+        executor: Who computes the shards: ``Local()``, ``Processes(n)`` or ``interp.cluster``'s ``Ray(...)``, each
+            worker with as many threads as this process has. The store is the same.
 
     Raises:
         InputError: No word to be read, no size, or as ``word_activations``; a number that the dtype cannot hold; a
-            model that shows no weights.
+            model that shows no weights, or that cannot be sent to the executor's workers.
         ConfigError: No such dtype.
         LoadError: The folder's store is of another request, or damaged; what differs, or the file, is named.
         OutputError: The folder cannot be written, holds something else, or another process collects into it.
@@ -74,7 +80,7 @@ def collect(
     first = next((passage for passage in given if passage.words), None)
     if first is None:
         raise InputError("passages: expected words to be read, got none; take another corpus, or other features")
-    tell = progress or _nobody
+    tell = progress or nobody
     with collecting_into(Path(os.path.expanduser(out)).absolute()) as draft:
         (sample,) = word_activations(model, [_beginning(first)], _ordered(sites), pooling=pooling)
         options: Any = {"pooling": pooling, "dtype": dtype, "shard_bytes": shard_bytes, "data_hash": data_hash}
@@ -85,15 +91,11 @@ def collect(
         store = None if known is None or known.index is None else ActivationStore(draft.folder, known)
         if store is None or store.missing():
             writer = StoreWriter(draft, request, () if known is None else known.shards)
-            writer.write(chain([first], given), ShardReader(model, request, tell))
+            writer.write(chain([first], given), model, executor, tell)
         else:
             store.verify()
             tell(store.rows)
     return ActivationStore.open(draft.folder, verify=False)
-
-
-def _nobody(_done: int) -> None:
-    pass
 
 
 def _beginning(passage: Passage) -> Passage:

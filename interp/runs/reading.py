@@ -4,35 +4,40 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.devices import resolve_dtype
 from interp.residual.collecting import WordActivations, batch_activations
+from interp.runs.content import Activations, ShardContent
 from interp.runs.manifest import Request
 from interp.runs.shards import Piece, Shard
 from interp.tasks.passages import Passage
 
 Progress = Callable[[int], None]
-Activations = dict[str, Float[Tensor, "row ..."]]
+
+
+def nobody(_done: int) -> None:
+    """Who does not want to know how far it is."""
 
 
 class ShardReader:
-    """Computes a store's shards, in order; some may be passed over.
+    """Computes a store's shards (``executors.Work``), here, or as a copy of its own in another process.
 
     Args:
         model: Follows TransformerLens' protocol.
         request: Where it is read.
-        progress: Called with the number of words that are done.
+        progress: Called with the number of a shard's words that are done; of a copy nobody is told.
     """
 
-    def __init__(self, model: Any, request: Request, progress: Progress):
+    def __init__(self, model: Any, request: Request, progress: Progress = nobody):
         self._model, self._request, self._progress = model, request, progress
         self._sites = [each.site for each in request.sites]
         self._dtype = resolve_dtype(request.dtype)
         self._last: tuple[Piece, WordActivations[Passage]] | None = None
         self._free, self._used = self._room(), self._room()
+
+    def __reduce__(self) -> tuple[type["ShardReader"], tuple[Any, Request]]:
+        return ShardReader, (self._model, self._request)
 
     def _room(self) -> Activations:
         """For one shard. Taken once: the system gives out memory more slowly than a small model fills it."""
@@ -41,15 +46,15 @@ class ShardReader:
             for each in self._request.sites
         }
 
-    def read(self, shard: Shard) -> Activations:
-        """The activations of a shard's words, by TransformerLens' name of the site; valid until the next but one.
+    def run(self, shard: Shard) -> ShardContent:
+        """What stands in a shard; valid until the next but one.
 
         Raises:
             InputError: As ``word_activations``, or a number that the dtype cannot hold.
         """
         self._free, self._used = self._used, self._free
         found = {name: room[: shard.rows] for name, room in self._used.items()}
-        done = shard.start
+        done = 0
         for piece in shard.across:
             done += self._put(self._alone(piece), shard, found)
             self._progress(done)
@@ -59,7 +64,7 @@ class ShardReader:
             for batch in batch_activations(self._model, passages, self._sites, **options):
                 done += self._put(batch, shard, found)
                 self._progress(done)
-        return found
+        return ShardContent(found)
 
     def _alone(self, piece: Piece) -> WordActivations[Passage]:
         """A passage with words in several shards, one after the other: run for the first that is computed."""

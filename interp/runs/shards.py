@@ -43,6 +43,9 @@ class Shard:
     stop: int
     pieces: tuple[Piece, ...]
 
+    def __str__(self) -> str:
+        return f"shard {self.number}, of the words {self.start} to {self.stop - 1}"
+
     @property
     def file(self) -> str:
         """What its file is called."""

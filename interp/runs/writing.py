@@ -1,19 +1,25 @@
-"""How does what is computed come to the disk? Shard after shard, by a thread of its own."""
+"""How does what is computed come to the disk? Shard after shard, as they come, by a thread of its own."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from safetensors.torch import save_file
+import torch
 
 from interp.errors import LoadError
+from interp.runs.content import ShardContent, ShardFileBytes
+from interp.runs.executors import Executor
 from interp.runs.folder import Draft
 from interp.runs.index import INDEX, join_parts, write_part
 from interp.runs.manifest import Manifest, Request, ShardFile, require_undamaged
-from interp.runs.reading import Activations, ShardReader
+from interp.runs.reading import Progress, ShardReader
 from interp.runs.shards import Shard, shards_of
 from interp.runs.signed import sha256_of
 from interp.tasks.passages import Passage
+
+Begin = Callable[..., None]
 
 
 class StoreWriter:
@@ -35,57 +41,95 @@ class StoreWriter:
         for each in self._shards.values():
             require_undamaged(draft.folder / each.file, each.sha256)
         self._begun = set(self._shards)
-        self._parts: list[Path] = []
+        self._parts: dict[int, Path] = {}
         draft.write_state(self._manifest(None))
 
     def _manifest(self, index: str | None) -> Manifest:
         return Manifest(self._request, tuple(shard for _, shard in sorted(self._shards.items())), index)
 
-    def write(self, passages: Iterable[Passage], reader: ShardReader) -> None:
-        """Compute and write what is missing, until the store is complete.
+    def write(self, passages: Iterable[Passage], model: Any, executor: Executor, progress: Progress) -> None:
+        """Have what is missing computed, and write it, until the store is complete.
+
+        Args:
+            passages: Read as far as shards are wanted.
+            model: Whose activations they are.
+            executor: Who computes them.
+            progress: Called with the number of words that are done.
 
         Raises:
-            InputError, TaskError: As ``ShardReader.read`` and ``passage_index``.
+            InputError, TaskError: As ``ShardReader.run`` and ``passage_index``, or what ``executor`` cannot do.
             LoadError: The shards that were complete before are of other passages.
             OutputError: The folder cannot be written.
         """
-        with ThreadPoolExecutor(max_workers=1) as background:
-            writing: Future[None] | None = None
-            for shard in shards_of(passages, self._request.shard_rows):
-                rows = None if shard.file in self._begun else reader.read(shard)
-                # Two shards at most are in memory.
-                if writing is not None:
-                    writing.result()
-                writing = background.submit(self._write, shard, rows)
-            if writing is not None:
-                writing.result()
+        done = sum(each.rows for each in self._shards.values())
+        # Of this process's own shards more is known than when they end.
+        reader = ShardReader(model, self._request, lambda rows: progress(done + rows))
+        with _beside() as begin:
+            missing = self._missing(passages, begin)
+            for shard, content in executor.stream(reader, missing, threads=torch.get_num_threads()):
+                begin(self._write, shard, content)
+                done += shard.rows
+                progress(done)
         if len(self._parts) < len(self._shards):
             raise _of_others(max(self._begun), self._draft.folder)
         self._finish()
 
-    def _write(self, shard: Shard, rows: Activations | None) -> None:
-        """Write a shard's words, and its activations where they are not there."""
-        if rows is None:
-            if self._shards[shard.file].read != shard.read:
-                raise _of_others(shard.file, self._draft.folder)
-        else:
-            with self._draft.writing():
-                save_file(rows, self._draft.path(shard.file))
-                digest = sha256_of(self._draft.path(shard.file))
-                self._draft.keep(shard.file)
-            self._shards[shard.file] = ShardFile(shard.file, shard.rows, shard.read, digest)
-            self._draft.write_state(self._manifest(None))
+    def _missing(self, passages: Iterable[Passage], begin: Begin) -> Iterator[Shard]:
+        """The shards that are not there; of those that are, the words are compared and written."""
+        for shard in shards_of(passages, self._request.shard_rows):
+            if shard.file in self._begun:
+                begin(self._recognize, shard)
+            else:
+                yield shard
+
+    def _recognize(self, shard: Shard) -> None:
+        """Write the words of a shard that was complete before."""
+        if self._shards[shard.file].read != shard.read:
+            raise _of_others(shard.file, self._draft.folder)
+        self._write_part(shard)
+
+    def _write(self, shard: Shard, content: ShardContent | ShardFileBytes) -> None:
+        """Write a shard's activations and its words."""
+        with self._draft.writing():
+            content.write(self._draft.path(shard.file))
+            digest = sha256_of(self._draft.path(shard.file))
+            self._draft.keep(shard.file)
+        self._shards[shard.file] = ShardFile(shard.file, shard.rows, shard.read, digest)
+        self._draft.write_state(self._manifest(None))
+        self._write_part(shard)
+
+    def _write_part(self, shard: Shard) -> None:
         part = self._draft.path(f"{shard.number}.parquet")
         with self._draft.writing():
             write_part(shard, part)
-        self._parts.append(part)
+        self._parts[shard.number] = part
 
     def _finish(self) -> None:
         with self._draft.writing():
-            join_parts(self._parts, self._draft.path(INDEX))
+            join_parts([part for _, part in sorted(self._parts.items())], self._draft.path(INDEX))
             index = sha256_of(self._draft.path(INDEX))
             self._draft.keep(INDEX)
         self._draft.finish(self._manifest(index))
+
+
+@contextmanager
+def _beside() -> Iterator[Begin]:
+    """Calls of a thread of its own, one at a time: the next one begins when the one before has ended well.
+
+    So two shards at most are in memory here: what is written, and what waits for it.
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        last: Future[None] | None = None
+
+        def begin(call: Callable[..., None], *arguments: Any) -> None:
+            nonlocal last
+            if last is not None:
+                last.result()
+            last = thread.submit(call, *arguments)
+
+        yield begin
+        if last is not None:
+            last.result()
 
 
 def _of_others(file: str, folder: Path) -> LoadError:

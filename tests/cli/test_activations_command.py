@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from interp.cli import activations, sources
+from interp.cluster.ray import Ray
 from interp.model import loading
 from interp.model.sites import Site
 from interp.model.weights import weights_hash
 from interp.residual import pooling
+from interp.runs.executors import Local, Processes
 from interp.runs.store import ActivationStore
 from interp.tasks import passages
 
@@ -100,6 +102,35 @@ def test_a_store_of_every_word(collect, tmp_path):
     torch.testing.assert_close(store.read(Site("z", 2), rows=[1])[0], cache["blocks.2.attn.hook_z"][0, keys])
 
 
+def test_several_processes_write_the_same_bytes(collect, run, monkeypatch, tmp_path, data):
+    monkeypatch.setattr("interp.runs.collecting.MOST_ROWS", 50)
+    assert json.loads(collect("--site", "z", "--json").stdout)["shards"] == 8
+    there = run("activations", "collect", "--data", data, "--site", "z", "--out", tmp_path / "2", "--processes", 2)
+    assert there.exit_code == 0, there.output
+    one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("store", "2"))
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("options", "executor"),
+    [
+        ((), Local()),
+        (("--executor", "processes"), Processes(1)),
+        (("--executor", "ray", "--processes", 3, "--address", "auto", "--gpus", 0.5), Ray(3, "auto", 0.5)),
+    ],
+)
+def test_who_computes_is_who_was_asked_for(collect, monkeypatch, options, executor):
+    asked = []
+
+    def note(*_arguments, **given):
+        asked.append(given["executor"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("interp.runs.collecting.collect", note)
+    assert collect("--site", "z", *options).exit_code == 130
+    assert asked == [executor]
+
+
 def test_options_reach_the_store(collect, tmp_path):
     options = ("--feature", "feats:Tense,upos", "--pooling", "mean", "--context", "sentence", "--dtype", "float64")
     result = collect("--site", "embed", *options)
@@ -164,6 +195,8 @@ def test_bad_options_are_one_line(collect, tmp_path, arguments, said):
         ("--site z", "expected either --data or --task, got neither"),
         ("--site z --task ioi --feature upos", "--feature: expected none beside --task, got ['upos']; leave it out"),
         ("--site z --task ioi --context sentence", "--context: expected none beside --task, got 'sentence'"),
+        ("--data {data} --site z --address auto", "--address and --gpus: expected them with --executor ray"),
+        ("--data {data} --site z --processes 1000000", "--processes: expected at most"),
         ("--data {data} --site z --n 5", "--n: expected none beside --data, got 5"),
         ("--data {folder}/none.conllu --site z", "none.conllu: expected a CoNLL-U file, got no such file"),
         ("--data {folder}/empty.conllu --site z", "empty.conllu: expected sentences in CoNLL-U, got an empty file"),

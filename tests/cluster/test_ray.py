@@ -5,10 +5,14 @@ import sys
 import time
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import pandas as pd
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runs"))
 from kept_sweeps import events, in_small_parts, sweep, total, whole_files
+from stores import collected, files_of
 
 from interp.cluster.ray import Ray
 from interp.errors import InputError
@@ -82,6 +86,30 @@ def test_killed_workers_change_no_bit(ray, tmp_path):
     counts = events(tmp_path / "there")
     again = total(counts, "begun") - total(counts, "kept")
     assert again <= len(deaths)
+
+
+def test_a_store_has_the_same_bytes_as_here(ray, tmp_path):
+    told = []
+    for place, options in (("here", {}), ("there", {"executor": Ray(2), "progress": told.append})):
+        collected(tmp_path / place, n=80, **options)
+    assert files_of(tmp_path / "here") == files_of(tmp_path / "there")
+    assert len(told) == len(files_of(tmp_path / "there")) - 2, "after each shard"
+
+
+@pytest.mark.slow
+def test_killed_workers_change_no_byte_of_a_store(ray, tmp_path):
+    killed = set()
+
+    def kill_one(done):
+        if done > 100 * (len(killed) + 1):
+            worker = next(number for number, title in _processes() if "_Holder" in title)
+            os.kill(worker, 9)
+            killed.add(worker)
+
+    collected(tmp_path / "here", n=160)
+    collected(tmp_path / "there", n=160, executor=Ray(2), progress=kill_one)
+    assert len(killed) >= 2
+    assert files_of(tmp_path / "here") == files_of(tmp_path / "there")
 
 
 def _processes():

@@ -1,0 +1,259 @@
+"""Whoever computes a store's shards, in whatever order they end, and whoever dies on the way: the same bytes."""
+
+import os
+import pickle
+import signal
+import time
+from itertools import islice, pairwise
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pytest
+import torch
+from random_passages import random_passages
+from stores import collected, files_of, stop_after
+from tiny_models import random_model
+
+from interp.errors import InputError, LoadError
+from interp.runs import writing
+from interp.runs.content import ShardContent
+from interp.runs.executors import Processes
+from interp.runs.manifest import Manifest
+from interp.runs.packing import pack, received
+from interp.runs.reading import ShardReader
+from interp.runs.shards import Shard
+
+pytestmark = pytest.mark.unchecked
+
+MANY = {"n": 160}
+ROWS = 20
+SLOWLY = 0.005
+"""Seconds more of every batch."""
+
+
+class Shuffled:
+    """Does jobs in this process as several workers would: some are under way, and any of them ends next."""
+
+    def __init__(self, n=3, seed=0):
+        self.n, self.generator = n, np.random.default_rng(seed)
+        self.order = []
+
+    def stream(self, work, jobs, *, threads, begun=None):
+        assert threads == torch.get_num_threads()
+        copy, coming = pack(work).unpacked(), iter(jobs)
+        under_way = list(islice(coming, self.n))
+        while under_way:
+            job = under_way.pop(self.generator.integers(len(under_way)))
+            self.order.append(job.number)
+            yield job, received(pickle.dumps(copy.run(job)))
+            under_way += islice(coming, 1)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The bytes of a store that this process computed."""
+    return files_of(collected(tmp_path_factory.mktemp("whole") / "store", **MANY).folder)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "store"
+
+
+def kept(out):
+    """The numbers of the shards that a store that was begun has."""
+    return [int(each.file[6:11]) for each in Manifest.read(out / "collecting.partial" / "state.json").shards]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shards_that_end_in_any_order(out, expected, seed):
+    executor = Shuffled(seed=seed)
+    assert files_of(collected(out, executor=executor, **MANY).folder) == expected
+    assert executor.order != sorted(executor.order)
+    assert sorted(executor.order) == [*range(len(expected) - 2)]
+
+
+@pytest.mark.parametrize("after", range(0, 600, 100))
+def test_what_was_interrupted_between_shards_goes_on_to_the_same_bytes(out, expected, after):
+    first = Shuffled(n=5, seed=after)
+    with pytest.raises(KeyboardInterrupt):
+        collected(out, executor=first, progress=stop_after(after), **MANY)
+    there = kept(out)
+    assert there == sorted(first.order)
+    told, second = [], Shuffled(seed=after + 1)
+    assert files_of(collected(out, executor=second, progress=told.append, **MANY).folder) == expected
+    assert sorted(there + second.order) == [*range(len(expected) - 2)]
+    assert min(told) > ROWS * (len(there) - 1)
+
+
+def test_where_shards_are_missing_in_between_this_process_fills_them_in(out, expected):
+    with pytest.raises(KeyboardInterrupt):
+        collected(out, executor=Shuffled(n=9), progress=stop_after(300), **MANY)
+    there = kept(out)
+    assert there != [*range(len(there))]
+    told = []
+    assert files_of(collected(out, progress=told.append, **MANY).folder) == expected
+    assert told == sorted(told), "words that are done, and stay so"
+    assert told[0] > ROWS * (len(there) - 1)
+    assert told[-1] == len(words(random_passages(**MANY)))
+
+
+def words(passages):
+    return [word for passage in passages for word in passage.words]
+
+
+def test_other_passages_are_refused(out):
+    with pytest.raises(KeyboardInterrupt):
+        collected(out, executor=Shuffled(), progress=stop_after(300), **MANY)
+    with pytest.raises(LoadError, match="collected from other passages than those that are given now"):
+        collected(out, executor=Shuffled(), passages=random_passages(160, seed=1))
+
+
+def test_passages_are_read_and_shards_asked_for_as_they_are_written(out, monkeypatch):
+    """Where the disk is slow, results wait for it, and workers for these."""
+    read, held, asked, write = [], [], Shuffled(n=2), writing.StoreWriter._write
+
+    def passages():
+        for passage in random_passages(**MANY):
+            read.append(len(passage.words))
+            yield passage
+
+    def slowly(self, shard, content):
+        time.sleep(SLOWLY)
+        held.append(len(asked.order) - len(held))
+        write(self, shard, content)
+
+    monkeypatch.setattr(writing.StoreWriter, "_write", slowly)
+    done = []
+    collected(
+        out, passages=passages(), executor=asked, progress=lambda words_done: done.append((words_done, sum(read)))
+    )
+    assert max(held) == 2, "one is written, and one waits"
+    assert max(there - words_done for words_done, there in done) < 3 * ROWS, "two shards, and what one ends within"
+
+
+def test_what_is_computed_is_written_while_the_next_shard_is_computed(out, expected, monkeypatch):
+    """A shard's file is written only when the next shard is there: its memory is not used before."""
+    computed, write, run = {}, writing.StoreWriter._write, ShardReader.run
+    last = len(expected) - 3
+
+    def noted(self, shard):
+        content = run(self, shard)
+        computed.setdefault(shard.number, Event()).set()
+        return content
+
+    def late(self, shard, content):
+        if shard.number < last:
+            assert computed.setdefault(shard.number + 1, Event()).wait(10)
+        write(self, shard, content)
+
+    monkeypatch.setattr(ShardReader, "run", noted)
+    monkeypatch.setattr(writing.StoreWriter, "_write", late)
+    assert files_of(collected(out, **MANY).folder) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_what_is_sent_is_the_file(tmp_path, dtype):
+    values = torch.randn(5, 3, 2, dtype=torch.float64).to(dtype)
+    content = ShardContent({"blocks.0.attn.hook_z": values, "hook_embed": torch.randn(9, 4).to(dtype)[:5]})
+    content.write(tmp_path / "here")
+    received(pickle.dumps(content)).write(tmp_path / "there")
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+def test_the_model_is_sent_and_no_room_for_a_shard(out):
+    model = random_model()
+    request = collected(out, model=model, rows=10**6).manifest.request
+    packed = pack(ShardReader(model, request, stop_after(0)))
+    weights = sum(each.numel() * each.element_size() for each in model.parameters())
+    assert sum(each.nbytes for each in packed.buffers) < 2 * weights
+
+
+def _pause(_module, _arguments):
+    time.sleep(SLOWLY)
+
+
+def slow_model():
+    """The same numbers, later: so that who is killed was at work."""
+    model = random_model()
+    model.register_forward_pre_hook(_pause)
+    return model
+
+
+class TestProcesses:
+    def test_the_same_bytes_as_here(self, out, expected):
+        told = []
+        given = iter(random_passages(**MANY))
+        found = collected(out, executor=Processes(2), passages=given, progress=told.append)
+        assert files_of(out) == expected
+        assert told[-1] == found.rows
+        assert all(before < after for before, after in pairwise(told))
+        assert len(told) == len(expected) - 2, "after each shard"
+
+    def test_numbers_without_a_name_in_numpy(self, out, tmp_path):
+        options = {"dtype": "bfloat16", "rows": ROWS // 4}
+        here = collected(tmp_path / "here", **options)
+        assert files_of(collected(out, executor=Processes(2), **options).folder) == files_of(here.folder)
+
+    def test_killed_workers(self, out, expected):
+        killed = []
+
+        def kill(_done):
+            alive = [each.pid for each in active_children() if each.pid not in killed]
+            if alive and len(killed) < 2:
+                os.kill(alive[-1], signal.SIGKILL)
+                killed.append(alive[-1])
+
+        collected(out, model=slow_model(), executor=Processes(2), progress=kill, **MANY)
+        assert len(killed) == 2
+        assert files_of(out) == expected
+
+    def test_interrupted_and_gone_on_with(self, out, expected):
+        with pytest.raises(KeyboardInterrupt):
+            collected(out, executor=Processes(2), progress=stop_after(200), **MANY)
+        assert active_children() == []
+        assert ROWS * len(kept(out)) > 200
+        assert files_of(collected(out, executor=Processes(2), **MANY).folder) == expected
+
+    def test_killed_together_with_who_asked(self, out, expected):
+        child = get_context("fork").Process(target=_killed_itself, args=(out,))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        assert 0 < len(kept(out)) < len(expected) - 2
+        assert files_of(collected(out, **MANY).folder) == expected
+
+    def test_an_error_is_told_as_here_and_what_is_complete_is_kept(self, out, tmp_path):
+        """A token of the last passage alone has no finite embedding."""
+        model, passages = random_model(d_vocab=41), random_passages(**MANY)
+        with torch.no_grad():
+            model.embed.W_E[40] = torch.nan
+        passages[-1] = type(passages[-1])("d", "", (*passages[-1].ids[:-1], 40), passages[-1].words)
+        told = []
+        for place, options in ((tmp_path / "here", {}), (out, {"executor": Processes(2)})):
+            with pytest.raises(InputError, match="expected finite activations, got others at document 'd'") as error:
+                collected(place, model=model, passages=passages, **options)
+            told.append((type(error.value), str(error.value)))
+        assert told[0] == told[1]
+        assert len(kept(out)) >= len(kept(tmp_path / "here")) - 1, "all but what the other worker was at"
+
+    def test_a_model_that_cannot_be_sent(self, out):
+        model = random_model()
+        model.register_forward_pre_hook(lambda _module, _arguments: None)
+        with pytest.raises(InputError, match="expected what can be sent to another process, got something that cannot"):
+            collected(out, model=model, executor=Processes(2))
+        assert not out.exists()
+
+
+def _killed_itself(out: Path):
+    def kill(done):
+        if done > 200:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    collected(out, executor=Processes(2), progress=kill, **MANY)
+
+
+def test_a_shard_is_named_by_its_words():
+    assert str(Shard(3, 60, 80, ())) == "shard 3, of the words 60 to 79"
