@@ -16,7 +16,8 @@ def writing(folder: Path, what: str = "output folder") -> Iterator[None]:
     try:
         yield
     except (OSError, SafetensorError) as error:
-        said = getattr(error, "strerror", None) or error
+        number = getattr(error, "errno", None)  # libraries have words of their own for it
+        said = os.strerror(number) if number else error
         raise OutputError(
             f"{what} {folder}: expected a place that can be written, got '{said}'; name another, or make room and go on"
         ) from error

@@ -7,6 +7,7 @@ import pytest
 from made_up_card import IDLE, TASK, made_up_card
 
 from interp.errors import InputError
+from interp.runs.executors import Local
 
 
 @pytest.fixture
@@ -48,7 +49,10 @@ def test_every_option_is_handed_on(asked, run):
     assert run("head", "2.1", *options.split(), "--dtype", "bfloat16").exit_code == 0
     assert asked["model"] == ("m", {"device": "cpu", "dtype": "bfloat16"})
     assert asked["tasks"][0] == ("a", {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64})
-    assert asked["head"] == ((2, 1), ["a", "b"], {"seed": 3, "ablation": "zero", "probes": False, "most_units": 9})
+    head, tasks, options = asked["head"]
+    assert (head, tasks) == ((2, 1), ["a", "b"])
+    assert options.pop("run").executor == Local()
+    assert options == {"seed": 3, "ablation": "zero", "probes": False, "most_units": 9}
 
 
 def test_every_generated_task_is_asked_by_default(asked, run):
