@@ -22,6 +22,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from interp.errors import InputError, LoadError
 from interp.runs.disk import put, writing
@@ -59,7 +60,8 @@ class RunFolder:
                 stack.enter_context(locked(self.folder / LOCK, f"run {self.folder}"))
                 self._clean(fresh)
                 self._require_record()
-            self.log("opened")
+            # Last bits follow from the kind of CPU.
+            self.log("opened", cpu=torch.backends.cpu.get_cpu_capability())
             yield self
 
     def _writing(self) -> Any:
