@@ -7,9 +7,11 @@ import sys
 
 import pandas as pd
 import pytest
+from test_attend_command import bank
 from typer.testing import CliRunner
 
 from interp.cli import app
+from interp.cli.run_words import in_words
 from interp.runs.signed import signed
 
 pytestmark = pytest.mark.unchecked
@@ -160,3 +162,63 @@ def test_options_that_do_not_go_together(options, said):
     done = CliRunner().invoke(app, [*ABLATE, *map(str, options)])
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypatch):
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+    asked = ("attend", "--data", str(bank(tmp_path / "bank.conllu")), "--relation", "nsubj", "--json")
+    first = interp(*asked, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+
+    def runs(*arguments):
+        return CliRunner().invoke(app, ["runs", *map(str, arguments)])
+
+    listed = {each["asked"]: each for each in json.loads(runs("ls", "--json").stdout)["runs"]}
+    assert set(listed) == {"attend: nsubj, on default", "attention counted: nsubj, on default"}
+    key = listed["attend: nsubj, on default"]["key"]
+    for name, columns in ((None, {"layer", "head", "excess"}), ("relations", {"n_pairs", "chance"})):
+        table = () if name is None else ("--table", name)
+        assert runs("export", key, "--out", tmp_path / "table.csv", *table).exit_code == 0
+        assert columns <= set(pd.read_csv(tmp_path / "table.csv"))
+    refused = runs("export", key, "--out", tmp_path / "table.csv", "--table", "../frame")
+    assert refused.exit_code == 2
+    assert "no table '../frame'" in refused.stderr
+
+    kept = tmp_path / "runs" / key / "relations.parquet"
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert "relations.parquet" in runs("verify", key).stdout
+    again = interp("runs", "resume", key, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "relations.parquet: damaged, and made anew" in again.stderr
+    found, before = ({**json.loads(each.stdout), "seconds": 0} for each in (again, first))
+    assert found == before
+    assert runs("verify").exit_code == 0
+
+
+MODEL = {"model": "mine"}
+TASKS = [{"task": "ioi"}, {"task": "induction"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"kind": "heads", "models": [{}], "tasks": TASKS}, "heads: ioi, induction, on mine"),
+        ({"kind": "heads", "models": [{}, {}, {}], "tasks": TASKS}, "heads: ioi, induction, and 2 siblings, on mine"),
+        ({"kind": "head", "head": "2.1", "tasks": TASKS}, "head 2.1: ioi, induction, on mine"),
+        ({"kind": "head", "tasks": TASKS}, "cards of heads: ioi, induction, on mine"),
+        ({"kind": "attend", "relations": [[name, "", ""] for name in "aabcde"]}, "attend: a, b, c and 2 more, on mine"),
+        ({"kind": "probe", "feature": "number", "site": "z"}, "probe: number at z, on mine"),
+        ({"kind": "a question of tomorrow"}, "something else"),
+        ({"kind": ["heads"]}, "something else"),
+        ({"kind": "heads", "models": 3}, "something else"),
+        ({"kind": "head", "head": 2, "tasks": TASKS}, "something else"),
+        ({}, "something else"),
+    ],
+)
+def test_what_was_asked_in_words(asked, words):
+    assert in_words(asked, MODEL) == words
+
+
+def test_without_a_model():
+    assert in_words({"kind": "calibration", "jobs": 42}, {}) == "calibration: 42 jobs"
