@@ -27,6 +27,7 @@ from interp.cli import (
     train,
 )
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
+from interp.cli.running import kept_in
 from interp.cli.saying import say
 from interp.errors import AuditError, InputError, InterpError, plain
 
@@ -45,6 +46,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
+        kept_in.set(None)
         with _one_line():
             return super().invoke(ctx)
 
@@ -66,7 +68,10 @@ def _one_line() -> Iterator[None]:
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
         raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
     except KeyboardInterrupt as interrupt:
-        say("interrupted: nothing was left half-written", err=True)
+        root, said = kept_in.get(), "nothing was left half-written"
+        if root is not None:
+            said = f"what is complete is kept in {root}; the same command goes on"
+        say(f"interrupted: {said}", err=True)
         raise typer.Exit(INTERRUPTED) from interrupt
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from interp.errors import InputError
 if TYPE_CHECKING:
     from interp.runs.executors import Executor
     from interp.runs.run import Run
+
+kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
+"""The folder of runs where the present command keeps what is complete."""
 
 
 def run_of(
@@ -33,7 +37,9 @@ def run_of(
     from interp.runs.run import Run
 
     who = executor_of(executor=executor, processes=processes, address=address, gpus=gpus, device=device)
-    return Run(_root(runs), who, fresh, {"command": sys.argv[1:], "folder": os.getcwd()})
+    root = _root(runs)
+    kept_in.set(root)
+    return Run(root, who, fresh, {"command": sys.argv[1:], "folder": os.getcwd()})
 
 
 def executor_of(

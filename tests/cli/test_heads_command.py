@@ -142,7 +142,8 @@ class TestCheckpoints:
         assert "checkpoints: expected at least one, by its step, got none" in result.stderr
         assert not (tmp_path / "r").exists()
 
-    def test_not_beside_a_model(self, run, tmp_path):
-        result = run("heads", "--checkpoints", tmp_path, "--model", "default", "--out", tmp_path / "r")
+    @pytest.mark.parametrize("beside", [("--model", "default"), ("--processes", 2), ("--executor", "local")])
+    def test_not_beside_a_model(self, run, tmp_path, beside):
+        result = run("heads", "--checkpoints", tmp_path, *beside, "--out", tmp_path / "r")
         assert result.exit_code == 2
-        assert "--checkpoints: expected no --model, --sibling or --choose beside it" in result.stderr
+        assert "--checkpoints: expected no --model, --sibling, --choose or --processes beside it" in result.stderr
