@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from banks import word_level
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runs"))
 from kept_sweeps import events, in_small_parts, sweep, total, whole_files
+from planted_trees import FORMS, trees
 from stores import collected, files_of
+from tiny_models import random_model
 
+from interp.calibration.runs import null_jobs, run_jobs
 from interp.cluster.ray import Ray
 from interp.errors import InputError
+from interp.methods.attention import attend
+from interp.methods.relations import reader
 from interp.runs.processes import spread
 from interp.runs.run import Run
 
@@ -178,6 +184,23 @@ def _twice(number):
 @pytest.mark.slow
 def test_calls_are_spread(ray):
     assert dict(spread(_twice, [(1,), (2,)], Ray(2))) == {0: 2, 1: 4}
+
+
+@pytest.mark.slow
+def test_attention_is_counted_to_the_same_bits(ray, tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "WORDS_AT_ONCE", 48)
+    model, documents = random_model(tokenizer=word_level(FORMS, both_sides=False)), list(trees())
+    here, there = (attend(model, documents, ["dep"], run=run) for run in (None, Run(tmp_path, Ray(2))))
+    pd.testing.assert_frame_equal(here.frame, there.frame, check_exact=True)
+    assert total(events(tmp_path), "kept") == 12
+
+
+@pytest.mark.slow
+def test_models_are_judged_to_the_same_numbers(ray, tmp_path, monkeypatch):
+    monkeypatch.undo()  # parts are small in this process only, and a job has its own
+    jobs = null_jobs({"untrained": 1})
+    here, there = (run_jobs(jobs, run=run) for run in (None, Run(tmp_path, Ray(2))))
+    pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"), check_exact=True)
 
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch):
