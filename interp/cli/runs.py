@@ -136,12 +136,13 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
             f"run {run.key}: expected one that a command of interp has begun, got one from Python; ask again there, "
             "with the same run="
         )
+    _require_this_program(run)
     if not Path(folder).is_dir():
         raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
     os.environ["INTERP_RUNS"] = str(run.folder.parent)
-    app([each for each in command if each != "--fresh"], prog_name="interp")
+    app(command, prog_name="interp")
 
 
 def rm(key: KeyArgument, runs: RunsOption = None) -> None:
@@ -154,9 +155,40 @@ def rm(key: KeyArgument, runs: RunsOption = None) -> None:
 def _command_of(about: Any) -> list[str]:
     """The arguments of the command that began a run, and no other: a manifest may be anybody's."""
     command = about.get("command")
-    if isinstance(command, list) and command and all(isinstance(each, str) for each in command):
-        return command if command[0] in RESUMABLE else []
-    return []
+    if not isinstance(command, list) or not all(isinstance(each, str) for each in command):
+        return []
+    if not command or command[0] not in RESUMABLE:
+        return []
+    # Where it was kept, and that it was to be asked anew, is of that time.
+    kept, following = list[str](), iter(command)
+    for each in following:
+        if each == "--runs":
+            next(following, None)
+        elif each != "--fresh" and not each.startswith("--runs="):
+            kept.append(each)
+    return kept
+
+
+def _require_this_program(run: "KnownRun") -> None:
+    """Refuse what this program would not go on with: it would ask a question of its own."""
+    from interp.runs.code import code_hash, versions
+    from interp.runs.record import MANIFEST
+
+    asked = run.opened().record.asked
+    if (run.folder / MANIFEST).stat().st_uid != os.getuid():
+        raise InputError(f"run {run.key}: it is another user's, whose command is not run; ask again yourself")
+    ours = {"code": code_hash(), **versions()}
+    theirs = {"code": asked.get("code"), **asked.get("versions", {})}
+    other = [
+        f"{name} {str(theirs.get(name))[:12]}, here {each[:12]}"
+        for name, each in ours.items()
+        if theirs.get(name) != each
+    ]
+    if other:
+        raise InputError(
+            f"run {run.key}: computed by another version of the program ({'; '.join(other)}), which can go on with it; "
+            "ask again with this one"
+        )
 
 
 def _root(given: Path | None) -> Path:

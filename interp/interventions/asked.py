@@ -14,6 +14,7 @@ from interp.interventions.provenance import task_provenance
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Row
 from interp.model.devices import place_of
+from interp.model.loading.bridge import has_hooks, is_bridge, listened
 from interp.tasks.digest import digest
 from interp.tasks.task import Task
 
@@ -47,14 +48,14 @@ def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
         own: Its provenance.
 
     Raises:
-        InputError: It shows no weights, or has somebody's hooks: no hash could tell it from others.
+        InputError: No hash could tell it from others: it does not show what it is made of, or has somebody's hooks.
     """
-    if own["model_hash"] is None:
+    if own["model_hash"] is None or own["config_hash"] is None:
         raise InputError(
-            f"run: {own['model']} shows no weights, which no hash can tell from others; expected a torch module; "
-            "measure without run"
+            f"run: {own['model']} does not show what it is made of, so that no hash could tell it from others; "
+            "expected one of our own models or a TransformerBridge; measure without run"
         )
-    if any(_listened(point) for point in getattr(model, "hook_dict", {}).values()):
+    if has_hooks(model) if is_bridge(model) else any(map(listened, model.modules())):
         raise InputError(
             "run: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
             "remove them (model.reset_hooks()), or measure without run"
@@ -90,9 +91,10 @@ def asked_of(
         options: Metric, direction, seed and plan.
 
     Raises:
-        InputError: It cannot be told from another request: a model that shows no weights or has somebody's hooks, or
-            a replacement that nobody can name.
+        InputError: It cannot be told from another request: as ``model_asked``, or a replacement that nobody can name;
+            or it has labels that no table can hold.
     """
+    _require_columns(cells)
     replacements = list({id(each): each for each in _replacements(cells)}.values())
     number = {id(each): at for at, each in enumerate(replacements)}
     return {
@@ -110,8 +112,21 @@ def asked_of(
     }
 
 
-def _listened(point: Any) -> bool:
-    return bool(getattr(point, "listened", False) or getattr(point, "fwd_hooks", ()) or getattr(point, "bwd_hooks", ()))
+def _require_columns(cells: Sequence[Cell]) -> None:
+    """Refuse labels that no table's column can hold, before anything is measured."""
+    for name in cells[0].labels:
+        kinds = {type(_plain_label(cell.labels[name])) for cell in cells}
+        if len(kinds) > 1 or not kinds <= {int, float, str, bool}:
+            names = ", ".join(sorted(each.__name__ for each in kinds))
+            raise InputError(
+                f"run: label {name!r}: expected numbers alone, or texts alone, which a table can hold, got {names}; "
+                "give others, or measure without run"
+            )
+
+
+def _plain_label(label: Any) -> Any:
+    """A label as Python's own number."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _replacements(cells: Iterable[Cell]) -> Iterable[Replacement]:

@@ -8,21 +8,22 @@ import torch
 from torch import nn
 
 from interp.model.devices import place_of
-from interp.model.loading.bridge import BRIDGE, is_bridge
-from interp.model.weights import config_hash, tokenizer_hash, weights_hash
+from interp.model.loading.bridge import BRIDGE, configuration, is_bridge
+from interp.model.weights import config_hash, hash_of_values, tokenizer_hash, weights_hash
 from interp.tasks.task import Task
 
 
 def model_provenance(model: Any) -> dict[str, Any]:
     """Name, hashes, dtype and device of a model, CPU threads, and the versions it runs under.
 
-    The hashes of a model that is no ``torch`` module, and so shows no weights, are None.
+    The hashes of a model that is no ``torch`` module, and so shows no weights, are None; and ``config_hash`` is of one
+    that is neither ours nor behind a ``TransformerBridge``.
     """
     (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
     return {
         "model": f"{BRIDGE}{model.cfg.model_name}" if is_bridge(model) else str(getattr(model, "name", kind)),
         "model_hash": weights_hash(model) if shown else None,
-        "config_hash": config_hash(model) if shown else None,
+        "config_hash": _config_hash(model) if shown else None,
         "tokenizer_hash": tokenizer_hash(getattr(model, "tokenizer", None)),
         "dtype": str(dtype).removeprefix("torch."),
         "device": str(device),
@@ -32,6 +33,10 @@ def model_provenance(model: Any) -> dict[str, Any]:
             "python": platform.python_version(),
         },
     }
+
+
+def _config_hash(model: nn.Module) -> str | None:
+    return hash_of_values(configuration(model)) if is_bridge(model) else config_hash(model)
 
 
 def task_provenance(task: Task) -> dict[str, Any]:

@@ -206,6 +206,7 @@ def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[T
     return {
         "kind": "heads",
         "models": [model_asked(each, model_provenance(each)) for each in models],
+        "names": names(models) if len(models) > 1 else [],  # which the table of replication has
         "tasks": [task_asked(each) for each in given],
         "chosen_on": [task_asked(each) for each in choose_on],
         **asdict(asked),

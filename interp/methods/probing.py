@@ -42,6 +42,7 @@ from interp.methods.probes.measuring import Measured, Measuring
 from interp.methods.probes.result import ProbeResult
 from interp.methods.probes.sources import Activations, device_of, held, passages_of
 from interp.model.sites import Site
+from interp.model.weights import hash_of_values
 from interp.residual.pooling import Pooling
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
@@ -227,9 +228,10 @@ class _Reading:
 
     def asked(self) -> dict[str, Any]:
         """What tells the data from others."""
-        place = {"at": self._at, "context": self._context, "pooling": self._pooling, "labels": self._labels}
+        labels = None if self._labels is None else hash_of_values({"labels": self._labels})
+        place = {"at": self._at, "context": self._context, "pooling": self._pooling, "labels": labels}
         if isinstance(self.data, ActivationStore):
-            return {"store": self.data.manifest.text(), **place}
+            return {"store": hash_of_values({"manifest": self.data.manifest.text()}), **place}
         if isinstance(self.data, Task):
             return {"task": task_asked(self.data), **place}
         return {"corpus": self.data.contents.hash, **place}

@@ -27,7 +27,12 @@ def config_hash(model: nn.Module) -> str | None:
     config = getattr(model, "config", None)
     if not isinstance(config, TransformerConfig):
         return None
-    return hashlib.sha256(json.dumps(config.to_dict(), sort_keys=True).encode()).hexdigest()
+    return hash_of_values(config.to_dict())
+
+
+def hash_of_values(values: Mapping[str, Any]) -> str:
+    """SHA-256 of a configuration."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def weights_hash(model: nn.Module) -> str:

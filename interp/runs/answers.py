@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-import numpy as np
 import pandas as pd
 
-from interp.runs.run import Run
+from interp.errors import LoadError
+from interp.runs.run import Run, called
 from interp.runs.run_folder import Finished, RunFolder
 
 AnyAnswer = TypeVar("AnyAnswer")
@@ -33,15 +33,13 @@ def once(
         OutputError: It cannot be kept, or another process computes it.
         LoadError: It was written by another version of this program.
     """
-    folder = None if run is None else run.folder_of(asked, about)
-    if run is None or folder is None:
+    if run is None:
         return compute(None)
-    known = None if run.fresh else folder.result()
-    if known is not None:
-        return known
-    with folder.held(fresh=run.fresh):
+    with run.place(asked, about) as (folder, known):
+        if known is not None:
+            return known
         found = compute(folder)
-        return folder.finish(found.tables, {**found.facts, "run": folder.record.key})
+        return found if folder is None else folder.finish(found.tables, {**found.facts, "run": folder.record.key})
 
 
 def answered(
@@ -75,7 +73,14 @@ def all_answered(
     if run is None or run.folder is None:
         return tuple(compute())
     found = once(run, asked, about, lambda _: _taken_apart(compute()))
-    return tuple(_answer(kind, number, found) for number in range(len(found.facts["answers"])))
+    try:
+        return tuple(_answer(kind, number, found, about) for number in range(len(found.facts["answers"])))
+    except (KeyError, TypeError, AttributeError) as error:
+        key = found.facts.get("run")
+        raise LoadError(
+            f"run {key}: expected the tables and facts of a {kind.__name__}, got others ({error}); `interp runs rm "
+            f"{key}`, and ask again"
+        ) from error
 
 
 def _taken_apart(answers: Sequence[Any]) -> Finished:
@@ -84,13 +89,13 @@ def _taken_apart(answers: Sequence[Any]) -> Finished:
         values = {each.name: getattr(answer, each.name) for each in fields(answer)}
         own = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
         tables |= {_numbered(name, number): table for name, table in own.items()}
-        facts.append({name: _plain(value) for name, value in values.items() if name not in own})
+        facts.append({name: value for name, value in values.items() if name not in own})
     return Finished(tables, {"answers": facts})
 
 
-def _answer(kind: type[AnyAnswer], number: int, found: Finished) -> AnyAnswer:
+def _answer(kind: type[AnyAnswer], number: int, found: Finished, about: Mapping[str, Any]) -> AnyAnswer:
     facts = dict(found.facts["answers"][number])
-    facts["provenance"] = {**facts["provenance"], "run": found.facts["run"]}
+    facts["provenance"] = {**facts["provenance"], **called(about), "run": found.facts["run"]}
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
     tables = {name: found.tables[_numbered(name, number)] for name in names if name not in facts}
     return kind(**tables, **{name: math.nan if value is None else value for name, value in facts.items()})
@@ -99,14 +104,3 @@ def _answer(kind: type[AnyAnswer], number: int, found: Finished) -> AnyAnswer:
 def _numbered(name: str, number: int) -> str:
     """A table's name; the first answer's is the field's."""
     return f"{name}_{number}" if number else name
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it, which has no NaN."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -8,8 +8,9 @@ from typing import Literal
 import pandas as pd
 
 from interp.errors import InputError, LoadError, suggest
-from interp.runs.record import FRAME, KEY_DIGITS, LOCK, MANIFEST, PARTS, RESULT, Record
+from interp.runs.record import FRAME, KEY_DIGITS, LOCK, MANIFEST, PARTS, Record
 from interp.runs.run_folder import RunFolder
+from interp.runs.signed import OtherVersionError
 
 State = Literal["finished", "begun", "damaged"]
 _KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
@@ -40,7 +41,7 @@ class KnownRun:
         """Whether its table is there; what is in the files is ``damage``'s to say."""
         if self.record is None:
             return "damaged"
-        return "finished" if (self.folder / RESULT).exists() else "begun"
+        return "finished" if self.opened().finished else "begun"
 
     @property
     def n_parts(self) -> int:
@@ -71,7 +72,10 @@ class KnownRun:
         """Every file that is not as it was written, or missing; none where all is well."""
         if self.record is None:
             return [self.problem]
-        return self.opened().damage()
+        try:
+            return self.opened().damage()
+        except OtherVersionError as error:
+            return [str(error)]
 
     def table(self, name: str | None = None) -> pd.DataFrame:
         """A finished table, by its name; None for the run's main one.

@@ -10,6 +10,7 @@
 """
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
+
+import numpy as np
 
 from interp.interventions.asked import canonical
 from interp.runs.code import code_hash, versions
@@ -47,7 +50,7 @@ class Record:
     @classmethod
     def of(cls, asked: Mapping[str, Any], about: Mapping[str, Any]) -> "Record":
         """Of a request, computed by this program."""
-        return cls({**asked, "code": code_hash(), "versions": versions()}, about)
+        return cls(plain({**asked, "code": code_hash(), "versions": versions()}), plain(about))
 
     @cached_property
     def key(self) -> str:
@@ -87,7 +90,7 @@ class Result:
 
     def text(self, key: str) -> str:
         """As it is written, for the run of this key."""
-        how = {"facts": dict(self.facts), "tables": dict(self.tables)}
+        how = {"facts": plain(self.facts), "tables": dict(self.tables)}
         return signed({"format": RESULT_FORMAT, "version": VERSION, "key": key, **how})
 
     @classmethod
@@ -102,6 +105,17 @@ class Result:
         if content.get("key") != key or not isinstance(facts, dict) or not _are_tables(tables):
             raise other(folder / RESULT, _RESULT, _ADVICE)
         return cls(facts, tables)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it, which has names for texts alone, and no number that is none or infinite."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table_file(name: str) -> str:

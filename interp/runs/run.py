@@ -53,16 +53,28 @@ class Run:
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
         """
+        with self.place(asked, about) as (folder, known):
+            yield KeptSweep(folder, self.executor, None if known is None else _answer(known, about))
+
+    @contextmanager
+    def place(
+        self, asked: Mapping[str, Any], about: Mapping[str, Any]
+    ) -> Iterator[tuple[RunFolder | None, Finished | None]]:
+        """Where what is asked for is kept, and what it came to; where that is not known, the folder is held.
+
+        Raises:
+            OutputError: It cannot be written, or another process holds it.
+            LoadError: It was written by another version of this program.
+        """
         folder = self.folder_of(asked, about)
-        if folder is None:
-            yield KeptSweep(None, self.executor)
-            return
-        known = None if self.fresh else folder.result()
-        if known is not None:
-            yield KeptSweep(folder, self.executor, _answer(known))
+        finished = folder is not None and folder.finished
+        known = folder.result() if folder is not None and not self.fresh else None
+        if folder is None or known is not None:
+            yield folder, known
             return
         with folder.held(fresh=self.fresh):
-            yield KeptSweep(folder, self.executor)
+            # Somebody may have finished it in between; what was finished before is damaged.
+            yield folder, None if self.fresh or finished else folder.result()
 
     def folder_of(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> RunFolder | None:
         """Where what is asked for is kept; None where nothing is."""
@@ -115,11 +127,16 @@ class KeptSweep:
         if self.folder is None:
             return answer
         kept = self.folder.finish({FRAME: answer.frame}, {**answer.provenance, "run": self.folder.record.key})
-        return _answer(kept)
+        return _answer(kept, answer.provenance)
 
 
-def _answer(found: Finished) -> Answer:
-    return Answer(found.tables[FRAME], found.facts)
+def _answer(found: Finished, about: Mapping[str, Any]) -> Answer:
+    return Answer(found.tables[FRAME], {**found.facts, **called(about)})
+
+
+def called(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What who asks calls the model, whoever has asked before."""
+    return {name: about[name] for name in ("model", "device") if name in about}
 
 
 def _name(part: Part) -> str:

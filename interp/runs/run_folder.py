@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from interp.errors import InputError, LoadError
+from interp.errors import InputError, LoadError, OutputError
 from interp.runs.disk import put, writing
 from interp.runs.lock import locked
 from interp.runs.record import LOCK, LOG, MANIFEST, PARTS, RESULT, Record, Result, table_file
@@ -57,12 +57,18 @@ class RunFolder:
         with ExitStack() as stack:
             with self._writing():
                 (self.folder / PARTS).mkdir(parents=True, exist_ok=True)
+                self._require_own()
                 stack.enter_context(locked(self.folder / LOCK, f"run {self.folder}"))
-                self._clean(fresh)
                 self._require_record()
+                self._clean(fresh)
             # Last bits follow from the kind of CPU.
             self.log("opened", cpu=torch.backends.cpu.get_cpu_capability())
             yield self
+
+    def _require_own(self) -> None:
+        """Refuse a folder of parts that lies elsewhere: what is deleted there may be anybody's."""
+        if (self.folder / PARTS).is_symlink():
+            raise OutputError(f"run {self.folder}: expected a folder of parts, got a link to one; remove it")
 
     def _writing(self) -> Any:
         return writing(self.folder, "run")
@@ -101,6 +107,11 @@ class RunFolder:
             cut_off = file.read(1) not in (b"", b"\n")
             file.write((b"\n" if cut_off else b"") + json.dumps(said).encode() + b"\n")
 
+    @property
+    def finished(self) -> bool:
+        """Whether a result is there, intact or not."""
+        return (self.folder / RESULT).exists()
+
     def parts(self) -> dict[str, Path]:
         """The files of the parts that are there, by name."""
         found = {path: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS).iterdir())}
@@ -117,10 +128,11 @@ class RunFolder:
         return None
 
     def _intact(self, name: str, path: Path) -> pa.Table | None:
-        with suppress(OSError, pa.ArrowException):
-            if sha256_of(path)[:_DIGITS] == path.name.rsplit(".", 2)[1]:
-                table = pq.read_table(path)
-                return table if _owner(table) == {"run": self.record.key, "part": name} else None
+        if not self._is(path, path.name.rsplit(".", 2)[1]):
+            return None
+        with suppress(pa.ArrowException):
+            table = pq.read_table(path)
+            return table if _owner(table) == {"run": self.record.key, "part": name} else None
         return None
 
     def write(self, name: str, table: pa.Table) -> None:
@@ -170,8 +182,12 @@ class RunFolder:
         return digest
 
     def result(self) -> "Finished | None":
-        """What it came to; None where it is not finished, or damaged, which is told."""
-        if not (self.folder / RESULT).exists():
+        """What it came to; None where it is not finished, or damaged, which is told.
+
+        Raises:
+            LoadError: It was written by another version of this program, or cannot be read.
+        """
+        if not self.finished:
             return None
         hurt = self._hurt()
         for name in hurt:
@@ -185,19 +201,30 @@ class RunFolder:
         """Of a finished run's result and tables those that are not as they were written."""
         try:
             result = Result.read(self.folder, self.record.key)
+        except OtherVersionError:
+            raise
         except LoadError:
             return [RESULT]
-        return [table_file(name) for name, digest in result.tables.items() if not self._is(table_file(name), digest)]
+        files = {table_file(name): digest for name, digest in result.tables.items()}
+        return [name for name, digest in files.items() if not self._is(self.folder / name, digest)]
 
-    def _is(self, name: str, digest: str) -> bool:
-        with suppress(OSError):
-            return sha256_of(self.folder / name) == digest
-        return False
+    def _is(self, path: Path, beginning: str) -> bool:
+        """Whether a file's SHA-256 begins like this.
+
+        Raises:
+            LoadError: It is there and cannot be read, which is no damage.
+        """
+        try:
+            return sha256_of(path).startswith(beginning)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise LoadError(f"{path}: cannot be read ({error.strerror or error}); it is left as it is") from error
 
     def damage(self) -> list[str]:
         """Every file that is not as it was written; nothing is changed."""
         parts = [f"{PARTS}/{path.name}" for name, path in self.parts().items() if self._intact(name, path) is None]
-        return parts + (self._hurt() if (self.folder / RESULT).exists() else [])
+        return parts + (self._hurt() if self.finished else [])
 
     def _tell_damage(self, path: Path, *, log: bool = True) -> None:
         warnings.warn(f"{path}: damaged, and made anew", RuntimeWarning, stacklevel=2)

@@ -77,7 +77,7 @@ class Corpus:
                     continue
                 name = _free(document.id, number, seen)
                 seen.add(name)
-                if counted is not None and counted.documents.get(name) != _n_words(document):
+                if counted is not None and counted.digests.get(name) != _hash(document):
                     raise _changed(name)
                 yield Document(name, document.sentences, document.mentions)
         if counted is not None and len(seen) < len(counted.documents):
@@ -91,6 +91,7 @@ class Corpus:
             TaskError: As ``read_conllu``.
         """
         documents: dict[str, int] = {}
+        digests: dict[str, str] = {}
         relations: Counter[Direction] = Counter()
         n_sentences = n_mentions = 0
         digest, hashes = hashlib.sha256(), {}
@@ -101,9 +102,10 @@ class Corpus:
             relations.update(occurring(document))
             own = _hash(document)
             digest.update(f"{document.id} {own}\n".encode())
+            digests[document.id] = own
             if len(document.sentences) > 1:
                 hashes[own] = document.id
-        return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes)
+        return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes, digests)
 
 
 def _read(source: str | Path | Document) -> Iterable[Document]:
@@ -129,6 +131,7 @@ class Contents:
         relations: How often each direction of each relation occurs.
         hash: SHA-256 of texts, trees, links and mentions.
         hashes: Documents of several sentences (a short sentence recurs), by the SHA-256 of all but their names.
+        digests: That of each document, by its name.
     """
 
     documents: dict[str, int]
@@ -137,6 +140,7 @@ class Contents:
     relations: Counter[Direction]
     hash: str
     hashes: Mapping[str, str]
+    digests: Mapping[str, str]
 
 
 def _n_words(document: Document) -> int:

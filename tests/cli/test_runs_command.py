@@ -222,3 +222,25 @@ def test_what_was_asked_in_words(asked, words):
 
 def test_without_a_model():
     assert in_words({"kind": "calibration", "jobs": 42}, {}) == "calibration: 42 jobs"
+
+
+def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
+    asked = (*ABLATE, "--fresh", "--runs", tmp_path / "old")
+    assert interp(*asked, cwd=tmp_path).returncode == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    (folder,) = (tmp_path / "new").iterdir()
+    (folder / "result.json").unlink()
+    again = interp("runs", "resume", folder.name, "--runs", tmp_path / "new", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (folder / "result.json").exists()
+    assert not (tmp_path / "old").exists()
+    events = [json.loads(line)["event"] for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert events.count("begun") == len(list((folder / "parts").iterdir()))
+
+
+def test_what_another_program_computed_is_not_gone_on_with(runs, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("interp.runs.code.code_hash", lambda: "0" * 64)
+    refused = runs("resume", folder.name)
+    assert refused.exit_code == 2
+    assert "computed by another version of the program (code " in refused.stderr
+    assert ", here 000000000000)" in refused.stderr

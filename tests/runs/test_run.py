@@ -1,5 +1,6 @@
 """A run finds its answer, goes on where it ended, and computes nothing twice; what is damaged is told and made anew."""
 
+import dataclasses
 import json
 import os
 import socket
@@ -12,7 +13,7 @@ import torch
 from kept_sweeps import cells, events, in_small_parts, sweep, total, whole_files
 from random_tasks import random_task, something_to_add
 from stores import flipped
-from tiny_models import random_model
+from tiny_models import random_gpt2, random_model, word_tokenizer
 
 import interp
 from interp.errors import InputError, LoadError, OutputError
@@ -22,8 +23,10 @@ from interp.interventions.sweep import Cell, Sweep
 from interp.interventions.work import SweepWork
 from interp.model.sites import Site
 from interp.runs import record
+from interp.runs.answers import answered
 from interp.runs.executors import Processes
 from interp.runs.run import Run, as_run
+from interp.runs.run_folder import RunFolder
 from interp.runs.signed import signed
 
 pytestmark = pytest.mark.unchecked
@@ -197,17 +200,46 @@ class TestDamage:
         assert path.read_bytes() == before
         pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
 
-    def test_a_newer_format_is_refused_and_left_alone(self, tmp_path):
+    @pytest.mark.parametrize("fresh", [False, True])
+    @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
+    def test_a_newer_format_is_refused_and_left_alone(self, tmp_path, name, fresh):
         sweep(Run(tmp_path))
         folder = the_run(tmp_path)
-        content = json.loads((folder / "manifest.json").read_text()) | {"version": 2}
+        content = json.loads((folder / name).read_text()) | {"version": 2}
         del content["sha256"]
-        (folder / "manifest.json").write_text(signed(content))
+        (folder / name).write_text(signed(content))
+        if name == "manifest.json" and not fresh:
+            (folder / "result.json").unlink()
+        before = whole_files(tmp_path)
+        if name == "result.json" and fresh:
+            sweep(Run(tmp_path, fresh=True))  # whose manifest says that it is this question
+            return
+        with pytest.raises(LoadError, match="in version 2, this program reads 1; use the version of interp that"):
+            sweep(Run(tmp_path, fresh=fresh))
+        assert whole_files(tmp_path) == before
+
+    def test_what_cannot_be_read_is_no_damage(self, tmp_path, monkeypatch):
+        sweep(Run(tmp_path))
+        folder = the_run(tmp_path)
         (folder / "result.json").unlink()
         before = whole_files(tmp_path)
-        with pytest.raises(LoadError, match="in version 2, this program reads 1; use the version of interp that"):
+
+        def too_many_files(_path):
+            raise OSError(24, "Too many open files")
+
+        monkeypatch.setattr("interp.runs.run_folder.sha256_of", too_many_files)
+        with pytest.raises(LoadError, match=r"parquet: cannot be read \(Too many open files\); it is left as it is"):
             sweep(Run(tmp_path))
         assert whole_files(tmp_path) == before
+
+    def test_parts_that_lie_elsewhere_are_left_alone(self, tmp_path):
+        sweep(Run(tmp_path / "runs"))
+        folder = the_run(tmp_path / "runs")
+        (folder / "parts").rename(tmp_path / "elsewhere")
+        (folder / "parts").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(OutputError, match="expected a folder of parts, got a link to one"):
+            sweep(Run(tmp_path / "runs", fresh=True))
+        assert len(list((tmp_path / "elsewhere").iterdir())) > 3
 
     def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
         sweep(Run(tmp_path))
@@ -276,6 +308,20 @@ class TestRefused:
             sweep(Run(tmp_path), model=model)
         assert list(tmp_path.iterdir()) == []
 
+    def test_torchs_own_hooks(self, tmp_path):
+        model = random_model(n_layers=3)
+        model.blocks[0].attn.register_forward_hook(lambda _module, _inputs, output: 0 * output)
+        with pytest.raises(InputError, match="somebody's hooks are on the model"):
+            sweep(Run(tmp_path), model=model)
+
+    @pytest.mark.parametrize(("labels", "said"), [([(0, 1), (0, 2)], "tuple"), ([0, "mlp"], "int, str")])
+    def test_labels_that_no_table_holds(self, tmp_path, labels, said, measured):
+        model = random_model(n_layers=3)
+        own = [Cell({"which": label}, each.interventions) for label, each in zip(labels, cells(model), strict=False)]
+        with pytest.raises(InputError, match=f"label 'which': expected numbers alone, or texts alone.*got {said}"):
+            Sweep(own).run(model, random_task(), run=Run(tmp_path))
+        assert measured == []
+
     def test_a_replacement_that_does_not_say_what_it_is(self, tmp_path):
         model = random_model(n_layers=3)
         cell = Cell({"layer": 0}, (Intervention(Site("z", 0), something_to_add(model)),))
@@ -326,3 +372,62 @@ def test_patches_and_paths_are_kept(tmp_path):
         for each in (first, again, elsewhere):
             pd.testing.assert_frame_equal(plain, each, check_exact=True)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_bridges_of_the_same_weights_are_told_apart(tmp_path):
+    tokenizer, found = word_tokenizer(), []
+    for activation in ("relu", "gelu_new"):
+        folder = tmp_path / activation
+        random_gpt2(vocab_size=len(tokenizer), activation_function=activation).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        found.append(sweep(Run(tmp_path / "runs"), model=interp.load_model(f"bridge:{folder}")))
+    assert found[0].provenance["model_hash"] == found[1].provenance["model_hash"]
+    assert found[0].provenance["run"] != found[1].provenance["run"]
+    assert (found[0].frame["base"] != found[1].frame["base"]).all()
+
+
+def test_numpys_numbers_are_numbers(tmp_path):
+    one, other = (sweep(Run(tmp_path), seed=seed) for seed in (np.int64(3), 3))
+    assert one.provenance["run"] == other.provenance["run"]
+
+
+def test_who_asks_gets_the_name_that_the_model_has_now(tmp_path):
+    first, second = random_model(n_layers=3), random_model(n_layers=3)
+    second.name = "second"
+    one, other = (sweep(Run(tmp_path), model=model) for model in (first, second))
+    assert one.provenance["run"] == other.provenance["run"]
+    assert (one.provenance["model"], other.provenance["model"]) == ("random", "second")
+
+
+def test_what_somebody_finished_meanwhile_is_not_measured_again(tmp_path, monkeypatch, measured):
+    held, others = RunFolder.held, []
+
+    def meanwhile(self, *, fresh=False):
+        if not others:
+            others.append(self)
+            sweep(Run(tmp_path))
+        return held(self, fresh=fresh)
+
+    monkeypatch.setattr(RunFolder, "held", meanwhile)
+    result = sweep(Run(tmp_path))
+    assert len(measured) == len(set(measured)) > 3
+    assert result.provenance["run"] == the_run(tmp_path).name
+
+
+def test_facts_of_something_else_are_told(tmp_path):
+    @dataclasses.dataclass
+    class Found:
+        frame: pd.DataFrame
+        provenance: dict
+
+    def ask():
+        return answered(Run(tmp_path), {"kind": "found"}, {}, Found, lambda: Found(pd.DataFrame({"x": [1]}), {"y": 2}))
+
+    assert ask().provenance["y"] == 2
+    path = the_run(tmp_path) / "result.json"
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    for facts in ({"run": "1"}, {"run": "1", "answers": [{}]}, {"run": "1", "answers": [{"provenance": {}, "z": 1}]}):
+        path.write_text(signed(content | {"facts": facts}))
+        with pytest.raises(LoadError, match="run 1: expected the tables and facts of a Found, got others"):
+            ask()

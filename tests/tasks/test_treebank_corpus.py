@@ -88,7 +88,9 @@ def test_a_file_that_changes_after_it_was_counted_is_refused(path):
     corpus = Corpus.of([path, OWN])
     assert list(corpus.contents.documents) == [each.id for each in corpus]
     shorter, longer = PLAIN[: PLAIN.index("# newdoc id = two")], f"{PLAIN}\n# newdoc id = three\n{rows(0)}"
-    for text, name in ((shorter, "two"), (longer, "three"), (PLAIN.replace("one", "1"), "1")):
+    relabelled = PLAIN.replace("nsubj", "obj")
+    assert relabelled != PLAIN
+    for text, name in ((shorter, "two"), (longer, "three"), (PLAIN.replace("one", "1"), "1"), (relabelled, "one")):
         path.write_text(text)
         with pytest.raises(TaskError, match=f"^{name}: the corpus has changed since its documents were counted"):
             list(corpus)

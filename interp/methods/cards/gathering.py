@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.sweep import Progress
 from interp.methods.cards.circuits import COLUMNS as CIRCUITS
 from interp.methods.cards.circuits import circuits
@@ -133,6 +134,8 @@ class _Parts:
         """Keep the reason where a part is refused."""
         try:
             yield
+        except NoRoomError:  # which may pass
+            raise
         except InputError as error:
             self._reasons += [(self.task, name, str(error)) for name in names]
 

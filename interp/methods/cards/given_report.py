@@ -10,7 +10,11 @@ import pandas as pd
 from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
 from interp.methods.dossier import HeadsReport
+from interp.methods.judged_models import Asked
+from interp.model.weights import hash_of_values
 from interp.tasks.task import Task
+
+_OPTIONS = {each.name for each in fields(Asked)}
 
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:
@@ -39,8 +43,9 @@ def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None
 
 
 def report_hash(report: HeadsReport) -> str:
-    """SHA-256 of all tables of a dossier."""
-    digest = hashlib.sha256()
+    """SHA-256 of all tables of a dossier, and of the options that it was made with."""
+    options = {name: value for name, value in report.provenance.items() if name in _OPTIONS}
+    digest = hashlib.sha256(hash_of_values(options).encode())
     for each in fields(report):
         table = getattr(report, each.name)
         if isinstance(table, pd.DataFrame):

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
@@ -66,6 +67,8 @@ class Comparisons:
         refused: dict[Kind, str] = {}
         try:
             found = compare_replacements(self._model, task, **self._options, progress=progress)
+        except NoRoomError:
+            raise
         except InputError:
             refused = _refused(self._model, task, self._seed)
             if not refused or len(KINDS) - len(refused) < 2:

@@ -21,6 +21,9 @@ WRAPPED = "_original_component"
 LIBRARIES = ("transformer_lens", "transformers", "accelerate")
 """Whose own hooks on a bridge's modules are part of it."""
 
+_NAMES = {"_name_or_path", "model_name", "tokenizer_name", "transformers_version", "device", "dtype"}
+"""Of a configuration what does not say how the model computes; its dtype is told by its weights."""
+
 
 def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase | None) -> Any:
     """The ``TransformerBridge`` of a model on the hub or in a folder, as TransformerLens makes it.
@@ -74,6 +77,14 @@ def module_behind(bridge: Any) -> nn.Module:
     return module
 
 
+def configuration(bridge: Any) -> dict[str, Any]:
+    """What a bridge and the module behind it are made of, without their names and places."""
+    module = getattr(module_behind(bridge), "config", None)
+    parts = {"bridge": bridge.cfg.to_dict(), "module": {} if module is None else module.to_dict()}
+    own = {part: {name: each for name, each in of.items() if name not in _NAMES} for part, of in parts.items()}
+    return {**own, "compatibility_mode": bool(getattr(bridge, "compatibility_mode", False))}
+
+
 def own_state(module: nn.Module) -> dict[str, Tensor]:
     """The state dict of `module`, by the names that it has where no bridge stands around it."""
     state = module.state_dict()
@@ -92,10 +103,11 @@ def _parameters(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Tens
 
 def has_hooks(bridge: Any) -> bool:
     """Whether somebody's hooks are on a bridge: not those by which TransformerLens or transformers work."""
-    return any(map(_listened, {*bridge.modules(), *module_behind(bridge).modules()}))
+    return any(map(listened, {*bridge.modules(), *module_behind(bridge).modules()}))
 
 
-def _listened(module: nn.Module) -> bool:
+def listened(module: nn.Module) -> bool:
+    """Whether somebody's hooks are on a module, which do who knows what to it."""
     # A hook on one of TransformerLens' points is wrapped into one of its own functions; the handle has the original.
     handles = [handle for name in ("fwd_hooks", "bwd_hooks") for handle in getattr(module, name, ())]
     if any(not (handle.is_permanent and _of_a_library(handle.user_hook)) for handle in handles):
