@@ -1,11 +1,13 @@
 """Was this asked before? Then here is what it came to; or else it is computed, and kept.
 
 What is kept of an answer is its tables, and all else as JSON has it. Who asks gets it as it was kept, also at the
-first time: so nothing depends on who asked first.
+first time: so nothing depends on who asked first. What was warned of is warned of again.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -37,9 +39,31 @@ def once(
         return compute(None)
     with run.place(asked, about) as (folder, known):
         if known is not None:
+            for each in known.facts.get("warnings", ()):
+                warnings.warn(str(each), RuntimeWarning, stacklevel=2)
             return known
-        found = compute(folder)
-        return found if folder is None else folder.finish(found.tables, {**found.facts, "run": folder.record.key})
+        with _noted() as told:
+            found = compute(folder)
+        if folder is None:
+            return found
+        return folder.finish(found.tables, {**found.facts, "run": folder.record.key, "warnings": told})
+
+
+@contextmanager
+def _noted() -> Iterator[list[str]]:
+    """What is warned of at run time meanwhile; it is shown as ever."""
+    told, show = list[str](), warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RuntimeWarning):
+            told.append(str(message))
+        show(message, category, *where, **more)
+
+    warnings.showwarning = note
+    try:
+        yield told
+    finally:
+        warnings.showwarning = show
 
 
 def answered(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from tiny_models import random_model
 import interp
 from interp.errors import InputError
 from interp.interventions.engine.budget import NoRoomError
+from interp.methods import dossier
 from interp.methods.attention import attend
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
@@ -151,6 +153,21 @@ def test_cards_of_a_report_are_found(tmp_path, deaf):
         pd.testing.assert_frame_equal(one.feeds, other.feeds, check_exact=True, check_dtype=False)
     with pytest.raises(AssertionError, match="the model was run"):
         head_cards(noun_model(), tasks, other_report, run=tmp_path)
+
+
+def test_what_was_warned_of_is_warned_of_again(tmp_path, monkeypatch):
+    judge = dossier.judge_models
+
+    def doubtful(*args, **options):
+        warnings.warn("heads 0.0 and 0.1 look alike", RuntimeWarning, stacklevel=1)
+        warnings.warn("of no interest later", DeprecationWarning, stacklevel=1)
+        return judge(*args, **options)
+
+    monkeypatch.setattr(dossier, "judge_models", doubtful)
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match=r"heads 0\.0 and 0\.1 look alike") as told:
+            judged(tmp_path)
+    assert not [each for each in told if each.category is DeprecationWarning]
 
 
 def test_a_report_is_known_by_its_options_as_well(tmp_path):
