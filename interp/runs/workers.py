@@ -4,6 +4,7 @@ All is sent as plain bytes: torch's own way to send a tensor to a process takes 
 to the memory of who sends it.
 A worker that dies, killed or out of memory, is replaced, and its job is done again. Where no worker lives long enough
 to end any job, a job is at fault, and it is said which.
+A worker whose asker dies, however it dies, ends at once; the shared memory is then removed by Python's own tracker.
 """
 
 import multiprocessing
@@ -15,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import torch
@@ -26,6 +29,8 @@ from interp.runs.queue import JobQueue
 Span = tuple[int, int]
 MOST_DEATHS = 8
 """Of workers, one after the other, without a job that ended between."""
+SHARED = Path("/dev/shm")  # noqa: S108
+"""The file system of shared memory, where it is one."""
 _CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
 
 
@@ -48,7 +53,7 @@ class Workers:
         """Prepare `n` workers with `threads` each.
 
         Raises:
-            InputError: The work cannot be sent to another process.
+            InputError: The work cannot be sent to another process, or there is too little shared memory for it.
         """
         self._n, self._threads = n, threads
         self._memory, self._spans = _shared(pack(work))
@@ -135,9 +140,29 @@ def _shared(packed: Packed) -> tuple[SharedMemory, list[Span]]:
         spans.append((start, start + part.nbytes))
         start = -(-(start + part.nbytes) // ALIGNED) * ALIGNED
     memory = SharedMemory(create=True, size=start)
+    _make_room(memory)
     for part, (begin, end) in zip(parts, spans, strict=True):
         _bytes_of(memory)[begin:end] = part
     return memory, spans
+
+
+def _make_room(memory: SharedMemory) -> None:
+    """Take the bytes that were only promised: to write where there is no room ends a process (SIGBUS)."""
+    file = SHARED / memory.name
+    if not file.exists():
+        return
+    with file.open("r+b") as opened:
+        try:
+            os.posix_fallocate(opened.fileno(), 0, memory.size)
+        except OSError as error:
+            memory.close()
+            memory.unlink()
+            there = os.statvfs(SHARED)
+            raise InputError(
+                f"processes: expected {memory.size:,} bytes of shared memory for the work, got "
+                f"{there.f_bavail * there.f_frsize:,} in {SHARED} ({error.strerror}); take --executor local (in Python "
+                "Local()), or make it larger (mount -o remount,size=, or docker run --shm-size)"
+            ) from error
 
 
 def _bytes_of(memory: SharedMemory) -> memoryview:
@@ -157,6 +182,7 @@ def _gpu(slot: int) -> str | None:
 def _work(connection: Connection, of_work: tuple[str, list[Span]], threads: int, gpu: str | None) -> None:
     """What a worker does, until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked
+    Thread(target=_end_with_asker, daemon=True).start()
     torch.set_num_threads(threads)
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
@@ -168,6 +194,14 @@ def _work(connection: Connection, of_work: tuple[str, list[Span]], threads: int,
         while True:
             connection.send_bytes(done(work, received(connection.recv_bytes())))
     os._exit(0)  # without taking apart what looks at shared memory
+
+
+def _end_with_asker() -> None:
+    """End this process when nobody is there to ask any more, whatever it is doing."""
+    asker = multiprocessing.parent_process()
+    assert asker is not None, "a worker was begun by somebody"
+    wait([asker.sentinel])
+    os._exit(1)
 
 
 def done(work: Any, job: Any) -> bytes:
