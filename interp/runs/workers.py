@@ -10,8 +10,9 @@ A worker whose asker dies, however it dies, ends at once; the shared memory is t
 import multiprocessing
 import os
 import pickle
+import platform
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -22,7 +23,9 @@ from typing import Any
 
 import torch
 
-from interp.errors import InputError
+from interp.errors import InputError, InterpError
+from interp.model.arithmetic import arithmetic, set_arithmetic
+from interp.runs.code import program, require_program
 from interp.runs.packing import ALIGNED, Packed, pack, received
 from interp.runs.queue import JobQueue
 
@@ -32,6 +35,65 @@ MOST_DEATHS = 8
 SHARED = Path("/dev/shm")  # noqa: S108
 """The file system of shared memory, where it is one."""
 _CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which terms is work done? As the process that asks for it would do it.
+
+    Attributes:
+        threads: Of every worker.
+        arithmetic: Torch's settings in the process that asks.
+        program: Which that process runs.
+    """
+
+    threads: int
+    arithmetic: Mapping[str, Any]
+    program: Mapping[str, str]
+
+    @classmethod
+    def of_this_process(cls, threads: int) -> "Terms":
+        """This process asks."""
+        return cls(threads, arithmetic(), program())
+
+    def accept(self) -> None:
+        """Compute on them from here on.
+
+        Raises:
+            InputError: This process runs another program.
+        """
+        require_program(self.program)
+        torch.set_num_threads(self.threads)
+        set_arithmetic(self.arithmetic)
+
+
+class Held:
+    """Work as a worker has it: unpacked for its first job, so that what is wrong here comes out as that job's error."""
+
+    def __init__(self, packed: Packed, terms: Terms):
+        self._packed, self._terms, self._work = packed, terms, None
+
+    def run(self, job: Any) -> Any:
+        """Do one job.
+
+        Raises:
+            InputError: This process runs another program than who asks, or lacks what the work is made of.
+        """
+        if self._work is None:
+            self._terms.accept()
+            self._work = self._unpacked()
+        return self._work.run(job)
+
+    def _unpacked(self) -> Any:
+        try:
+            return self._packed.unpacked()
+        except InterpError:
+            raise
+        except Exception as error:  # it may miss a module, a device, or memory
+            raise InputError(
+                f"worker on {platform.node()}: expected all that the work is made of, got {type(error).__name__}: "
+                f"{error}; give it what it lacks: the same modules where it finds them, and such a device with room"
+            ) from error
 
 
 @dataclass
@@ -55,7 +117,7 @@ class Workers:
         Raises:
             InputError: The work cannot be sent to another process, or there is too little shared memory for it.
         """
-        self._n, self._threads = n, threads
+        self._n, self._terms = n, Terms.of_this_process(threads)
         self._memory, self._spans = _shared(pack(work))
         self._workers: list[_Worker] = []
         self._deaths = 0
@@ -110,7 +172,7 @@ class Workers:
         here, there = _CONTEXT.Pipe()
         slot = min({*range(self._n)} - {each.slot for each in self._workers})
         of_work = (self._memory.name, self._spans)
-        process = _CONTEXT.Process(target=_work, args=(there, of_work, self._threads, _gpu(slot)), daemon=True)
+        process = _CONTEXT.Process(target=_work, args=(there, of_work, self._terms, _gpu(slot)), daemon=True)
         process.start()
         there.close()
         worker = _Worker(process, here, slot)
@@ -179,17 +241,16 @@ def _gpu(slot: int) -> str | None:
     return names[slot % len(names)]
 
 
-def _work(connection: Connection, of_work: tuple[str, list[Span]], threads: int, gpu: str | None) -> None:
+def _work(connection: Connection, of_work: tuple[str, list[Span]], terms: Terms, gpu: str | None) -> None:
     """What a worker does, until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked
     Thread(target=_end_with_asker, daemon=True).start()
-    torch.set_num_threads(threads)
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     name, spans = of_work
     memory = SharedMemory(name=name)
     data, *buffers = (_bytes_of(memory)[begin:end] for begin, end in spans)
-    work = Packed(bytes(data), buffers).unpacked()
+    work = Held(Packed(bytes(data), buffers), terms)
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(done(work, received(connection.recv_bytes())))

@@ -1,12 +1,21 @@
 """Workers of this machine: what becomes of them, and of the memory they share, when things go wrong."""
 
 import os
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+import torch
+
+from interp.errors import InputError
+from interp.model.arithmetic import arithmetic
+from interp.runs import code
+from interp.runs.executors import Processes
+from interp.runs.packing import pack
+from interp.runs.workers import Held, Terms
 
 pytestmark = pytest.mark.unchecked
 
@@ -14,6 +23,7 @@ LONG = """
 import os, sys, time
 from pathlib import Path
 from interp.runs.executors import Processes
+from interp.runs.packing import pack
 
 class Long:
     def run(self, job):
@@ -90,3 +100,62 @@ def test_too_little_shared_memory_is_said():
     assert "bytes of shared memory for the work, got 1,048,576 in /dev/shm" in done.stderr
     assert "take --executor local" in done.stderr
     assert done.stdout == "[]\n", "nothing is left there"
+
+
+class Settings:
+    """Work that says in which arithmetic it is done."""
+
+    def run(self, job):
+        return arithmetic()
+
+
+def of_worker(executor):
+    ((_, found),) = executor.stream(Settings(), [0], threads=1)
+    return found
+
+
+def test_workers_compute_in_the_arithmetic_of_who_asks():
+    usual = arithmetic()
+    torch.backends.mkldnn.enabled = False
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert of_worker(Processes(1)) == arithmetic() != usual
+    finally:
+        torch.backends.mkldnn.enabled = True
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("name", ["interp", "torch", "python"])
+def test_a_worker_with_another_program_refuses(monkeypatch, name):
+    monkeypatch.setattr("interp.runs.workers.program", lambda: {**code.program(), name: "another"})
+    own = re.escape(code.program()[name][:12])
+    said = rf"worker on .*: expected the program of the process that asks \({name} another\), got {name} {own}; install"
+    with pytest.raises(InputError, match=said):
+        of_worker(Processes(2))
+
+
+class Unpacked:
+    """Work that cannot be unpacked elsewhere."""
+
+    def __reduce__(self):
+        return __import__, ("no_such_module",)
+
+
+def test_what_a_worker_lacks_is_said():
+    with pytest.raises(InputError, match=r"worker on .*: expected all that .*, got ModuleNotFoundError: .*'no_such_mod"):
+        list(Processes(1).stream(Unpacked(), [0], threads=1))
+
+
+def test_work_is_unpacked_once():
+    held = Held(pack(Counting()), Terms.of_this_process(1))
+    assert [held.run(0), held.run(0)] == [1, 2]
+
+
+class Counting:
+    """Work that counts its jobs."""
+
+    done = 0
+
+    def run(self, job):
+        self.done += 1
+        return self.done
