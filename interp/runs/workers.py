@@ -71,7 +71,8 @@ class Held:
     """Work as a worker has it: unpacked for its first job, so that what is wrong here comes out as that job's error."""
 
     def __init__(self, packed: Packed, terms: Terms):
-        self._packed, self._terms, self._work = packed, terms, None
+        self._packed, self._terms = packed, terms
+        self._work: Any = None
 
     def run(self, job: Any) -> Any:
         """Do one job.

@@ -142,7 +142,7 @@ class Unpacked:
 
 
 def test_what_a_worker_lacks_is_said():
-    with pytest.raises(InputError, match=r"worker on .*: expected all that .*, got ModuleNotFoundError: .*'no_such_mod"):
+    with pytest.raises(InputError, match=r"worker on .*: expected all that .*, got ModuleNotFoundError: .*'no_such"):
         list(Processes(1).stream(Unpacked(), [0], threads=1))
 
 
