@@ -31,6 +31,7 @@ def run_of(
     """The run that the options ask for.
 
     Raises:
+        ConfigError: As ``executor_of``.
         InputError: As ``executor_of``.
         OutputError: The folder of runs is named and cannot be written.
     """
@@ -53,6 +54,7 @@ def executor_of(
     """Who computes, as the options ask; a worker of a Ray cluster has a GPU unless it computes on its CPU.
 
     Raises:
+        ConfigError: No such device on this machine.
         InputError: Options that do not go together, or more processes than CPUs.
     """
     from interp.runs.executors import Local, Processes
@@ -62,8 +64,9 @@ def executor_of(
         raise InputError("--address and --gpus: expected them with --executor ray; add that, or leave them out")
     if chosen == "ray":
         from interp.cluster.ray import Ray
+        from interp.model.devices import resolve_device
 
-        gpus = 1 if gpus is None and device != "cpu" else gpus
+        gpus = 1 if gpus is None and resolve_device(device).type != "cpu" else gpus
         return Ray(processes, address=address, gpus=gpus)
     if chosen == "local" and processes > 1:
         raise InputError(f"--executor local: expected one process, got --processes {processes}; leave one of them out")

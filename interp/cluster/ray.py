@@ -11,17 +11,20 @@ Ray: Moritz et al. (2018), "Ray: a distributed framework for emerging AI applica
 
 import logging
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.runs.executors import Work, nobody
 from interp.runs.packing import Packed, pack, received
 from interp.runs.queue import JobQueue
-from interp.runs.workers import MOST_DEATHS, done
+from interp.runs.workers import MOST_DEATHS, Held, Terms, done
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,14 @@ class Ray:
 
         Raises:
             InputError: Ray is not installed, there is no cluster at this address, it was lost, the work cannot be
-                sent, or a job ends every actor that does it.
+                sent, a worker runs another program or lacks what the work is made of, a job ends every actor that does
+                it, or this machine has less than one worker needs.
         """
         packed = pack(work)
-        with _cluster(self.address, self.n * threads) as ray:
-            actors = _Actors(ray, packed.data, packed.buffers, self, threads)
+        with _cluster(self.address, self.n * threads) as (ray, own):
+            _look_for_room(ray, {"CPU": threads, "GPU": self.gpus or 0}, grows=not own or self.address is not None)
+            actors = _Actors(ray, _put(ray, packed), self, threads)
+            del packed  # Ray holds its own copy
             try:
                 yield from actors.stream(jobs, begun)
             finally:
@@ -61,8 +67,8 @@ class Ray:
 
 
 @contextmanager
-def _cluster(address: str | None, n_cpus: int) -> Iterator[Any]:
-    """Ray, connected; a cluster that was begun here is ended.
+def _cluster(address: str | None, n_cpus: int) -> Iterator[tuple[Any, bool]]:
+    """Ray, connected, and whether that was done here; a cluster that was begun here is ended.
 
     Raises:
         InputError: It cannot be.
@@ -83,7 +89,7 @@ def _cluster(address: str | None, n_cpus: int) -> Iterator[Any]:
                 "address out"
             ) from error
     try:
-        yield ray
+        yield ray, own
     except ray.exceptions.RayError as error:
         raise InputError(
             f"ray: the cluster was lost ({type(error).__name__}); what is complete is kept: start it, and ask again"
@@ -93,16 +99,40 @@ def _cluster(address: str | None, n_cpus: int) -> Iterator[Any]:
             ray.shutdown()
 
 
+def _look_for_room(ray: Any, needed: dict[str, float], *, grows: bool) -> None:
+    """Say that no node has what a worker needs, which Ray would silently wait for; one may still come if it `grows`.
+
+    Raises:
+        InputError: None will come.
+    """
+    nodes = [each["Resources"] for each in ray.nodes() if each["Alive"]]
+    if any(all(node.get(kind, 0) >= amount for kind, amount in needed.items()) for node in nodes):
+        return
+    asked = ", ".join(f"{amount:g} {kind}" for kind, amount in needed.items())
+    most = ", ".join(f"{max((node.get(kind, 0) for node in nodes), default=0):g} {kind}" for kind in needed)
+    told = f"ray: expected a node with {asked} for one worker, got nodes with at most {most}"
+    if not grows:
+        raise InputError(f"{told}; ask for fewer threads or gpus, or compute on the CPU")
+    warnings.warn(f"{told}; this waits for the cluster to grow", RuntimeWarning, stacklevel=2)
+
+
+def _put(ray: Any, packed: Packed) -> Any:
+    """Some work in the object store, its tensors as arrays, which are not copied out of it."""
+    return ray.put((packed.data, [np.frombuffer(each, dtype=np.uint8) for each in packed.buffers]))
+
+
 class _Actors:
     """A pool that hands out jobs."""
 
-    def __init__(self, ray: Any, data: bytes, buffers: Any, asked: Ray, threads: int):
-        self._ray, self._n = ray, asked.n
-        self._held = ray.put((data, [_array(each) for each in buffers]))
+    def __init__(self, ray: Any, held: Any, asked: Ray, threads: int):
+        self._ray, self._n, self._held = ray, asked.n, held
         options = {"num_cpus": threads, "num_gpus": asked.gpus or 0, "max_restarts": 0}
-        self._kind, self._threads = ray.remote(**options)(_Holder), threads
+        self._kind, self._terms = ray.remote(**options)(_Holder), Terms.of_this_process(threads)
+        self._all: list[Any] = []
         self._busy: dict[Any, tuple[Any, Any]] = {}
         self._deaths = 0
+        errors = ray.exceptions
+        self._deadly = (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError)
 
     def stream(self, jobs: Iterable[Any], begun: Callable[[Any], None]) -> Iterator[tuple[Any, Any]]:
         """Do jobs; yield each with what it came to."""
@@ -122,9 +152,11 @@ class _Actors:
             actor, job = self._busy.pop(ended)
             try:
                 well, value = received(self._ray.get(ended))
-            except self._ray.exceptions.RayActorError as error:
+            except self._deadly as error:
                 self._bury(actor, job, waiting, error)
                 continue
+            except self._ray.exceptions.RayTaskError as error:
+                raise _refused(error) from error
             free.append((actor, None if job is _READY else job))
             if job is _READY:
                 continue
@@ -134,11 +166,15 @@ class _Actors:
             yield job, value
 
     def _hire(self) -> None:
-        actor = self._kind.remote(self._held, self._threads)
+        actor = self._kind.remote(self._held, self._terms)
+        self._all.append(actor)
         self._busy[actor.ready.remote()] = (actor, _READY)
 
     def _bury(self, actor: Any, job: Any, waiting: JobQueue, error: Exception) -> None:
+        if getattr(error, "actor_init_failed", False):
+            raise _refused(error) from error
         self._ray.kill(actor)
+        self._all.remove(actor)
         if job is not _READY:
             waiting.back(job)
         self._deaths += 1
@@ -151,29 +187,28 @@ class _Actors:
 
     def end(self) -> None:
         """Give all actors back to the cluster."""
-        for actor, _ in self._busy.values():
+        for actor in self._all:
             self._ray.kill(actor)
 
 
 _READY = object()
 
 
-def _array(buffer: memoryview) -> Any:
-    import numpy as np
-
-    return np.frombuffer(buffer, dtype=np.uint8)
+def _refused(error: Exception) -> InputError:
+    """What kept a worker from beginning, in the last of its own words, which Python writes below where it happened."""
+    said = str(error).strip().splitlines()[-1]
+    return InputError(
+        f"ray: expected a worker that can begin, got {said}; install this program, and what the work is made of, on "
+        "every node, the same as here"
+    )
 
 
 class _Holder:
     """What an actor is."""
 
-    def __init__(self, held: Any, threads: int):
-        import torch
-
-        torch.set_num_threads(threads)
+    def __init__(self, held: Any, terms: Terms):
         data, buffers = held
-        self._held = held  # the memory that tensors look at
-        self._work = Packed(data, [memoryview(each) for each in buffers]).unpacked()
+        self._work = Held(Packed(data, [memoryview(each) for each in buffers]), terms)
 
     def ready(self) -> bytes:
         """It is there."""

@@ -2,13 +2,16 @@
 
 import hashlib
 import platform
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from interp.errors import InputError
+
 NO_PART = ("report", "cli")
 """Folders of this package on which no number depends."""
-LIBRARIES = ("torch", "numpy", "scipy", "pandas")
+LIBRARIES = ("torch", "numpy", "scipy", "pandas", "transformers", "transformer_lens")
 
 
 @cache
@@ -27,3 +30,27 @@ def code_hash() -> str:
 def versions() -> dict[str, str]:
     """Of the libraries that compute, and of Python."""
     return {**{name: version(name) for name in LIBRARIES}, "python": platform.python_version()}
+
+
+def program() -> dict[str, str]:
+    """What has to be the same wherever parts of one answer are computed, by name."""
+    return {"interp": code_hash(), **versions()}
+
+
+def require_program(asked: Mapping[str, str]) -> None:
+    """Refuse to compute for a process that runs another program.
+
+    Args:
+        asked: That process' ``program``.
+
+    Raises:
+        InputError: This one's is another.
+    """
+    own = {name: program().get(name, "none") for name in asked}
+    different = [name for name in asked if own[name] != asked[name]]
+    if different:
+        here, there = (", ".join(f"{name} {each[name][:12]}" for name in different) for each in (own, asked))
+        raise InputError(
+            f"worker on {platform.node()}: expected the program of the process that asks ({there}), got {here}; "
+            "install the same on both, and if a source was edited meanwhile, ask again"
+        )

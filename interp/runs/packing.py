@@ -55,39 +55,41 @@ def pack(work: Any) -> Packed:
         _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(work)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise InputError(
-            f"processes: expected what can be sent to another process, got something that cannot ({error}); give 1"
+            f"workers: expected what can be sent to another process, got something that cannot ({error}); leave "
+            "them out (--executor local, in Python Local()), and this process computes"
         ) from error
     return Packed(stream.getvalue(), [each.raw() for each in buffers])
 
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        """Tensors as NumPy arrays, whose memory is not copied; all else as usual."""
-        if type(value) not in (Tensor, nn.Parameter) or not _is_dense(value):
+        """Tensors as NumPy arrays, whose memory is not copied, and GPUs as the receiver's; all else as usual."""
+        if isinstance(value, torch.device):
+            return torch.device, (_place(value),)
+        if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
             return NotImplemented
         tensor = value.detach()
-        order = _order(tensor)
-        bits = tensor.permute(order).reshape(-1).view(torch.uint8).cpu().numpy()
-        shape = [tensor.shape[axis] for axis in order]
-        how = (shape, order, tensor.dtype, str(tensor.device), isinstance(value, nn.Parameter), value.requires_grad)
-        return _tensor, (bits, *how)
+        bits = tensor.as_strided((_span(tensor),), (1,)).view(torch.uint8).cpu().numpy()
+        how = (tuple(tensor.shape), tensor.stride(), tensor.dtype, _place(tensor.device))
+        return _tensor, (bits, *how, isinstance(value, nn.Parameter), value.requires_grad)
 
 
-def _is_dense(tensor: Tensor) -> bool:
-    """Whether a permutation of the axes brings its numbers into one block, and it has any."""
-    return tensor.layout == torch.strided and tensor.numel() > 0 and tensor.permute(_order(tensor)).is_contiguous()
+def _place(device: torch.device) -> str:
+    """Where a tensor of this device is on a worker, which sees one GPU of its own, whatever its number here."""
+    return "cuda" if device.type == "cuda" else str(device)
 
 
-def _order(tensor: Tensor) -> list[int]:
-    """The axes as they lie in memory, the outermost first."""
-    strides: tuple[int, ...] = tensor.stride()
-    return sorted(range(tensor.ndim), key=strides.__getitem__, reverse=True)
+def _span(tensor: Tensor) -> int:
+    """Of how many numbers in a row of memory a tensor is made, with those that it leaves out."""
+    if tensor.numel() == 0:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _tensor(
     bits: np.ndarray,
     shape: Sequence[int],
-    order: Sequence[int],
+    strides: Sequence[int],
     dtype: torch.dtype,
     device: str,
     parameter: bool,
@@ -95,7 +97,6 @@ def _tensor(
 ) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of memory that is only to be read, which nobody writes
-        block = torch.from_numpy(bits).view(dtype).reshape(tuple(shape))
-    axes = [order.index(axis) for axis in range(len(order))]
-    tensor = block.to(device).permute(axes)
+        block = torch.from_numpy(bits).view(dtype)
+    tensor = block.to(device).as_strided(shape, strides)
     return nn.Parameter(tensor, requires_grad) if parameter else tensor.requires_grad_(requires_grad)

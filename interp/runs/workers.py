@@ -4,29 +4,97 @@ All is sent as plain bytes: torch's own way to send a tensor to a process takes 
 to the memory of who sends it.
 A worker that dies, killed or out of memory, is replaced, and its job is done again. Where no worker lives long enough
 to end any job, a job is at fault, and it is said which.
+A worker whose asker dies, however it dies, ends at once; the shared memory is then removed by Python's own tracker.
 """
 
 import multiprocessing
 import os
 import pickle
+import platform
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import torch
 
-from interp.errors import InputError
+from interp.errors import InputError, InterpError
+from interp.model.arithmetic import arithmetic, set_arithmetic
+from interp.runs.code import program, require_program
 from interp.runs.packing import ALIGNED, Packed, pack, received
 from interp.runs.queue import JobQueue
 
 Span = tuple[int, int]
 MOST_DEATHS = 8
 """Of workers, one after the other, without a job that ended between."""
+SHARED = Path("/dev/shm")  # noqa: S108
+"""The file system of shared memory, where it is one."""
 _CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On which terms is work done? As the process that asks for it would do it.
+
+    Attributes:
+        threads: Of every worker.
+        arithmetic: Torch's settings in the process that asks.
+        program: Which that process runs.
+    """
+
+    threads: int
+    arithmetic: Mapping[str, Any]
+    program: Mapping[str, str]
+
+    @classmethod
+    def of_this_process(cls, threads: int) -> "Terms":
+        """This process asks."""
+        return cls(threads, arithmetic(), program())
+
+    def accept(self) -> None:
+        """Compute on them from here on.
+
+        Raises:
+            InputError: This process runs another program.
+        """
+        require_program(self.program)
+        torch.set_num_threads(self.threads)
+        set_arithmetic(self.arithmetic)
+
+
+class Held:
+    """Work as a worker has it: unpacked for its first job, so that what is wrong here comes out as that job's error."""
+
+    def __init__(self, packed: Packed, terms: Terms):
+        self._packed, self._terms = packed, terms
+        self._work: Any = None
+
+    def run(self, job: Any) -> Any:
+        """Do one job.
+
+        Raises:
+            InputError: This process runs another program than who asks, or lacks what the work is made of.
+        """
+        if self._work is None:
+            self._terms.accept()
+            self._work = self._unpacked()
+        return self._work.run(job)
+
+    def _unpacked(self) -> Any:
+        try:
+            return self._packed.unpacked()
+        except InterpError:
+            raise
+        except Exception as error:  # it may miss a module, a device, or memory
+            raise InputError(
+                f"worker on {platform.node()}: expected all that the work is made of, got {type(error).__name__}: "
+                f"{error}; give it what it lacks: the same modules where it finds them, and such a device with room"
+            ) from error
 
 
 @dataclass
@@ -48,9 +116,9 @@ class Workers:
         """Prepare `n` workers with `threads` each.
 
         Raises:
-            InputError: The work cannot be sent to another process.
+            InputError: The work cannot be sent to another process, or there is too little shared memory for it.
         """
-        self._n, self._threads = n, threads
+        self._n, self._terms = n, Terms.of_this_process(threads)
         self._memory, self._spans = _shared(pack(work))
         self._workers: list[_Worker] = []
         self._deaths = 0
@@ -105,7 +173,7 @@ class Workers:
         here, there = _CONTEXT.Pipe()
         slot = min({*range(self._n)} - {each.slot for each in self._workers})
         of_work = (self._memory.name, self._spans)
-        process = _CONTEXT.Process(target=_work, args=(there, of_work, self._threads, _gpu(slot)), daemon=True)
+        process = _CONTEXT.Process(target=_work, args=(there, of_work, self._terms, _gpu(slot)), daemon=True)
         process.start()
         there.close()
         worker = _Worker(process, here, slot)
@@ -135,9 +203,29 @@ def _shared(packed: Packed) -> tuple[SharedMemory, list[Span]]:
         spans.append((start, start + part.nbytes))
         start = -(-(start + part.nbytes) // ALIGNED) * ALIGNED
     memory = SharedMemory(create=True, size=start)
+    _make_room(memory)
     for part, (begin, end) in zip(parts, spans, strict=True):
         _bytes_of(memory)[begin:end] = part
     return memory, spans
+
+
+def _make_room(memory: SharedMemory) -> None:
+    """Take the bytes that were only promised: to write where there is no room ends a process (SIGBUS)."""
+    file = SHARED / memory.name
+    if not file.exists():
+        return
+    with file.open("r+b") as opened:
+        try:
+            os.posix_fallocate(opened.fileno(), 0, memory.size)
+        except OSError as error:
+            memory.close()
+            memory.unlink()
+            there = os.statvfs(SHARED)
+            raise InputError(
+                f"processes: expected {memory.size:,} bytes of shared memory for the work, got "
+                f"{there.f_bavail * there.f_frsize:,} in {SHARED} ({error.strerror}); take --executor local (in Python "
+                "Local()), or make it larger (mount -o remount,size=, or docker run --shm-size)"
+            ) from error
 
 
 def _bytes_of(memory: SharedMemory) -> memoryview:
@@ -154,20 +242,28 @@ def _gpu(slot: int) -> str | None:
     return names[slot % len(names)]
 
 
-def _work(connection: Connection, of_work: tuple[str, list[Span]], threads: int, gpu: str | None) -> None:
+def _work(connection: Connection, of_work: tuple[str, list[Span]], terms: Terms, gpu: str | None) -> None:
     """What a worker does, until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked
-    torch.set_num_threads(threads)
+    Thread(target=_end_with_asker, daemon=True).start()
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     name, spans = of_work
     memory = SharedMemory(name=name)
     data, *buffers = (_bytes_of(memory)[begin:end] for begin, end in spans)
-    work = Packed(bytes(data), buffers).unpacked()
+    work = Held(Packed(bytes(data), buffers), terms)
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(done(work, received(connection.recv_bytes())))
     os._exit(0)  # without taking apart what looks at shared memory
+
+
+def _end_with_asker() -> None:
+    """End this process when nobody is there to ask any more, whatever it is doing."""
+    asker = multiprocessing.parent_process()
+    assert asker is not None, "a worker was begun by somebody"
+    wait([asker.sentinel])
+    os._exit(1)
 
 
 def done(work: Any, job: Any) -> bytes:

@@ -1,6 +1,8 @@
 """The same work on a Ray cluster of this machine: the same bits, whoever dies on the way."""
 
 import os
+import pickle
+import subprocess
 import sys
 import time
 import warnings
@@ -18,10 +20,11 @@ from stores import collected, files_of
 from tiny_models import random_model
 
 from interp.calibration.runs import null_jobs, run_jobs
-from interp.cluster.ray import Ray
+from interp.cluster.ray import Ray, _Actors
 from interp.errors import InputError
 from interp.methods.attention import attend
 from interp.methods.relations import reader
+from interp.runs.code import program
 from interp.runs.processes import spread
 from interp.runs.run import Run
 
@@ -82,7 +85,7 @@ def test_killed_workers_change_no_bit(ray, tmp_path):
 
     def kill_some(done, total):
         if done > (len(deaths) + 1) * total // 4:
-            worker = next(number for number, title in _processes() if "_Holder" in title)
+            worker = next(_workers())
             os.kill(worker, 9)
             deaths.append(worker)
 
@@ -108,7 +111,7 @@ def test_killed_workers_change_no_byte_of_a_store(ray, tmp_path):
 
     def kill_one(done):
         if done > 100 * (len(killed) + 1):
-            worker = next(number for number, title in _processes() if "_Holder" in title)
+            worker = next(_workers())
             os.kill(worker, 9)
             killed.add(worker)
 
@@ -118,14 +121,20 @@ def test_killed_workers_change_no_byte_of_a_store(ray, tmp_path):
     assert files_of(tmp_path / "here") == files_of(tmp_path / "there")
 
 
-def _processes():
-    """Number and title of every process of this machine."""
+def _workers():
+    """Processes of this cluster that hold work; there may be others' on this machine."""
     for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                yield int(name), file.read().decode(errors="replace")
-        except OSError:
-            continue
+        with suppress(OSError):
+            title = Path(f"/proc/{name}/cmdline").read_text(errors="replace")
+            if "_Holder" in title and os.getpid() in _ancestors(int(name)):
+                yield int(name)
+
+
+def _ancestors(process):
+    while process:
+        after_name = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2]
+        process = int(after_name.split()[1])
+        yield process
 
 
 def test_what_one_cluster_has_begun_another_goes_on_with(ray, tmp_path):
@@ -201,6 +210,89 @@ def test_models_are_judged_to_the_same_numbers(ray, tmp_path, monkeypatch):
     jobs = null_jobs({"untrained": 1})
     here, there = (run_jobs(jobs, run=run) for run in (None, Run(tmp_path, Ray(2))))
     pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"), check_exact=True)
+
+
+def test_a_job_whose_worker_had_too_little_memory_is_done_again(ray, monkeypatch):
+    errors = [ray.exceptions.OutOfMemoryError("the monitor of memory ended it"), None, None]
+    get, begun = ray.get, []
+
+    def getting(reference):
+        found = get(reference)
+        if pickle.loads(found) != (True, None) and (error := errors.pop(0)):
+            raise error
+        return found
+
+    monkeypatch.setattr(ray, "get", getting)
+    assert {job for job, _ in Ray(1).stream(Slow(), [0, 1], threads=1, begun=begun.append)} == {0, 1}
+    assert begun == [0, 0, 1]
+
+
+@pytest.mark.slow
+def test_all_actors_are_given_back(ray, monkeypatch):
+    killed, kill = [], ray.kill
+    monkeypatch.setattr(ray, "kill", lambda actor: (killed.append(actor), kill(actor)))
+    assert len(list(Ray(3).stream(Slow(), [0], threads=1))) == 1
+    assert len(set(killed)) == len(killed) == 3
+
+
+class Lacking:
+    """Work that is made of what a worker lacks."""
+
+    def __reduce__(self):
+        return __import__, ("no_such_module",)
+
+
+@pytest.mark.slow
+def test_what_a_worker_lacks_is_said(ray):
+    with pytest.raises(InputError, match=r"worker on .*: expected all that .*, got ModuleNotFoundError: .*'no_such"):
+        list(Ray(1).stream(Lacking(), [0], threads=1))
+
+
+def test_a_worker_with_another_program_refuses(ray, monkeypatch):
+    monkeypatch.setattr("interp.runs.workers.program", lambda: {**program(), "numpy": "1.0"})
+    with pytest.raises(InputError, match=r"worker on .*: expected the program of .* \(numpy 1.0\), got numpy 2"):
+        list(Ray(1).stream(Slow(), [0], threads=1))
+
+
+class Older:
+    """An actor that cannot be asked."""
+
+    def __init__(self, held, terms):
+        pass
+
+    def ready(self):
+        raise ImportError("no module of that name")
+
+
+class Foreign(Older):
+    """An actor that cannot begin."""
+
+    def __init__(self, held, terms):
+        raise ImportError("no module of that name")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actor", [Foreign, Older])
+def test_an_actor_that_cannot_begin_is_said_in_its_own_words(ray, monkeypatch, actor):
+    monkeypatch.setattr("interp.cluster.ray._Holder", actor)
+    with pytest.raises(InputError, match=r"ray: expected a worker .* got ImportError: no module of that name; install"):
+        list(Ray(1).stream(Slow(), [0], threads=1))
+
+
+@pytest.mark.parametrize(("threads", "gpus", "asked"), [(1, 1, "1 CPU, 1 GPU"), (99, None, "99 CPU, 0 GPU")])
+def test_a_cluster_whose_nodes_are_too_small_is_said_to_be(ray, monkeypatch, threads, gpus, asked):
+    monkeypatch.setattr(_Actors, "stream", lambda *_: iter([]))  # it would wait
+    said = f"ray: expected a node with {asked} for one worker, got nodes with at most 2 CPU, 0 GPU; this waits"
+    with pytest.warns(RuntimeWarning, match=said):
+        list(Ray(1, gpus=gpus).stream(Slow(), [0], threads=threads))
+
+
+@pytest.mark.slow
+def test_a_machine_that_is_too_small_is_refused():
+    code = "from interp.cluster.ray import Ray; list(Ray(2, gpus=99).stream(None, [0], threads=1))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "InputError: ray: expected a node with 1 CPU, 99 GPU for one worker, got nodes with at most 2" in done.stderr
 
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch):

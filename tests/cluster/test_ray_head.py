@@ -74,6 +74,7 @@ def test_a_killed_head_costs_nothing_that_was_complete(head, tmp_path, monkeypat
     assert kill_all(head) >= 2
     _, said = driver.communicate(timeout=120)
     assert driver.returncode != 0, said
+    assert "InputError: ray: the cluster was lost" in said or "Failed to connect to GCS" in said, said
     before = total(events(there), "kept")
     in_small_parts(monkeypatch)
     sweep(Run(tmp_path / "here"), n=24)
@@ -84,4 +85,3 @@ def test_a_killed_head_costs_nothing_that_was_complete(head, tmp_path, monkeypat
     counts = events(there)
     assert total(counts, "kept") == n_parts
     assert total(counts, "begun") - n_parts <= 2, "of each worker the part that it was at"
-    print(said[-2000:])

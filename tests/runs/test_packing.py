@@ -6,6 +6,7 @@ from tiny_models import random_model, random_tokens
 from torch import nn
 
 from interp.errors import InputError
+from interp.runs import packing
 from interp.runs.packing import Packed, pack
 
 pytestmark = pytest.mark.unchecked
@@ -32,6 +33,7 @@ def sent(value):
         torch.tensor(3.5),
         torch.zeros(0, 4),
         BLOCK[:, :1],
+        BLOCK[1:, 1:, ::3].permute(2, 0, 1),
     ],
     ids=lambda tensor: f"{tuple(tensor.shape)} {tensor.stride()} {tensor.dtype}",
 )
@@ -73,5 +75,20 @@ def test_a_model_computes_the_same_bits():
 
 
 def test_what_cannot_be_sent_is_refused():
-    with pytest.raises(InputError, match=r"processes: expected what can be sent to another process, got .*; give 1"):
+    with pytest.raises(
+        InputError, match=r"workers: expected what can be sent to another process, got .*; leave them out"
+    ):
         pack(lambda: 2)
+
+
+def test_a_gpu_is_the_receivers_own():
+    """A worker sees one, and it is the first to it, whatever its number here."""
+    assert sent(torch.device("cuda:1")) == torch.device("cuda")
+    assert sent({"device": torch.device("cpu")}) == {"device": torch.device("cpu")}
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, nn.Parameter])
+@pytest.mark.parametrize("block", [BLOCK, BLOCK[:, :, ::2], torch.zeros(0, 4)], ids=["whole", "with gaps", "empty"])
+def test_a_tensor_of_any_layout_goes_to_the_receivers_own_gpu(monkeypatch, kind, block):
+    monkeypatch.setattr(packing, "_place", lambda device: "meta")
+    assert sent(nn.Parameter(block) if kind is nn.Parameter else block).device == torch.device("meta")

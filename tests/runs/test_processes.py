@@ -38,5 +38,7 @@ def test_an_error_comes_through():
 
 
 def test_what_cannot_be_sent_is_refused_before_anything_is_begun():
-    with pytest.raises(InputError, match=r"processes: expected what can be sent to another process, got .*; give 1"):
+    with pytest.raises(
+        InputError, match=r"workers: expected what can be sent to another process, got .*; leave them out"
+    ):
         list(spread(_twice, [(1,), (lambda: 2,)], Processes(2)))
