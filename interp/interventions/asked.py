@@ -13,6 +13,7 @@ from interp.interventions.intervention import Intervention
 from interp.interventions.provenance import task_provenance
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Row
+from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of
 from interp.model.loading.bridge import has_hooks, is_bridge, listened
 from interp.tasks.digest import digest
@@ -60,7 +61,8 @@ def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
             "run: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
             "remove them (model.reset_hooks()), or measure without run"
         )
-    return {**{name: own[name] for name in _OF_MODEL}, "device": place_of(model)[0].type}
+    found = {name: own[name] for name in _OF_MODEL}
+    return {**found, "device": place_of(model)[0].type, "arithmetic": arithmetic()}
 
 
 def task_asked(task: Task) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
 from interp.interventions.sweep import Cell, Sweep
 from interp.interventions.work import SweepWork
+from interp.model.arithmetic import arithmetic, set_arithmetic
 from interp.model.sites import Site
 from interp.runs import record
 from interp.runs.answers import answered
@@ -384,6 +385,17 @@ def test_bridges_of_the_same_weights_are_told_apart(tmp_path):
     assert found[0].provenance["model_hash"] == found[1].provenance["model_hash"]
     assert found[0].provenance["run"] != found[1].provenance["run"]
     assert (found[0].frame["base"] != found[1].frame["base"]).all()
+
+
+def test_other_arithmetic_is_another_run(tmp_path):
+    keys = {sweep(Run(tmp_path)).provenance["run"]}
+    before = arithmetic()
+    try:
+        set_arithmetic({**before, "mkldnn.enabled": not before["mkldnn.enabled"]})
+        keys.add(sweep(Run(tmp_path)).provenance["run"])
+    finally:
+        set_arithmetic(before)
+    assert len(keys) == 2
 
 
 def test_numpys_numbers_are_numbers(tmp_path):
