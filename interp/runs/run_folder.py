@@ -131,7 +131,7 @@ class RunFolder:
         if not self._is(path, path.name.rsplit(".", 2)[1]):
             return None
         with suppress(pa.ArrowException):
-            table = pq.read_table(path)
+            table = pq.read_table(path, use_threads=False)
             return table if _owner(table) == {"run": self.record.key, "part": name} else None
         return None
 
@@ -174,9 +174,11 @@ class RunFolder:
         """Write a table; its SHA-256."""
         draft = path.with_name(path.name + _DRAFT)
         try:
-            table.to_parquet(draft, index=False)
+            # Threads of its own would want memory where a sweep has little.
+            own = pa.Table.from_pandas(table, preserve_index=False, nthreads=1)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(f"run: expected labels of one type in each column, got others ({error})") from error
+        pq.write_table(own, draft)
         digest = sha256_of(draft)
         put(draft, path)
         return digest
@@ -195,7 +197,10 @@ class RunFolder:
         if hurt:
             return None
         result = Result.read(self.folder, self.record.key)
-        return Finished({name: pd.read_parquet(self.folder / table_file(name)) for name in result.tables}, result.facts)
+        return Finished(
+            {name: pd.read_parquet(self.folder / table_file(name), use_threads=False) for name in result.tables},
+            result.facts,
+        )
 
     def _hurt(self) -> list[str]:
         """Of a finished run's result and tables those that are not as they were written."""
