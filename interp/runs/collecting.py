@@ -3,7 +3,7 @@
 1. What is run at once is a function of the request alone (``shards.py``). So a store that was interrupted, and went on,
    is the same, byte by byte, as one that was not; on one machine, with the same number of threads.
 2. Shards are computed (``reading.py``) by this process or by several (``executors.py``). As they end, in any order,
-   they are written, hashed and noted here (``writing.py``), while the next ones are computed.
+   they are written, hashed and noted here (``writing.py``).
 3. Asked again, a shard that is there is compared with its hash and not computed. Who asks for something else than what
    was begun is refused.
 """
@@ -33,8 +33,7 @@ from interp.runs.writing import StoreWriter
 from interp.tasks.passages import Passage
 
 SHARD_BYTES = 128 * 2**20
-"""Of activations in a shard, at most. Two are held in memory, what is computed and what is written, and as many by each
-process that computes for this one, beside what is on its way."""
+"""Of activations in a shard, at most."""
 MOST_ROWS = 2**14
 """Of a shard, however short they are: so many words' labels are held in memory."""
 

@@ -34,26 +34,22 @@ class ShardReader:
         self._sites = [each.site for each in request.sites]
         self._dtype = resolve_dtype(request.dtype)
         self._last: tuple[Piece, WordActivations[Passage]] | None = None
-        self._free, self._used = self._room(), self._room()
+        # Taken once: the system gives out memory more slowly than a small model fills it.
+        self._room = {
+            each.site.hook_name: torch.empty(request.shard_rows, *each.shape, dtype=self._dtype)
+            for each in request.sites
+        }
 
     def __reduce__(self) -> tuple[type["ShardReader"], tuple[Any, Request]]:
         return ShardReader, (self._model, self._request)
 
-    def _room(self) -> Activations:
-        """For one shard. Taken once: the system gives out memory more slowly than a small model fills it."""
-        return {
-            each.site.hook_name: torch.empty(self._request.shard_rows, *each.shape, dtype=self._dtype)
-            for each in self._request.sites
-        }
-
     def run(self, shard: Shard) -> ShardContent:
-        """What stands in a shard; valid until the next but one.
+        """What stands in a shard; valid until the next one.
 
         Raises:
             InputError: As ``word_activations``, or a number that the dtype cannot hold.
         """
-        self._free, self._used = self._used, self._free
-        found = {name: room[: shard.rows] for name, room in self._used.items()}
+        found = {name: room[: shard.rows] for name, room in self._room.items()}
         done = 0
         for piece in shard.across:
             done += self._put(self._alone(piece), shard, found)

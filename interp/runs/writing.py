@@ -1,8 +1,9 @@
-"""How does what is computed come to the disk? Shard after shard, as they come, by a thread of its own."""
+"""How does what is computed come to the disk? Shard after shard, as they come, by who asked for them.
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+Each is on the disk before the next one is begun here: a kill costs the one that is being computed, and no other.
+"""
+
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,6 @@ from interp.runs.reading import Progress, ShardReader
 from interp.runs.shards import Shard, shards_of
 from interp.runs.signed import sha256_of
 from interp.tasks.passages import Passage
-
-Begin = Callable[..., None]
 
 
 class StoreWriter:
@@ -64,21 +63,19 @@ class StoreWriter:
         done = sum(each.rows for each in self._shards.values())
         # Of this process's own shards more is known than when they end.
         reader = ShardReader(model, self._request, lambda rows: progress(done + rows))
-        with _beside() as begin:
-            missing = self._missing(passages, begin)
-            for shard, content in executor.stream(reader, missing, threads=torch.get_num_threads()):
-                begin(self._write, shard, content)
-                done += shard.rows
-                progress(done)
+        for shard, content in executor.stream(reader, self._missing(passages), threads=torch.get_num_threads()):
+            self._write(shard, content)
+            done += shard.rows
+            progress(done)
         if len(self._parts) < len(self._shards):
             raise _of_others(max(self._begun), self._draft.folder)
         self._finish()
 
-    def _missing(self, passages: Iterable[Passage], begin: Begin) -> Iterator[Shard]:
+    def _missing(self, passages: Iterable[Passage]) -> Iterator[Shard]:
         """The shards that are not there; of those that are, the words are compared and written."""
         for shard in shards_of(passages, self._request.shard_rows):
             if shard.file in self._begun:
-                begin(self._recognize, shard)
+                self._recognize(shard)
             else:
                 yield shard
 
@@ -110,26 +107,6 @@ class StoreWriter:
             index = sha256_of(self._draft.path(INDEX))
             self._draft.keep(INDEX)
         self._draft.finish(self._manifest(index))
-
-
-@contextmanager
-def _beside() -> Iterator[Begin]:
-    """Calls of a thread of its own, one at a time: the next one begins when the one before has ended well.
-
-    So two shards at most are in memory here: what is written, and what waits for it.
-    """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        last: Future[None] | None = None
-
-        def begin(call: Callable[..., None], *arguments: Any) -> None:
-            nonlocal last
-            if last is not None:
-                last.result()
-            last = thread.submit(call, *arguments)
-
-        yield begin
-        if last is not None:
-            last.result()
 
 
 def _of_others(file: str, folder: Path) -> LoadError:

@@ -16,6 +16,7 @@ from killing import begun, killed, seconds_of
 from stores import collected, files_of
 
 from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs
+from interp.runs.reading import ShardReader
 from interp.runs.run import Run
 
 pytestmark = pytest.mark.unchecked
@@ -33,6 +34,15 @@ def a_calibration(folder):
 
 
 def a_collection(folder):
+    """Notes each shard that is begun, in a file beside the store, whatever becomes of it."""
+    run = ShardReader.run
+
+    def noted(self, shard):
+        with open(f"{folder}.begun", "a") as file:
+            file.write(f"{shard.number}\n")
+        return run(self, shard)
+
+    ShardReader.run = noted  # in a process of its own
     collected(folder, n=80, rows=16)
 
 
@@ -76,11 +86,16 @@ def test_a_killed_collection_goes_on(tmp_path, times, capsys):
     seconds = seconds_of(a_collection, whole)
     expected = files_of(whole)
     (tmp_path / "killed").mkdir()
-    kills = killed(a_collection, tmp_path / "killed", times, seconds / 2)
-    for folder in kills:
+    kills, twice = killed(a_collection, tmp_path / "killed", times, seconds / 2), 0
+    n_shards = len([name for name in expected if name.startswith("shard")])
+    for folder, n in kills.items():
         assert files_of(folder) == expected
+        in_vain = len(Path(f"{folder}.begun").read_text().split()) - n_shards
+        assert 0 <= in_vain <= n
+        twice += in_vain
     with capsys.disabled():
-        print(f"\na_collection: {len(expected)} files, {sum(kills.values())} kills, none lost")
+        print(f"\na_collection: {n_shards} shards, {sum(kills.values())} kills, {twice} begun again, none lost")
+    assert twice <= times == sum(kills.values())
 
 
 def killed_before(number, folder):

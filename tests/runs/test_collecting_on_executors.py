@@ -7,7 +7,6 @@ import time
 from itertools import islice, pairwise
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
@@ -111,47 +110,29 @@ def test_other_passages_are_refused(out):
         collected(out, executor=Shuffled(), passages=random_passages(160, seed=1))
 
 
-def test_passages_are_read_and_shards_asked_for_as_they_are_written(out, monkeypatch):
-    """Where the disk is slow, results wait for it, and workers for these."""
-    read, held, asked, write = [], [], Shuffled(n=2), writing.StoreWriter._write
+def test_each_shard_is_written_before_the_next_is_begun(out, expected, monkeypatch):
+    """What a kill costs, and whether memory is used again too early."""
+    events, read, write, run = [], [], writing.StoreWriter._write, ShardReader.run
 
     def passages():
         for passage in random_passages(**MANY):
             read.append(len(passage.words))
             yield passage
 
-    def slowly(self, shard, content):
-        time.sleep(SLOWLY)
-        held.append(len(asked.order) - len(held))
+    def begun(self, shard):
+        events.append(("begun", shard.number, sum(read)))
+        return run(self, shard)
+
+    def written(self, shard, content):
         write(self, shard, content)
+        events.append(("written", shard.number, sum(read)))
 
-    monkeypatch.setattr(writing.StoreWriter, "_write", slowly)
-    done = []
-    collected(
-        out, passages=passages(), executor=asked, progress=lambda words_done: done.append((words_done, sum(read)))
-    )
-    assert max(held) == 2, "one is written, and one waits"
-    assert max(there - words_done for words_done, there in done) < 3 * ROWS, "two shards, and what one ends within"
-
-
-def test_what_is_computed_is_written_while_the_next_shard_is_computed(out, expected, monkeypatch):
-    """A shard's file is written only when the next shard is there: its memory is not used before."""
-    computed, write, run = {}, writing.StoreWriter._write, ShardReader.run
-    last = len(expected) - 3
-
-    def noted(self, shard):
-        content = run(self, shard)
-        computed.setdefault(shard.number, Event()).set()
-        return content
-
-    def late(self, shard, content):
-        if shard.number < last:
-            assert computed.setdefault(shard.number + 1, Event()).wait(10)
-        write(self, shard, content)
-
-    monkeypatch.setattr(ShardReader, "run", noted)
-    monkeypatch.setattr(writing.StoreWriter, "_write", late)
-    assert files_of(collected(out, **MANY).folder) == expected
+    monkeypatch.setattr(ShardReader, "run", begun)
+    monkeypatch.setattr(writing.StoreWriter, "_write", written)
+    assert files_of(collected(out, passages=passages(), **MANY).folder) == expected
+    n_shards = len(expected) - 2
+    assert [each[:2] for each in events] == [(what, n) for n in range(n_shards) for what in ("begun", "written")]
+    assert all(there - ROWS * number < 3 * ROWS for _, number, there in events), "passages are read as they are wanted"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
