@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from interp.runs.run import Run
     from interp.tasks.task import Task
 
-_HERE = {"executor": None, "processes": 1, "address": None, "gpus": None}
-
 
 def heads(
     out: Annotated[Path, typer.Option(help="Folder for the report; an older report there is replaced.", metavar="DIR")],
@@ -103,17 +101,16 @@ def heads(
     from interp.methods import dossier
 
     where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
+    run = run_of(runs, fresh, **where, device=device)
     options: dict[str, Any] = {"n": n, "seed": seed, "ablation": ablation}
     names = list(dict.fromkeys(task or generated_tasks()))
     command = shlex.join(["interp", *sys.argv[1:]])
     if checkpoints is not None:
-        if model is not None or sibling or choose or where != _HERE:
-            raise InputError(
-                "--checkpoints: expected no --model, --sibling, --choose or --processes beside it; leave these out"
-            )
+        if model is not None or sibling or choose:
+            raise InputError("--checkpoints: expected no --model, --sibling or --choose beside it; leave these out")
+        options["run"] = run
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
         return
-    run = run_of(runs, fresh, **where, device=device)
     from interp.cli.loading import load_for_tasks
     from interp.tasks.catalogue import load_task
 

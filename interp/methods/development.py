@@ -12,7 +12,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -23,6 +25,7 @@ from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
 from interp.model.loading import load_model
 from interp.report.development import TRACKS
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 
@@ -70,6 +73,7 @@ def development(
     device: str = "cpu",
     dtype: str = "float32",
     progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
 ) -> Development:
     """Judge the heads of every checkpoint of a training.
 
@@ -84,6 +88,7 @@ def development(
         device: Where the models compute.
         dtype: What they compute in.
         progress: Called with (steps done, steps in all).
+        run: Where each checkpoint's report is kept, and found again, as of ``heads``; None to keep nothing.
 
     Raises:
         InputError: There are no checkpoints, or as ``heads``.
@@ -100,7 +105,8 @@ def development(
         for step in steps:
             tell = part_of(progress, len(reports), len(steps))
             model = loaded(Path(checkpoints[step]))
-            reports[step] = heads(model, tasks, n=n, seed=seed, ablation=ablation, probes=False, progress=tell)
+            options: Any = {"n": n, "seed": seed, "ablation": ablation, "probes": False, "run": run}
+            reports[step] = heads(model, tasks, **options, progress=tell)
     except KeyboardInterrupt:
         if not reports:
             raise

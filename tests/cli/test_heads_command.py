@@ -128,7 +128,7 @@ class TestCheckpoints:
         result = run("heads", "--checkpoints", tmp_path / "t", "--out", tmp_path / "r", "--task", TASK, "--n", 7)
         assert result.exit_code == (130 if unjudged else 0), result.output
         assert asked["steps"] == [5, 10]
-        assert (asked["tasks"], asked["n"]) == ([TASK], 7)
+        assert (asked["tasks"], asked["n"], asked["run"].executor) == ([TASK], 7, Local())
         assert f"{TASK}: head 0.0 attends and is causal from step 5 on" in result.stdout
         assert len(pd.read_csv(tmp_path / "r" / "development.csv")) == 2 * len(REPORT.frame)
         assert (tmp_path / "r" / "figures" / "development.png").stat().st_size > 10_000
@@ -142,8 +142,8 @@ class TestCheckpoints:
         assert "checkpoints: expected at least one, by its step, got none" in result.stderr
         assert not (tmp_path / "r").exists()
 
-    @pytest.mark.parametrize("beside", [("--model", "default"), ("--processes", 2), ("--executor", "local")])
+    @pytest.mark.parametrize("beside", [("--model", "default"), ("--sibling", "default"), ("--choose",)])
     def test_not_beside_a_model(self, run, tmp_path, beside):
         result = run("heads", "--checkpoints", tmp_path, *beside, "--out", tmp_path / "r")
         assert result.exit_code == 2
-        assert "--checkpoints: expected no --model, --sibling, --choose or --processes beside it" in result.stderr
+        assert "--checkpoints: expected no --model, --sibling or --choose beside it" in result.stderr

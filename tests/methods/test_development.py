@@ -9,6 +9,7 @@ from interp.errors import InputError, LoadError
 from interp.methods.development import Development, development
 from interp.methods.dossier import HeadsReport, heads
 from interp.model.loading import save_model
+from interp.model.transformer import HookedTransformer
 from interp.report.development import development_figure, partial
 
 pytestmark = pytest.mark.unchecked
@@ -108,3 +109,17 @@ def test_the_picture_has_a_colour_for_each_head_that_tracks(n):
     tasks = pd.DataFrame({"step": [1, 2], "task": "t", "base": 2.0, "base_low": 1.9, "accuracy_base": 1.0})
     lines = development_figure(pd.DataFrame(rows), tasks).axes[1].get_lines()
     assert len({line.get_color() for line in lines if line.get_label()[0] != "_"}) == n
+
+
+def test_what_was_judged_is_found(two, tmp_path, monkeypatch):
+    options = {"n": 20, "run": tmp_path / "runs"}
+    first = development(two, ["agreement"], **options)
+
+    def refuse(*_args, **_options):
+        raise AssertionError("the model was run")
+
+    monkeypatch.setattr(HookedTransformer, "forward", refuse)
+    again = development(two, ["agreement"], **options)
+    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+    with pytest.raises(AssertionError, match="the model was run"):
+        development(two, ["agreement"], n=21, run=tmp_path / "runs")
