@@ -4,7 +4,7 @@ python benchmarks/collecting.py GUM_FOLDER [--threads 1] [--repeats 3]
 
 1. Seconds of `collect` (passages that are ready, to a complete store) against the model's forward passes alone: the
    same batches, no hooks, no unembedding. In turns; medians. `speed` is their ratio, `CPU` that of the CPU time of all
-   threads, which is what it is where no second core is free to write. What reading the treebank takes is told beside.
+   threads. What reading the treebank takes is told beside.
 2. Peak memory of a process that reads a treebank and stores it, once and six times as long.
 
 Random weights, tokens of the model `books`. Prints tables and replaces their section of RESULTS.md.
