@@ -16,7 +16,7 @@ from scipy.stats import binomtest, kstest
 import interp
 from interp.methods.attention import attend, default_relations
 from interp.methods.relations.clusters import clusters_of
-from interp.methods.relations.counts import RelationCounts, count
+from interp.methods.relations.counts import Counted, RelationCounts, count
 from interp.methods.relations.judging import tabulate
 from interp.model.config import TransformerConfig
 from interp.tasks.corpus import Corpus
@@ -64,13 +64,13 @@ def frames(
     asked = directions([f"tree {number}" for number in range(AT_ONCE)], there.relations)
     cutter = Windows(model.tokenizer, model.cfg.n_ctx, both_sides=not causal)
     windows = (window for each in corpus for window in cutter.sentences(each))
-    counts = RelationCounts(asked, (model.cfg.n_layers, model.cfg.n_heads), clusters_of(there.documents))
-    count(model, windows, asked, causal=causal, exclude=("special", "self"), into=counts, progress=lambda _: None)
+    shape, clusters, counted = (model.cfg.n_layers, model.cfg.n_heads), clusters_of(there.documents), Counted()
+    count(model, windows, dict(enumerate(asked)), clusters, causal=causal, exclude=("special", "self"), into=counted)
     how = {"attention_dir": "causal" if causal else "bidirectional", "minimum": 0.1, "alpha": 0.05}
     for number in range(AT_ONCE):
         own = [at for at, each in enumerate(asked) if each.relation == f"tree {number}"]
-        sums = {(name, own.index(at)): each for (name, at), each in counts.sums.items() if at in own}
-        part = RelationCounts([asked[at] for at in own], counts.shape, counts.clusters, sums)
+        sums = {(name, own.index(at)): each for (name, at), each in counted.sums.items() if at in own}
+        part = RelationCounts([asked[at] for at in own], shape, clusters, Counted(sums))
         seed = int(generator.integers(2**31))
         yield tabulate(part, None, there.documents, {**how, "correction": "max-T", "seed": seed}).frame
 
