@@ -56,13 +56,27 @@ def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
             f"run: {own['model']} does not show what it is made of, so that no hash could tell it from others; "
             "expected one of our own models or a TransformerBridge; measure without run"
         )
-    if has_hooks(model) if is_bridge(model) else any(map(listened, model.modules())):
-        raise InputError(
-            "run: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
-            "remove them (model.reset_hooks()), or measure without run"
-        )
+    require_no_hooks(model, "run", "measure without run")
     found = {name: own[name] for name in _OF_MODEL}
     return {**found, "device": place_of(model)[0].type, "arithmetic": arithmetic()}
+
+
+def require_no_hooks(model: Any, what: str, instead: str) -> None:
+    """Refuse a torch module that somebody's hooks are on, where a hash has to tell it from others.
+
+    Args:
+        model: The module.
+        what: What is asked for, for the message.
+        instead: What else to do, for the message.
+
+    Raises:
+        InputError: It has some.
+    """
+    if has_hooks(model) if is_bridge(model) else any(map(listened, model.modules())):
+        raise InputError(
+            f"{what}: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
+            f"remove them (model.reset_hooks()), or {instead}"
+        )
 
 
 def task_asked(task: Task) -> dict[str, Any]:

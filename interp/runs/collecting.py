@@ -1,7 +1,8 @@
 """How do the activations of a model at the words of many texts come into a store? Shard by shard, and it can go on.
 
 1. What is run at once is a function of the request alone (``shards.py``). So a store that was interrupted, and went on,
-   is the same, byte by byte, as one that was not; on one machine, with the same number of threads.
+   is the same, byte by byte, as one that was not. It goes on only as it was begun: with as many threads, by the same
+   program, on the same kind of device.
 2. Shards are computed (``reading.py``) by this process or by several (``executors.py``). As they end, in any order,
    they are written, hashed and noted here (``writing.py``).
 3. Asked again, a shard that is there is compared with its hash and not computed. Who asks for something else than what
@@ -19,11 +20,14 @@ from typing import Any
 import torch
 
 from interp.errors import InputError
+from interp.interventions.asked import require_no_hooks
 from interp.interventions.provenance import model_provenance
-from interp.model.devices import resolve_dtype
+from interp.model.arithmetic import arithmetic
+from interp.model.devices import place_of, resolve_dtype
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import WordActivations, word_activations
 from interp.residual.pooling import Pooling
+from interp.runs.code import program
 from interp.runs.executors import HERE, Executor
 from interp.runs.folder import collecting_into
 from interp.runs.manifest import Request, StoredSite
@@ -68,9 +72,10 @@ def collect(
 
     Raises:
         InputError: No word to be read, no size, or as ``word_activations``; a number that the dtype cannot hold; a
-            model that shows no weights, or that cannot be sent to the executor's workers.
+            model that shows no weights, has somebody's hooks, or cannot be sent to the executor's workers.
         ConfigError: No such dtype.
-        LoadError: The folder's store is of another request, or damaged; what differs, or the file, is named.
+        LoadError: The folder's store is of another request, or damaged, or is not complete and was computed in another
+            way; what differs, or the file, is named.
         OutputError: The folder cannot be written, holds something else, or another process collects into it.
     """
     if shard_bytes < 1:
@@ -89,6 +94,8 @@ def collect(
             known.request.require_same(request, draft.folder)
         store = None if known is None or known.index is None else ActivationStore(draft.folder, known)
         if store is None or store.missing():
+            if known is not None:
+                known.request.require_computed(request, draft.folder)
             writer = StoreWriter(draft, request, () if known is None else known.shards)
             writer.write(chain([first], given), model, executor, tell)
         else:
@@ -124,6 +131,7 @@ def _request(
             f"{own['model']}: expected a model that shows its weights (a torch module), got one without, which no "
             "hash can tell from others; read it with word_activations"
         )
+    require_no_hooks(model, own["model"], "read it with word_activations")
     given = reduce(torch.promote_types, (each.dtype for each in sample.values.values()))
     kept = given if dtype is None else resolve_dtype(dtype)
     row_bytes = sum(each[0].numel() for each in sample.values.values()) * kept.itemsize
@@ -137,4 +145,5 @@ def _request(
         pooling=pooling,
         dtype=str(kept).removeprefix("torch."),
         shard_rows=min(max(shard_bytes // row_bytes, 1), MOST_ROWS),
+        computed={"threads": own["threads"], "device": place_of(model)[0].type, **program(), **arithmetic()},
     )

@@ -19,6 +19,7 @@ _REQUEST = {
     **dict.fromkeys(("config_hash", "tokenizer_hash"), (str, NoneType)),
     "sites": list,
     "shard_rows": int,
+    "computed": dict,
 }
 _SITE = {"name": str, "layer": (int, NoneType), "shape": list}
 _SHARD = {"file": str, "rows": int, "read": str, "sha256": str}
@@ -39,6 +40,8 @@ def is_described(content: Mapping[str, Any]) -> bool:
         return False
     sizes = [size for each in request["sites"] for size in each["shape"]]
     rows, most = [each["rows"] for each in shards], request["shard_rows"]
+    if not all(isinstance(each, str | int) for each in request["computed"].values()):
+        return False
     counts = all(type(each) is int and each > 0 for each in (*sizes, *rows, most))
     return counts and sum(rows) == content["rows"] and max(rows, default=0) <= most and _named(shards)
 

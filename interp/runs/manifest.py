@@ -1,7 +1,7 @@
 """What was asked for, and which files hold it? ``manifest.json``: the request, every file's SHA-256, and its own.
 
 It has one way to be written, so that a byte that is not as it was written is found. Nothing in it depends on when,
-where or in how many goes a store was collected.
+where or in how many goes a store was collected; how it was computed stands in it.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from interp.residual.pooling import Pooling
 from interp.runs.described import is_described
 from interp.runs.signed import other, read_signed, sha256_of, signed
 
-FORMAT, VERSION = "interp activation store", 1
+FORMAT, VERSION = "interp activation store", 2
 MANIFEST = "manifest.json"
 _WHAT = "the manifest of a store of activations"
 _ADVICE = "restore it, or, if this was a store, delete the folder and collect again"
@@ -43,7 +43,7 @@ class StoredSite:
 
 @dataclass(frozen=True)
 class Request:
-    """All that a store's contents depend on, beside the machine's arithmetic.
+    """All that a store's contents depend on, beside the kind of CPU or GPU.
 
     Attributes:
         model_hash: Of the weights.
@@ -55,6 +55,7 @@ class Request:
         pooling: Over a word's tokens.
         dtype: Of the stored numbers.
         shard_rows: Rows of each shard but the last.
+        computed: What last bits follow from: threads, kind of device, program and its versions, torch's settings.
     """
 
     model_hash: str
@@ -66,24 +67,44 @@ class Request:
     pooling: Pooling
     dtype: str
     shard_rows: int
+    computed: Mapping[str, Any]
 
     def require_same(self, asked: "Request", folder: Path) -> None:
-        """Refuse to go on with another request in a store that was begun with this one.
+        """Refuse another request where there is a store of this one, however that is computed.
 
         Raises:
             LoadError: They differ, and in what.
         """
         for field in fields(self):
             there, here = getattr(self, field.name), getattr(asked, field.name)
-            if there != here:
+            if there != here and field.name != "computed":
                 raise LoadError(
                     f"{folder}: a store of another request: {field.name} was {_said(there)} there and is {_said(here)} "
                     "here; give the same, or another folder"
                 )
 
+    def require_computed(self, asked: "Request", folder: Path) -> None:
+        """Refuse to go on in another way than this, which would give a store of numbers that differ in last bits.
+
+        Raises:
+            LoadError: They are computed in other ways, and in which.
+        """
+        for name in {**self.computed, **asked.computed}:
+            there, here = self.computed.get(name), asked.computed.get(name)
+            if there != here:
+                raise LoadError(
+                    f"{folder}: a store that was computed in another way: {name} was {_short(there)} there and is "
+                    f"{_short(here)} here; go on in the same way, or collect into another folder"
+                )
+
 
 def _said(value: Any) -> str:
     return ", ".join(each.site.hook_name for each in value) if isinstance(value, tuple) else repr(value)
+
+
+def _short(value: Any) -> str:
+    """A version or a setting; of a hash, its beginning."""
+    return f"{value!s:.16}"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from stores import collected, files_of, stop_after
 from tiny_models import random_model
 
 from interp.errors import InputError, LoadError
+from interp.model.transformer import HookedTransformer
 from interp.runs import writing
 from interp.runs.content import ShardContent
 from interp.runs.executors import Processes
@@ -152,14 +153,16 @@ def test_the_model_is_sent_and_no_room_for_a_shard(out):
     assert sum(each.nbytes for each in packed.buffers) < 2 * weights
 
 
-def _pause(_module, _arguments):
-    time.sleep(SLOWLY)
+class _Slow(HookedTransformer):
+    def forward(self, *arguments, **options):
+        time.sleep(SLOWLY)
+        return super().forward(*arguments, **options)
 
 
 def slow_model():
     """The same numbers, later: so that who is killed was at work."""
     model = random_model()
-    model.register_forward_pre_hook(_pause)
+    model.__class__ = _Slow
     return model
 
 
@@ -222,7 +225,7 @@ class TestProcesses:
 
     def test_a_model_that_cannot_be_sent(self, out):
         model = random_model()
-        model.register_forward_pre_hook(lambda _module, _arguments: None)
+        model.note = lambda: None
         with pytest.raises(InputError, match="expected what can be sent to another process, got something that cannot"):
             collected(out, model=model, executor=Processes(2))
         assert not out.exists()

@@ -15,6 +15,8 @@ from tiny_models import random_model
 
 from interp.errors import LoadError, OutputError
 from interp.model.sites import Site
+from interp.runs import collecting
+from interp.runs.code import program
 from interp.runs.signed import signed
 from interp.runs.store import ActivationStore
 from interp.tasks.passages import Passage, ReadWord
@@ -105,15 +107,62 @@ def test_another_request_is_refused(out, complete, change, said):
     else:
         with pytest.raises(KeyboardInterrupt):
             collected(out, progress=stop_after(65))
-    before = files_of(out)
+    before = files_but_lock(out)
     with pytest.raises(LoadError) as error:
         collected(out, **change)
     assert f"{out}: a store of another request: " in str(error.value)
     assert said in str(error.value)
     assert str(error.value).endswith("give the same, or another folder")
-    assert {name: content for name, content in files_of(out).items() if "lock" not in name} == {
-        name: content for name, content in before.items() if "lock" not in name
-    }
+    assert files_but_lock(out) == before
+
+
+def files_but_lock(out):
+    return {name: content for name, content in files_of(out).items() if "lock" not in name}
+
+
+class TestComputedInAnotherWay:
+    """Threads, program or settings: what was begun goes on as it was begun, and what is complete is taken as it is."""
+
+    @pytest.fixture
+    def two_threads(self):
+        before = torch.get_num_threads()
+        torch.set_num_threads(before + 1)
+        yield
+        torch.set_num_threads(before)
+
+    def test_begun(self, out, tmp_path, monkeypatch):
+        with pytest.raises(KeyboardInterrupt):
+            collected(out, progress=stop_after(65))
+        before = files_but_lock(out)
+        with monkeypatch.context() as patched:
+            patched.setattr(collecting, "program", lambda: {**program(), "interp": "0123456789abcdef" * 4})
+            with pytest.raises(LoadError) as error:
+                collected(out)
+        assert str(error.value) == (
+            f"{out}: a store that was computed in another way: interp was {program()['interp'][:16]} there and is "
+            "0123456789abcdef here; go on in the same way, or collect into another folder"
+        )
+        assert files_but_lock(out) == before
+        assert files_of(collected(out).folder) == files_of(collected(tmp_path / "whole").folder)
+
+    def test_begun_with_other_threads(self, out, request):
+        with pytest.raises(KeyboardInterrupt):
+            collected(out, progress=stop_after(65))
+        n = torch.get_num_threads()
+        request.getfixturevalue("two_threads")
+        with pytest.raises(LoadError, match=f"threads was {n} there and is {n + 1} here; go on in the same way"):
+            collected(out)
+
+    @pytest.mark.parametrize("lost", [False, True])
+    def test_complete(self, out, lost, request):
+        before = files_of(collected(out).folder)
+        request.getfixturevalue("two_threads")
+        if lost:
+            (out / "shard-00001.safetensors").unlink()
+            with pytest.raises(LoadError, match="computed in another way: threads was"):
+                collected(out)
+        else:
+            assert files_of(collected(out).folder) == before
 
 
 @pytest.mark.parametrize("n", [29, 12, 31])
@@ -184,9 +233,9 @@ class TestPlaces:
     def test_a_newer_version(self, out):
         collected(out)
         content = json.loads((out / "manifest.json").read_text())
-        content = {name: value for name, value in content.items() if name != "sha256"} | {"version": 2}
+        content = {name: value for name, value in content.items() if name != "sha256"} | {"version": 3}
         (out / "manifest.json").write_text(signed(content))
-        with pytest.raises(LoadError, match="in version 2, this program reads 1"):
+        with pytest.raises(LoadError, match="in version 3, this program reads 2"):
             ActivationStore.open(out)
 
     def test_a_full_disk(self, out, tmp_path, monkeypatch):

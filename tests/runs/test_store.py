@@ -12,10 +12,12 @@ from stores import SITES, collected, files_of, flipped, noting
 from tiny_models import random_model
 
 from interp.errors import ConfigError, InputError, LoadError, TaskError
+from interp.model.arithmetic import arithmetic
 from interp.model.sites import Site
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
 from interp.residual.collecting import word_activations
 from interp.runs import collecting, shards
+from interp.runs.code import program
 from interp.runs.rows import part_of, row_numbers
 from interp.runs.store import ActivationStore
 from interp.tasks.features import Label
@@ -102,6 +104,7 @@ def test_the_folder_and_its_manifest(model, out):
         "pooling": "last",
         "dtype": "float64",
         "shard_rows": 20,
+        "computed": {"threads": torch.get_num_threads(), "device": "cpu", **program(), **arithmetic()},
     }
     modes = {path.name: path.stat().st_mode & 0o777 for path in out.iterdir()}
     assert len(set(modes.values())) == 1, "safetensors' files can be read by as many as the others"
@@ -298,6 +301,13 @@ def test_a_model_that_shows_no_weights(model, out, monkeypatch):
     facts = {"model": "Sealed", "model_hash": None, "config_hash": None, "tokenizer_hash": None, "dtype": "float64"}
     monkeypatch.setattr(collecting, "model_provenance", lambda _model: facts)
     with pytest.raises(InputError, match=r"Sealed: expected a model that shows its weights \(a torch module\)"):
+        collected(out, model=model)
+    assert not out.exists()
+
+
+def test_a_model_with_hooks(model, out):
+    refused = pytest.raises(InputError, match=r"somebody's hooks are on the model.*or read it with word_activations")
+    with model.hooks(fwd_hooks=[("blocks.0.attn.hook_z", lambda z, hook: 0 * z)]), refused:
         collected(out, model=model)
     assert not out.exists()
 
