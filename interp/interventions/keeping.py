@@ -1,6 +1,6 @@
 """Who measures a sweep, and where is what was measured kept? Here, at once and nowhere, unless somebody is given."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -8,6 +8,9 @@ from typing import Any, Protocol
 import pandas as pd
 
 from interp.interventions.sweep_run import SweepRun
+
+Asking = Callable[[], Mapping[str, Any]]
+"""Says what is asked for: all that numbers follow from, as values that JSON can hold. It may take hashing a model."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,11 @@ class Kept(Protocol):
 class Keeper(Protocol):
     """Has a place for every sweep (``interp/runs/``)."""
 
-    def open(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> AbstractContextManager[Kept]:
+    def open(self, asked: Asking, about: Mapping[str, Any]) -> AbstractContextManager[Kept]:
         """The place of what is asked for, held alone while the context lasts.
 
         Args:
-            asked: All that the numbers follow from, as plain JSON-ready values.
+            asked: Says all that the numbers follow from; not called where nothing is kept.
             about: What whoever looks at it later wants to know besides.
         """
         ...
@@ -55,7 +58,7 @@ class Keeper(Protocol):
 class Here:
     """Measures in this process, and keeps nothing."""
 
-    def open(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> AbstractContextManager["Here"]:
+    def open(self, asked: Asking, about: Mapping[str, Any]) -> AbstractContextManager["Here"]:
         """Nothing to be held."""
         return nullcontext(self)
 

@@ -144,10 +144,11 @@ class Sweep:
         check_metric(asked)
         sweep = SweepRun(model, task, self.cells, asked, direction, memory_budget, plainly, progress)
         own = model_provenance(model)
-        request = {}
-        if run is not None:
+
+        def request() -> dict[str, Any]:
             plan = {"metric": asked, "direction": direction, "seed": seed, **sweep.plan()}
-            request = asked_of(model, own, task, self.cells, sweep.rows, **plan)
+            return asked_of(model, own, task, self.cells, sweep.rows, **plan)
+
         with (run or Here()).open(request, own) as kept:
             answer = kept.answer() or self._measured(sweep, kept, {**own, **task_provenance(task)}, seed)
         labels = tuple(self.cells[0].labels)

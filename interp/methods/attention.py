@@ -117,8 +117,10 @@ def attend(
         counts, chosen = _counted(counting, scored, choosing, progress)
         return tabulate(counts, chosen, there.documents, {**own, **options, "too_long": counts.counted.too_long})
 
-    request = {} if kept is None else {"kind": "attend", **model_asked(model, own), "relations": named(asked)}
-    return answered(kept, {**request, **options}, own, RelationResult, scoring)
+    def request() -> dict[str, Any]:
+        return {"kind": "attend", **model_asked(model, own), "relations": named(asked), **options}
+
+    return answered(kept, request, own, RelationResult, scoring)
 
 
 def _counted(

@@ -198,8 +198,9 @@ def heads(
         judged = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
         return _report(models, given, choose_on, asked, judged)
 
-    request = {} if kept is None else _request(models, given, choose_on, asked)
-    return answered(kept, request, model_provenance(model), HeadsReport, judging)
+    return answered(
+        kept, lambda: _request(models, given, choose_on, asked), model_provenance(model), HeadsReport, judging
+    )
 
 
 def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked) -> dict[str, Any]:

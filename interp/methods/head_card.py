@@ -187,7 +187,10 @@ def head_card(
         )
 
     about = model_provenance(model)
-    request = {} if kept is None else _request(model, about, given, report, most_units, head=head_name(chosen), **how)
+
+    def request() -> dict[str, Any]:
+        return _request(model, about, given, report, most_units, head=head_name(chosen), **how)
+
     return answered(kept, request, about, HeadCard, gathering)
 
 
@@ -239,8 +242,7 @@ def head_cards(
         executor = HERE if kept is None else kept.executor
         return _cards(model, tasks, report, most_units, progress, executor)
 
-    request = {} if kept is None else _request(model, about, tasks, report, most_units)
-    return all_answered(kept, request, about, HeadCard, gathering)
+    return all_answered(kept, lambda: _request(model, about, tasks, report, most_units), about, HeadCard, gathering)
 
 
 def _cards(

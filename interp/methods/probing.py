@@ -177,11 +177,11 @@ def probe(
         }
         return ProbeResult(tabulate(frame_of(cells), found, words, how), _examples(index, words), how)
 
-    request: dict[str, Any] = {}
-    if kept is not None:
+    def request() -> dict[str, Any]:
         where = [str(each) for each in cells]
         how = {"kind": kind, "strengths": strengths, "description_lengths": description_lengths, "permuted": permuted}
-        request = {"kind": "probe", **model_asked(model, own), **reading.asked(), **asked, "cells": where, "probe": how}
+        return {"kind": "probe", **model_asked(model, own), **reading.asked(), **asked, "cells": where, "probe": how}
+
     result = answered(kept, request, own, ProbeResult, fitting)
     _warn(result.frame, feature, minimum)
     return result

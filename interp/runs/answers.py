@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from interp.errors import LoadError
+from interp.interventions.keeping import Asking
 from interp.runs.run import Run, called
 from interp.runs.run_folder import Finished, RunFolder
 
@@ -21,17 +22,18 @@ AnyAnswer = TypeVar("AnyAnswer")
 
 
 def once(
-    run: Run | None, asked: Mapping[str, Any], about: Mapping[str, Any], compute: Callable[[RunFolder | None], Finished]
+    run: Run | None, asked: Asking, about: Mapping[str, Any], compute: Callable[[RunFolder | None], Finished]
 ) -> Finished:
     """What was asked comes to.
 
     Args:
         run: Where it is kept; None for nowhere.
-        asked: All that it follows from, beside the program.
+        asked: Says all that it follows from, beside the program; not called where nothing is kept.
         about: What whoever looks at it later wants to know besides.
         compute: Computes it; called with the folder where its parts are kept, which is held, or None.
 
     Raises:
+        InputError: No hash could tell what is asked from something else.
         OutputError: It cannot be kept, or another process computes it.
         LoadError: It was written by another version of this program.
     """
@@ -68,7 +70,7 @@ def _noted() -> Iterator[list[str]]:
 
 def answered(
     run: Run | None,
-    asked: Mapping[str, Any],
+    asked: Asking,
     about: Mapping[str, Any],
     kind: type[AnyAnswer],
     compute: Callable[[], AnyAnswer],
@@ -88,7 +90,7 @@ def answered(
 
 def all_answered(
     run: Run | None,
-    asked: Mapping[str, Any],
+    asked: Asking,
     about: Mapping[str, Any],
     kind: type[AnyAnswer],
     compute: Callable[[], Sequence[AnyAnswer]],

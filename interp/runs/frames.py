@@ -59,7 +59,7 @@ def kept_frame(
         frame = pd.concat([found[name].to_pandas().assign(job=name) for name in jobs], ignore_index=True)
         return Finished({FRAME: frame}, {"jobs": len(jobs)})
 
-    frame = once(run, asked, {}, compute).tables[FRAME]
+    frame = once(run, lambda: asked, {}, compute).tables[FRAME]
     tell(len(jobs))
     return frame
 

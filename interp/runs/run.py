@@ -1,5 +1,6 @@
 """A run: where what is measured is kept and found again, and who measures it."""
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from interp.errors import InputError
-from interp.interventions.keeping import Answer
+from interp.interventions.keeping import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
 from interp.runs.executors import HERE, Executor
@@ -17,6 +18,7 @@ from interp.runs.parts import PartKind, stream_parts
 from interp.runs.record import FRAME, Record, root_of
 from interp.runs.run_folder import Finished, RunFolder
 
+_LOG = logging.getLogger(__name__)
 _HALVINGS = b"halvings"
 
 
@@ -46,7 +48,7 @@ class Run:
         return replace(self, executor=HERE)
 
     @contextmanager
-    def open(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator["KeptSweep"]:
+    def open(self, asked: Asking, about: Mapping[str, Any]) -> Iterator["KeptSweep"]:
         """The place of one sweep (``interp/interventions/keeping.py``).
 
         Raises:
@@ -57,30 +59,34 @@ class Run:
             yield KeptSweep(folder, self.executor, None if known is None else _answer(known, about))
 
     @contextmanager
-    def place(
-        self, asked: Mapping[str, Any], about: Mapping[str, Any]
-    ) -> Iterator[tuple[RunFolder | None, Finished | None]]:
+    def place(self, asked: Asking, about: Mapping[str, Any]) -> Iterator[tuple[RunFolder | None, Finished | None]]:
         """Where what is asked for is kept, and what it came to; where that is not known, the folder is held.
 
+        Args:
+            asked: Says what is asked for; not called where nothing is kept.
+            about: What whoever looks at it later wants to know besides.
+
         Raises:
+            InputError: No hash could tell what is asked for from something else.
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
         """
-        folder = self.folder_of(asked, about)
+        folder = self._folder_of(asked, about)
         finished = folder is not None and folder.finished
         known = folder.result() if folder is not None and not self.fresh else None
         if folder is None or known is not None:
+            if folder is not None:
+                _LOG.info("run %s: found, and not measured again; fresh measures it anew", folder.record.key)
             yield folder, known
             return
         with folder.held(fresh=self.fresh):
             # Somebody may have finished it in between; what was finished before is damaged.
             yield folder, None if self.fresh or finished else folder.result()
 
-    def folder_of(self, asked: Mapping[str, Any], about: Mapping[str, Any]) -> RunFolder | None:
-        """Where what is asked for is kept; None where nothing is."""
+    def _folder_of(self, asked: Asking, about: Mapping[str, Any]) -> RunFolder | None:
         if self.folder is None:
             return None
-        record = Record.of(asked, {**about, **self.about})
+        record = Record.of(asked(), {**about, **self.about})
         return RunFolder(root_of(self.folder) / record.key, record)
 
 

@@ -328,6 +328,7 @@ class TestRefused:
         cell = Cell({"layer": 0}, (Intervention(Site("z", 0), something_to_add(model)),))
         with pytest.raises(InputError, match="run: a replacement of kind 'add' that does not say what it is"):
             Sweep([cell]).run(model, random_task(), run=Run(tmp_path))
+        Sweep([cell]).run(model, random_task(), run=Run(None))
 
     @pytest.mark.parametrize("given", [3, b"runs", ["runs"]])
     def test_what_is_no_run(self, given):
@@ -433,7 +434,9 @@ def test_facts_of_something_else_are_told(tmp_path):
         provenance: dict
 
     def ask():
-        return answered(Run(tmp_path), {"kind": "found"}, {}, Found, lambda: Found(pd.DataFrame({"x": [1]}), {"y": 2}))
+        return answered(
+            Run(tmp_path), lambda: {"kind": "found"}, {}, Found, lambda: Found(pd.DataFrame({"x": [1]}), {"y": 2})
+        )
 
     assert ask().provenance["y"] == 2
     path = the_run(tmp_path) / "result.json"
@@ -443,3 +446,12 @@ def test_facts_of_something_else_are_told(tmp_path):
         path.write_text(signed(content | {"facts": facts}))
         with pytest.raises(LoadError, match="run 1: expected the tables and facts of a Found, got others"):
             ask()
+
+
+def test_where_nothing_is_kept_nobody_asks_what_is_asked():
+    @dataclasses.dataclass(frozen=True)
+    class Found:
+        n: int
+
+    for run in (None, Run(None), Run(None, Processes(2))):
+        assert answered(run, lambda: pytest.fail("hashes are asked for"), {}, Found, lambda: Found(3)) == Found(3)

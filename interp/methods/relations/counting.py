@@ -69,7 +69,7 @@ class Counting:
             counted = self._counted(corpus, clusters, folder, tell)
             return Finished({FRAME: counted.frame()}, counted.facts())
 
-        found = once(self._run, {} if self._run is None else self._asked(there), self._own, count)
+        found = once(self._run, lambda: self._asked(there), self._own, count)
         counted = Counted.of(found.tables[FRAME], found.facts)
         if not counted.sums:
             raise InputError(
