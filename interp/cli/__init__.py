@@ -27,7 +27,7 @@ from interp.cli import (
     train,
 )
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
-from interp.cli.running import kept_in
+from interp.cli.running import found_as_lines, kept_in
 from interp.cli.saying import say
 from interp.errors import AuditError, InputError, InterpError, plain
 
@@ -47,7 +47,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
         kept_in.set(None)
-        with _one_line():
+        with _one_line(), found_as_lines():
             return super().invoke(ctx)
 
 

@@ -15,7 +15,8 @@ def in_words(asked: Mapping[str, Any], about: Mapping[str, Any]) -> str:
 
 def _sweep(asked: Mapping[str, Any]) -> str:
     how = " + ".join({each.split(" ")[0]: 0 for each in asked["replacements"]})
-    return f"{asked['task']}: {asked['n_cells']} cells at {' + '.join(asked['sites'])}, {how}"
+    cells = f"{asked['n_cells']} cell{'' if asked['n_cells'] == 1 else 's'}"
+    return f"{asked['task']}: {cells} at {' + '.join(asked['sites'])}, {how}"
 
 
 def _heads(asked: Mapping[str, Any]) -> str:

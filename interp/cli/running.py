@@ -1,13 +1,16 @@
 """How does a command measure? As its options say: who does it, and where what is measured is kept."""
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interp.cli.options import ExecutorName
-from interp.cli.saying import say
+from interp.cli.saying import say, say_lines
 from interp.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +19,36 @@ if TYPE_CHECKING:
 
 kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
 """The folder of runs where the present command keeps what is complete."""
+
+
+@contextmanager
+def found_as_lines() -> Iterator[None]:
+    """Tell what of the block was found in a run, and so not measured, when the block ends."""
+    logger, found = logging.getLogger("interp.runs"), _Texts(logging.INFO)
+    if any(isinstance(each, _Texts) for each in logger.handlers):  # a command within `interp runs resume`
+        yield
+        return
+    level = logger.level
+    logger.addHandler(found)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(found)
+        say_lines("note", found.texts)
+
+
+class _Texts(logging.Handler):
+    """What was logged."""
+
+    def __init__(self, level: int):
+        super().__init__(level)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        self.texts.append(record.getMessage())
 
 
 def run_of(

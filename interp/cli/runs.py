@@ -83,7 +83,7 @@ def verify(
         print_json({"runs": len(chosen), "damaged": {name: found for name, found in damage.items() if found}})
     else:
         for each in chosen:
-            say(f"{each.key}: {'; '.join(damage[each.key]) or f'all {each.n_parts} parts as written'}")
+            say(f"{each.key}: {'; '.join(damage[each.key]) or _as_written(each.n_parts)}")
     hurt = [name for name, found in damage.items() if found]
     if hurt:
         raise LoadError(
@@ -145,11 +145,22 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
     app(command, prog_name="interp")
 
 
-def rm(key: KeyArgument, runs: RunsOption = None) -> None:
-    """Remove a run."""
-    run = _found(key, runs)
-    run.remove()
-    say(f"removed {run.folder}")
+def rm(
+    keys: Annotated[
+        list[str],
+        typer.Argument(help="Keys of runs, or their first digits, as `interp runs ls` has them.", metavar="KEY..."),
+    ],
+    runs: RunsOption = None,
+) -> None:
+    """Remove runs."""
+    chosen = {run.key: run for run in [_found(key, runs) for key in keys]}
+    for run in chosen.values():
+        run.remove()
+        say(f"removed {run.folder}")
+
+
+def _as_written(n_parts: int) -> str:
+    return "its part is as written" if n_parts == 1 else f"all {n_parts} parts as written"
 
 
 def _command_of(about: Any) -> list[str]:

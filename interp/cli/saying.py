@@ -1,10 +1,23 @@
 """How does text get onto a terminal? Legibly: no name moves its cursor, wipes its screen or turns round a line."""
 
+from collections.abc import Iterable
+
 import typer
 
 from interp.report.legible import legible
+
+_MOST_LINES = 5
 
 
 def say(text: str = "", *, err: bool = False) -> None:
     """Print on standard output, or on standard error."""
     typer.echo(legible(text), err=err)
+
+
+def say_lines(kind: str, given: Iterable[str]) -> None:
+    """Print each different text once on standard error, in a line that begins with its kind; many are counted."""
+    texts = list(dict.fromkeys(given))
+    for text in texts[:_MOST_LINES]:
+        say(f"{kind}: {' '.join(text.split())}", err=True)
+    if len(texts) > _MOST_LINES:
+        say(f"{kind}: {len(texts) - _MOST_LINES} more such as the last", err=True)

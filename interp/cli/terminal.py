@@ -12,10 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from interp.cli.saying import say
+from interp.cli.saying import say, say_lines
 from interp.report.legible import ACTING, legible
-
-_MOST_WARNINGS = 5
 
 
 @contextmanager
@@ -52,11 +50,7 @@ def warnings_as_lines() -> Iterator[None]:
         try:
             yield
         finally:
-            texts = list(dict.fromkeys(str(each.message) for each in caught if each.category is RuntimeWarning))
-            for text in texts[:_MOST_WARNINGS]:
-                say(f"warning: {' '.join(text.split())}", err=True)
-            if len(texts) > _MOST_WARNINGS:
-                say(f"warning: {len(texts) - _MOST_WARNINGS} more such as the last", err=True)
+            say_lines("warning", (str(each.message) for each in caught if each.category is RuntimeWarning))
 
 
 def print_json(result: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What do the jobs of some work come to? What is kept is found again; the rest is done, and kept before it counts."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ import torch
 
 from interp.runs.executors import Executor, Work, nobody
 from interp.runs.run_folder import RunFolder
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ def stream_parts(
             if table is not None:
                 known.add(name)
                 yield name, kind.found(name, table)
+        if known:
+            _LOG.info("run %s: goes on, with %d of its parts found", folder.record.key, len(known))
     missing = (job for job in jobs if kind.name(job) not in known)
     begun = nobody if folder is None else lambda job: folder.log("begun", kind.name(job))
     own = missing if isinstance(jobs, Iterator) else list(missing)

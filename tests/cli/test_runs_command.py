@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -74,7 +75,7 @@ def test_a_place_that_a_table_cannot_have(runs, folder, tmp_path, out, said):
 
 
 def test_damage_is_found_and_going_on_mends_it(kept, runs, folder):
-    assert "all 1 parts as written" in runs("verify").stdout
+    assert "its part is as written" in runs("verify").stdout
     (part,) = (folder / "parts").iterdir()
     whole = part.read_bytes()
     part.write_bytes(whole[:-1])
@@ -87,10 +88,22 @@ def test_damage_is_found_and_going_on_mends_it(kept, runs, folder):
     assert again.returncode == 0, again.stderr
     assert "damaged, and made anew" in again.stderr
     assert f"(in {kept[1]})" in again.stderr
+    assert "note:" not in again.stderr
     first, second = kept[2], json.loads(again.stdout)
     assert {**second, "seconds": 0} == {**first, "seconds": 0}
     assert part.read_bytes() == whole
     assert runs("verify").exit_code == 0
+
+
+def test_what_was_found_and_not_measured_is_said(runs, folder, tmp_path):
+    own = shutil.copytree(folder, tmp_path / "runs" / folder.name)
+    asked = (*ABLATE, "--runs", own.parent)
+    assert f"note: run {folder.name}: found, and not measured again; fresh measures it anew\n" in interp(*asked).stderr
+    (own / "result.json").unlink()
+    resumed = interp("runs", "resume", folder.name, "--runs", own.parent)
+    noted = [line for line in resumed.stderr.splitlines() if line.startswith("note:")]
+    assert noted == [f"note: run {folder.name}: goes on, with 1 of its parts found"]
+    assert "note:" not in interp(*asked, "--fresh").stderr
 
 
 @pytest.mark.parametrize(
@@ -124,16 +137,20 @@ def test_a_strangers_manifest_begins_nothing_but_a_measurement(monkeypatch, tmp_
     assert "expected one that a command of interp has begun" in done.stderr
 
 
-def test_a_run_is_removed(tmp_path, monkeypatch, folder):
-    own = tmp_path / folder.name
-    own.mkdir()
-    for name in ("manifest.json", "result.json", "log.jsonl"):
-        (own / name).write_bytes((folder / name).read_bytes())
-    (own / "parts").mkdir()
+def test_runs_are_removed_all_that_are_named_or_none(tmp_path, monkeypatch, folder):
+    keys = [f"{number}{folder.name[1:]}" for number in range(3)]
+    for key in keys:
+        shutil.copytree(folder, tmp_path / key)
     monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-    done = CliRunner().invoke(app, ["runs", "rm", folder.name[:5]])
-    assert done.stdout == f"removed {own}\n"
-    assert list(tmp_path.iterdir()) == []
+
+    def rm(*given):
+        return CliRunner().invoke(app, ["runs", "rm", *given])
+
+    assert rm(keys[0], "ffff").exit_code == 2
+    assert len(list(tmp_path.iterdir())) == 3
+    assert rm(keys[0][:5], keys[1][:6], keys[0]).stdout == "".join(f"removed {tmp_path / key}\n" for key in keys[:2])
+    assert [path.name for path in tmp_path.iterdir()] == keys[2:]
+    assert rm(keys[2]).exit_code == 0
     assert "no runs in" in CliRunner().invoke(app, ["runs", "ls"]).stdout
 
 
