@@ -1,6 +1,7 @@
 import os
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import jaxtyping
@@ -88,3 +89,18 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if "gpu" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What the tests of faults have counted."""
+    noted = [each for report in terminalreporter.getreports("passed") for each in report.user_properties]
+    for name, said in noted:
+        if name == "kills":
+            terminalreporter.write_line(said)
+    malformed = Counter()
+    for name, counts in noted:
+        if name == "malformed":
+            malformed.update(counts)
+    if malformed:
+        each = ", ".join(f"{n:,} {what}" for what, n in malformed.most_common())
+        terminalreporter.write_line(f"malformed inputs: {malformed.total():,} ({each}; nothing else)")

@@ -131,12 +131,13 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
     run = _found(key, runs)
     about = run.opened().record.about
     command, folder = _command_of(about), about.get("folder")
+    _require_this_program(run)
+    run.opened().mend()
     if not command or not isinstance(folder, str):
         raise InputError(
             f"run {run.key}: expected one that a command of interp has begun, got one from Python; ask again there, "
             "with the same run="
         )
-    _require_this_program(run)
     if not Path(folder).is_dir():
         raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)

@@ -72,8 +72,9 @@ class Run:
             LoadError: It was written by another version of this program.
         """
         folder = self._folder_of(asked, about)
+        recorded = folder is not None and folder.recorded
         finished = folder is not None and folder.finished
-        known = folder.result() if folder is not None and not self.fresh else None
+        known = folder.result() if folder is not None and recorded and not self.fresh else None
         if folder is None or known is not None:
             if folder is not None:
                 _LOG.info("run %s: found, and not measured again; fresh measures it anew", folder.record.key)
@@ -81,7 +82,7 @@ class Run:
             return
         with folder.held(fresh=self.fresh):
             # Somebody may have finished it in between; what was finished before is damaged.
-            yield folder, None if self.fresh or finished else folder.result()
+            yield folder, None if self.fresh or (recorded and finished) else folder.result()
 
     def _folder_of(self, asked: Asking, about: Mapping[str, Any]) -> RunFolder | None:
         if self.folder is None:

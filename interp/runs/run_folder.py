@@ -79,17 +79,27 @@ class RunFolder:
         for path in (*drafts, *(old if fresh else ())):
             path.unlink(missing_ok=True)
 
-    def _require_record(self) -> None:
-        """Write what is asked for, where that is not there, or damaged: whoever asks knows it."""
-        path = self.folder / MANIFEST
+    @property
+    def recorded(self) -> bool:
+        """Whether its manifest is there and intact.
+
+        Raises:
+            LoadError: It was written by another version of this program.
+        """
         try:
-            if Record.read(self.folder).key == self.record.key:
-                return
+            return Record.read(self.folder).key == self.record.key
         except OtherVersionError:
             raise
         except LoadError:
-            if path.exists():
-                self._tell_damage(path)
+            return False
+
+    def _require_record(self) -> None:
+        """Write what is asked for, where that is not there, or damaged: whoever asks knows it."""
+        if self.recorded:
+            return
+        path = self.folder / MANIFEST
+        if path.exists():
+            self._tell_damage(path)
         self._write(path, self.record.text())
 
     def _write(self, path: Path, text: str) -> None:
@@ -114,7 +124,7 @@ class RunFolder:
 
     def parts(self) -> dict[str, Path]:
         """The files of the parts that are there, by name."""
-        found = {path: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS).iterdir())}
+        found = {path: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS).glob("*"))}
         return {match[1]: path for path, match in found.items() if match is not None}
 
     def read(self, name: str, path: Path) -> pa.Table | None:
@@ -231,8 +241,21 @@ class RunFolder:
         parts = [f"{PARTS}/{path.name}" for name, path in self.parts().items() if self._intact(name, path) is None]
         return parts + (self._hurt() if self.finished else [])
 
+    def mend(self) -> None:
+        """Delete what is damaged, and with it the result: who asks again has made anew what is missing.
+
+        Raises:
+            OutputError: Another process holds it, or it cannot be written.
+            LoadError: It was written by another version of this program.
+        """
+        with self._writing(), locked(self.folder / LOCK, f"run {self.folder}"):
+            for name in self.damage():
+                self._tell_damage(self.folder / name)
+                for each in (name, RESULT):
+                    (self.folder / each).unlink(missing_ok=True)
+
     def _tell_damage(self, path: Path, *, log: bool = True) -> None:
-        warnings.warn(f"{path}: damaged, and made anew", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{path}: damaged, and made anew when its run is asked for", RuntimeWarning, stacklevel=2)
         if log:
             self.log("damaged", path.name)
 

@@ -74,19 +74,21 @@ def test_a_place_that_a_table_cannot_have(runs, folder, tmp_path, out, said):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_damage_is_found_and_going_on_mends_it(kept, runs, folder):
+@pytest.mark.parametrize("others", [(), ("result.json",), ("frame.parquet",)], ids=str)
+def test_damage_is_found_and_going_on_mends_it(kept, runs, folder, others):
     assert "its part is as written" in runs("verify").stdout
     (part,) = (folder / "parts").iterdir()
     whole = part.read_bytes()
     part.write_bytes(whole[:-1])
-    (folder / "result.json").write_text("{}")
+    for each in others:
+        (folder / each).write_text("{}")
     done = runs("verify", folder.name)
     assert done.exit_code == 2
-    assert f"parts/{part.name}; result.json" in done.stdout
+    assert "; ".join([f"parts/{part.name}", *others]) in done.stdout
     assert "1 of 1 runs are damaged" in done.stderr
     again = interp("runs", "resume", folder.name, "--runs", folder.parent)
     assert again.returncode == 0, again.stderr
-    assert "damaged, and made anew" in again.stderr
+    assert again.stderr.count("damaged, and made anew") == 1 + len(others)
     assert f"(in {kept[1]})" in again.stderr
     assert "note:" not in again.stderr
     first, second = kept[2], json.loads(again.stdout)

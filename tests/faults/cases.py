@@ -36,7 +36,7 @@ class Reader:
         name: For people.
         write: Writes a whole input into a folder.
         read: Reads what lies in that folder.
-        files: The damages of each file.
+        files: The damages of each file, which may be a pattern of several.
         error: The only types of error.
         use: Does with the result what one does with it; may refuse as well.
     """
@@ -104,13 +104,13 @@ def damaged(reader, whole, folder, seed):
     shutil.copytree(whole, folder)
     name = rng.choice(list(reader.files))
     damage = rng.choice(reader.files[name])
-    path = folder / name
+    path = rng.choice(sorted(folder.glob(name)))
     path.write_bytes(damage(path.read_bytes(), rng))
-    return f"{reader.name}, seed {seed}: {name} {damage.__name__}"
+    return f"{reader.name}, seed {seed}: {path.relative_to(folder)} {damage.__name__}"
 
 
 def try_all(reader, n, tmp_path, *, refused=0.25):
-    """Try `n` damaged inputs, of which at least the share `refused` is, and which are all left as they were."""
+    """What became of `n` damaged inputs, of which at least the share `refused` is, and which are left as they were."""
     whole, folder = tmp_path / "whole", tmp_path / "damaged"
     whole.mkdir()
     reader.write(whole)
@@ -128,9 +128,8 @@ def try_all(reader, n, tmp_path, *, refused=0.25):
             if type(error).__name__ != "PanicException":  # Rust's own, which is no Exception
                 raise
             wrong.append(f"{what}: panic: {error!s:.300}")
-    print(f"{reader.name}: {n} cases, {dict(found)}")
     if wrong:
         pytest.fail(f"{len(wrong)} of {n} cases:\n" + "\n".join(wrong[: int(os.environ.get("FAULTS_SHOWN", "20"))]))
     assert found.total() == n
     assert found["refused"] >= refused * n, f"the damages do little: {found}"
-    return found
+    return dict(found)

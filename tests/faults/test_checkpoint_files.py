@@ -139,5 +139,5 @@ READERS = (
 
 @pytest.mark.parametrize("n", [15, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_a_damaged_checkpoint_is_refused_or_loaded_whole(reader, n, tmp_path):
-    try_all(reader, n, tmp_path, refused=0.2)
+def test_a_damaged_checkpoint_is_refused_or_loaded_whole(reader, n, tmp_path, record_property):
+    record_property("malformed", try_all(reader, n, tmp_path, refused=0.2))

@@ -60,7 +60,7 @@ def _job(job):
 
 @pytest.mark.parametrize("times", KILLS)
 @pytest.mark.parametrize("call", [a_sweep, a_calibration], ids=lambda call: call.__name__)
-def test_a_killed_run_goes_on(tmp_path, call, times, capsys):
+def test_a_killed_run_goes_on(tmp_path, call, times, record_property):
     whole = tmp_path / "whole"
     seconds = seconds_of(call, whole)
     expected, n_parts = whole_files(whole), total(events(whole), "kept")
@@ -75,13 +75,14 @@ def test_a_killed_run_goes_on(tmp_path, call, times, capsys):
         assert 0 <= in_vain <= n
         assert total(counts, "kept") <= n_parts
         twice += in_vain
-    with capsys.disabled():
-        print(f"\n{call.__name__}: {n_parts} parts, {sum(kills.values())} kills, {twice} parts begun again, none lost")
+    record_property(
+        "kills", f"{call.__name__}: {n_parts} parts, {sum(kills.values())} kills, {twice} begun again, none lost"
+    )
     assert twice <= times == sum(kills.values())
 
 
 @pytest.mark.parametrize("times", KILLS)
-def test_a_killed_collection_goes_on(tmp_path, times, capsys):
+def test_a_killed_collection_goes_on(tmp_path, times, record_property):
     whole = tmp_path / "whole"
     seconds = seconds_of(a_collection, whole)
     expected = files_of(whole)
@@ -93,8 +94,9 @@ def test_a_killed_collection_goes_on(tmp_path, times, capsys):
         in_vain = len(Path(f"{folder}.begun").read_text().split()) - n_shards
         assert 0 <= in_vain <= n
         twice += in_vain
-    with capsys.disabled():
-        print(f"\na_collection: {n_shards} shards, {sum(kills.values())} kills, {twice} begun again, none lost")
+    record_property(
+        "kills", f"a_collection: {n_shards} shards, {sum(kills.values())} kills, {twice} begun again, none lost"
+    )
     assert twice <= times == sum(kills.values())
 
 

@@ -66,7 +66,7 @@ KINDS = {
 
 @pytest.mark.parametrize("n", [40, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", KINDS)
-def test_any_row(name, n, tmp_path):
+def test_any_row(name, n, tmp_path, record_property):
     rows, write, read = KINDS[name]
     path, found = tmp_path / "rows", Counter()
 
@@ -86,7 +86,7 @@ def test_any_row(name, n, tmp_path):
         found[outcome()] += 1
 
     check()
-    print(f"{name}, made up: {found.total()} cases, {dict(found)}")
+    record_property("malformed", dict(found))
     assert found["read"] > 0
     assert found["refused"] > n / 20
     assert not found["nothing"]
@@ -124,6 +124,6 @@ HUB = (
 
 @pytest.mark.parametrize("n", [8, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reader", HUB, ids=lambda reader: reader.name)
-def test_a_damaged_data_set_is_refused_or_read_whole(reader, n, tmp_path, monkeypatch):
+def test_a_damaged_data_set_is_refused_or_read_whole(reader, n, tmp_path, monkeypatch, record_property):
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
-    try_all(reader, n, tmp_path)
+    record_property("malformed", try_all(reader, n, tmp_path))

@@ -140,5 +140,5 @@ READERS = (
 
 @pytest.mark.parametrize("n", [30, pytest.param(240, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-def test_a_damaged_file_is_refused_or_read_whole(reader, n, tmp_path):
-    try_all(reader, n, tmp_path)
+def test_a_damaged_file_is_refused_or_read_whole(reader, n, tmp_path, record_property):
+    record_property("malformed", try_all(reader, n, tmp_path))
