@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import interp.source  # noqa: F401  notes what the source is, before any of it is imported
+
 if TYPE_CHECKING:
     from interp.methods.ablation import ablate
     from interp.methods.attention import attend

@@ -17,6 +17,7 @@ BASE = {"shapes", "errors"}
 MAY_IMPORT = {
     "shapes": set(),
     "errors": set(),
+    "source": set(),
     "model": BASE,
     "residual": BASE | {"model"},
     "baselines": BASE | {"model"},
@@ -24,7 +25,7 @@ MAY_IMPORT = {
     "stats": BASE,
     "interventions": BASE | {"model", "residual", "tasks", "stats"},
     "cluster": BASE | {"interventions", "runs"},
-    "runs": BASE | {"model", "residual", "tasks", "stats", "interventions"},
+    "runs": BASE | {"source", "model", "residual", "tasks", "stats", "interventions"},
     "report": BASE,
     "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -143,7 +144,16 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
     os.environ["INTERP_RUNS"] = str(run.folder.parent)
-    app(command, prog_name="interp")
+    sys.argv[1:] = command  # what runs that it begins are said to be begun by
+    try:
+        app(command, prog_name="interp")
+    except SystemExit as done:
+        if not done.code and run.state != "finished":
+            raise InputError(
+                f"run {run.key}: its command asks another question by now, which was answered: what it names (a model, "
+                "a file of data) has changed; `interp runs rm` removes what is left of this one"
+            ) from None
+        raise
 
 
 def rm(

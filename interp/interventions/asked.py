@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from interp.errors import InputError
 from interp.interventions.cell import Cell
 from interp.interventions.intervention import Intervention
 from interp.interventions.provenance import task_provenance
-from interp.interventions.replacement import Replacement
+from interp.interventions.replacement import Replacement, origin_of, sources_of
 from interp.interventions.rows import Row
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of
-from interp.model.loading.bridge import has_hooks, is_bridge, listened
+from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of
 from interp.tasks.digest import digest
 from interp.tasks.task import Task
 
@@ -49,20 +50,21 @@ def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
         own: Its provenance.
 
     Raises:
-        InputError: No hash could tell it from others: it does not show what it is made of, or has somebody's hooks.
+        InputError: No hash could tell it from others: it does not show what it is made of, or as
+            ``require_told_by_weights``.
     """
     if own["model_hash"] is None or own["config_hash"] is None:
         raise InputError(
             f"run: {own['model']} does not show what it is made of, so that no hash could tell it from others; "
             "expected one of our own models or a TransformerBridge; measure without run"
         )
-    require_no_hooks(model, "run", "measure without run")
+    require_told_by_weights(model, "run", "measure without run")
     found = {name: own[name] for name in _OF_MODEL}
     return {**found, "device": place_of(model)[0].type, "arithmetic": arithmetic()}
 
 
-def require_no_hooks(model: Any, what: str, instead: str) -> None:
-    """Refuse a torch module that somebody's hooks are on, where a hash has to tell it from others.
+def require_told_by_weights(model: nn.Module, what: str, instead: str) -> None:
+    """Refuse a torch module whose numbers do not follow from its weights and its configuration, where a hash tells it.
 
     Args:
         model: The module.
@@ -70,12 +72,23 @@ def require_no_hooks(model: Any, what: str, instead: str) -> None:
         instead: What else to do, for the message.
 
     Raises:
-        InputError: It has some.
+        InputError: It has somebody's hooks or code in it, or draws numbers, as a bridge does in training mode.
     """
-    if has_hooks(model) if is_bridge(model) else any(map(listened, model.modules())):
+    if has_hooks(model):
         raise InputError(
             f"{what}: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
             f"remove them (model.reset_hooks()), or {instead}"
+        )
+    if has_foreign_code(model):
+        raise InputError(
+            f"{what}: somebody's code is in the model (a class of its own, or a function in the place of a module's), "
+            f"and what it computes no hash can tell; expected a model as interp, transformers or TransformerLens make "
+            f"it; {instead}"
+        )
+    if is_bridge(model) and any(each.training for each in modules_of(model)):
+        raise InputError(
+            f"{what}: the bridge is in training mode, and drops out what chance says; expected evaluation mode; call "
+            f"model.eval(), or {instead}"
         )
 
 
@@ -122,7 +135,7 @@ def asked_of(
         "labels": list(cells[0].labels),
         "n_cells": len(cells),
         "sites": sorted({each.site.name for cell in cells for each in cell.interventions}),
-        "replacements": [_named(each) for each in replacements],
+        "replacements": [_named(each, model) for each in replacements],
         "cells_hash": _hash(_cell(cell, number) for cell in cells),
         **options,
     }
@@ -149,14 +162,17 @@ def _replacements(cells: Iterable[Cell]) -> Iterable[Replacement]:
     return (each.replacement for cell in cells for each in cell.interventions)
 
 
-def _named(replacement: Replacement) -> str:
+def _named(replacement: Replacement, model: Any) -> str:
+    """What a replacement is called; where its values come from other models, of which."""
     name = replacement.identity
     if name is None:
         raise InputError(
             f"run: a replacement of kind {replacement.kind!r} that does not say what it is, so that no other could be "
             "told from it; expected one with an identity; give it one, or measure without run"
         )
-    return name
+    others = [each for each in sources_of(replacement) if each is not model]
+    origins = [each if isinstance(each, str) else origin_of(each) for each in others]
+    return name + "".join(f" from {each}" for each in origins if each != origin_of(model))
 
 
 def _hash(rows: Iterable[Any]) -> str:

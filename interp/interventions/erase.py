@@ -99,8 +99,10 @@ class Erase:
         return 1 + max(each.shape[-2] for each in self.maps.values())
 
     @property
-    def identity(self) -> str:
-        """The numbers of all maps, hashed."""
+    def identity(self) -> str | None:
+        """The numbers of all maps, hashed; None of somebody's subclass, of which they do not tell all."""
+        if type(self) is not Erase:
+            return None
         named = {f"{fold} {site.hook_name}": each for (fold, site), each in self.maps.items()}
         return f"{self.kind} {hash_of_tensors(named)}"
 

@@ -67,6 +67,7 @@ class Here:
 
     def measure(self, run: SweepRun) -> None:
         """Measure cell by cell, so that an interrupt loses one batch at most."""
+        run.processors.add(run.work.processor)
         for part in run.work.parts():
             before = run.work.halvings
             try:

@@ -62,13 +62,15 @@ def make_replacement(
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     if kind == "mean":
         _require_positions_alike(sites)
-        return Mean(Later(partial(means, model, references, sites, memory_budget)), hash_of(references))
+        return Mean(
+            Later(partial(means, model, references, sites, memory_budget), model, memory_budget), hash_of(references)
+        )
     if kind == "positional_mean":
         check_aligned(rows, references)
-        made = Later(partial(positional_means, model, references, sites, memory_budget))
+        made = Later(partial(positional_means, model, references, sites, memory_budget), model, memory_budget)
         return PositionalMean(made, hash_of(references))
     donors = draw_donors(rows, references, draws, seed)
-    drawn = Later(partial(_of_donors, model, references, donors, sites, memory_budget))
+    drawn = Later(partial(_of_donors, model, references, donors, sites, memory_budget), model, memory_budget)
     return Resample(drawn, donors, draws, hash_of(references))
 
 

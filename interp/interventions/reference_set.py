@@ -23,13 +23,14 @@ from interp.tasks.task import Task
 
 
 def reference_hash(task: Task) -> str:
-    """SHA-256 of the reference sets' token ids."""
+    """SHA-256 of the reference sets' token ids, layouts and templates."""
     return hash_of(reference_rows(task))
 
 
 def hash_of(rows: Sequence[Row]) -> str:
-    """SHA-256 of the token ids of reference rows."""
-    return hashlib.sha256(repr([(row.fold, row.tokens) for row in rows]).encode()).hexdigest()
+    """SHA-256 of the token ids of reference rows, and of what says which of them stand for which other rows."""
+    said = [(row.fold, row.tokens, row.layout, row.encoded.example.template) for row in rows]
+    return hashlib.sha256(repr(said).encode()).hexdigest()
 
 
 def reference_rows(task: Task) -> list[Row]:

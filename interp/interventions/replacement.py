@@ -20,6 +20,7 @@ patching" (how these differ).
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,8 +31,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.interventions.activations import read_source
+from interp.interventions.provenance import model_provenance
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import Site
+from interp.model.weights import hash_of_tensors
 
 Kind = Literal["zero", "mean", "positional_mean", "resample"]
 DRAWS = 4
@@ -87,12 +90,11 @@ class InPlace:
 
     breadth: ClassVar[int] = 1
     kind: str
-    reference_hash: str | None = None
 
     @property
     def identity(self) -> str | None:
-        """Its kind, and of what reference set."""
-        return self.kind if self.reference_hash is None else f"{self.kind} of {self.reference_hash}"
+        """Nobody can tell, unless it says so."""
+        return None
 
     def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The values, whatever there was."""
@@ -109,6 +111,11 @@ class Zero(InPlace):
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
 
+    @property
+    def identity(self) -> str | None:
+        """Its kind."""
+        return self.kind if _is_ours(self) else None
+
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """One 0 for all."""
         return torch.zeros([1] * len(site.axes), device=batch.tokens.device)
@@ -119,10 +126,17 @@ class Zero(InPlace):
 
 
 class Later(Mapping[Any, Float[Tensor, "..."]]):
-    """Activations that are computed when the first of them is asked for: what is known already needs none."""
+    """Activations that are computed when the first of them is asked for: what is known already needs none.
 
-    def __init__(self, compute: Callable[[], Mapping[Any, Float[Tensor, "..."]]]):
-        self._compute = compute
+    Attributes:
+        model: Whose they are.
+        memory_budget: Bytes that are held meanwhile, from which last bits follow; None for the device's default.
+    """
+
+    def __init__(
+        self, compute: Callable[[], Mapping[Any, Float[Tensor, "..."]]], model: Any, memory_budget: int | None
+    ):
+        self._compute, self.model, self.memory_budget = compute, model, memory_budget
 
     @cached_property
     def _computed(self) -> Mapping[Any, Float[Tensor, "..."]]:
@@ -143,7 +157,30 @@ class Later(Mapping[Any, Float[Tensor, "..."]]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Sent to another process as what was computed."""
-        return dict, (dict(self._computed),)
+        return Computed, (dict(self._computed), origin_of(self.model), self.memory_budget)
+
+
+class Computed(dict[Any, Float[Tensor, "..."]]):
+    """What became of ``Later`` in another process.
+
+    Attributes:
+        model: The ``origin_of`` whose they are.
+        memory_budget: As of ``Later``.
+    """
+
+    def __init__(self, values: Mapping[Any, Float[Tensor, "..."]], model: str, memory_budget: int | None):
+        super().__init__(values)
+        self.model, self.memory_budget = model, memory_budget
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is."""
+        return Computed, (dict(self), self.model, self.memory_budget)
+
+
+def origin_of(model: Any) -> str:
+    """What tells a model from others, in all processes."""
+    own = model_provenance(model)
+    return json.dumps([own[name] for name in ("model_hash", "config_hash", "dtype")])
 
 
 @dataclass(frozen=True)
@@ -161,6 +198,11 @@ class Mean(InPlace):
     draws: int = 1
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
+
+    @property
+    def identity(self) -> str | None:
+        """Of what reference set."""
+        return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's fold, the same at all positions."""
@@ -186,6 +228,11 @@ class PositionalMean(InPlace):
     draws: int = 1
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
+
+    @property
+    def identity(self) -> str | None:
+        """Of what reference set."""
+        return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
@@ -215,15 +262,17 @@ class Resample(InPlace):
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
 
+    @property
+    def identity(self) -> str | None:
+        """Of what reference set, and who stands in for whom."""
+        if not _is_ours(self):
+            return None
+        drawn = hashlib.sha256(repr(sorted((row, tuple(donors)) for row, donors in self.donors.items())).encode())
+        return f"{self.kind} of {self.reference_hash} by {drawn.hexdigest()}{_told(self.activations)}"
+
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The `draw`-th donor's activations, row by row."""
         return torch.stack([self.activations[self.donor(row, draw), site] for row in batch.rows])
-
-    @property
-    def identity(self) -> str:
-        """Of what reference set, and who stands in for whom."""
-        drawn = repr(sorted((row, tuple(donors)) for row, donors in self.donors.items()))
-        return f"{self.kind} of {self.reference_hash} by {hashlib.sha256(drawn.encode()).hexdigest()}"
 
     def donor(self, row: Row, draw: int) -> int:
         """The reference row that stands in for `row`."""
@@ -232,6 +281,24 @@ class Resample(InPlace):
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one donor are alike."""
         return self.donor(row, draw)
+
+
+def _is_ours(replacement: object) -> bool:
+    """Whether its class is this package's, and not one that somebody has made of it."""
+    return type(replacement).__module__ == __name__
+
+
+def _told(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:
+    """What tells activations from others of the same reference set and model: their numbers, where they are given."""
+    if isinstance(activations, Later | Computed):
+        return "" if activations.memory_budget is None else f" within {activations.memory_budget} bytes"
+    return f" given as {hash_of_tensors({repr(key): value for key, value in activations.items()})}"
+
+
+def sources_of(replacement: Replacement) -> list[Any]:
+    """The models whose activations its values are, or where these were computed in another process, their origins."""
+    held = [each.model for each in vars(replacement).values() if isinstance(each, Later | Computed)]
+    return [*held, replacement.model] if isinstance(replacement, Patch) else held
 
 
 def compute_now(replacement: Replacement) -> None:
@@ -261,6 +328,11 @@ class Patch(InPlace):
     kind: str = "patch"
     draws: int = 1
     from_source: bool = True
+
+    @property
+    def identity(self) -> str | None:
+        """Its kind; whose activations they are, ``sources_of`` says."""
+        return self.kind if _is_ours(self) else None
 
     @property
     def keeps(self) -> tuple[Site, ...]:

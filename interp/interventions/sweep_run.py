@@ -33,6 +33,7 @@ class SweepRun:
         rows: What is run, in the order of the batches.
         work: What there is to measure.
         halvings: How often memory ran out and less was run at once, wherever it was measured.
+        processors: The kinds of CPU or GPU that measured.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class SweepRun:
         self._found = Measured(self.rows, draws)
         self._n_steps, self._done = len(self._batches) * sum(draws), 0
         self.halvings = 0
+        self.processors: set[str] = set()
 
     def _measurer(self, ours: HookedTransformer | None) -> Engine | Plain:
         cells = [each.interventions for each in self._cells]
@@ -156,6 +158,7 @@ class SweepRun:
             "site": " + ".join(sorted({each.site.name for each in interventions})),
             "replacement": " + ".join(sorted({each.replacement.kind for each in interventions})),
             "draws": int(max(self._found.draws)),
+            "processors": sorted(self.processors),
             **self.plan(),
             **self._measured_on,
         }

@@ -19,7 +19,7 @@ from interp.interventions.engine.budget import TOKENS_AT_ONCE, NoRoomError, flop
 from interp.interventions.engine.run import Engine
 from interp.interventions.reference import Plain, RowScores
 from interp.interventions.rows import Batch
-from interp.model.devices import place_of
+from interp.model.devices import place_of, processor_of
 
 PART_FLOPS = {"cpu": 10**11, "cuda": 2 * 10**14}
 """Operations of a part at most, about, by device type: a second's, on a GPU in 16 bits."""
@@ -87,14 +87,16 @@ class PartScores:
         part: Its number.
         columns: Of ``COLUMNS``, each ``[entry]``: one entry for each row of the sweep under each cell and draw.
         halvings: How often memory ran out and less was run at once: other last bits than the plan's.
+        processor: Kind of CPU or GPU that measured it: last bits follow from it, too.
     """
 
     part: int
     columns: dict[str, Num[np.ndarray, " entry"]]
     halvings: int
+    processor: str
 
     @classmethod
-    def of(cls, part: int, scores: Iterable[Scores], halvings: int) -> "PartScores":
+    def of(cls, part: int, scores: Iterable[Scores], halvings: int, processor: str) -> "PartScores":
         """Joined."""
         found: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
         for each in scores:
@@ -104,7 +106,12 @@ class PartScores:
             found["row"].append(np.arange(each.first_row, each.first_row + n))
             for name in MEASURED:
                 found[name].append(getattr(each.rows, name))
-        return cls(part, {name: np.concatenate(found[name]).astype(kind) for name, kind in COLUMNS.items()}, halvings)
+        return cls(
+            part,
+            {name: np.concatenate(found[name]).astype(kind) for name, kind in COLUMNS.items()},
+            halvings,
+            processor,
+        )
 
     def scores(self) -> Iterator[Scores]:
         """Apart again: rows that follow each other under one cell and draw."""
@@ -130,7 +137,7 @@ class SweepWork:
         """
         self._measurer, self._batches, self._patched = measurer, batches, patched
         config, (device, _) = model.cfg, place_of(model)
-        kind = kind_of(device)
+        kind, self._device = kind_of(device), device
         self._part_tokens = min(PART_FLOPS[kind] // flops_of_token(config), PART_CHUNKS * TOKENS_AT_ONCE[kind])
         starts = [0]
         for batch in batches:
@@ -138,6 +145,11 @@ class SweepWork:
         self._starts = starts
         self._last: tuple[Batch, Any] | None = None
         self._halved = 0
+
+    @property
+    def processor(self) -> str:
+        """The kind that measures here."""
+        return processor_of(self._device)
 
     @property
     def halvings(self) -> int:
@@ -194,7 +206,7 @@ class SweepWork:
         """Measure a part as a whole."""
         before = self.halvings
         scores = list(self.measured(part))
-        return PartScores.of(part.number, scores, self.halvings - before)
+        return PartScores.of(part.number, scores, self.halvings - before, self.processor)
 
     def forget(self) -> None:
         """Let go of the last batch's run."""

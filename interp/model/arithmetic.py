@@ -18,15 +18,36 @@ SETTINGS = (
     "mkldnn.conv.fp32_precision",
     "mkldnn.rnn.fp32_precision",
     "mkldnn.enabled",
+    "cuda.matmul.allow_fp16_accumulation",
+    "cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
 )
 """Of ``torch.backends``."""
-_DETERMINISTIC = "deterministic"
+ATTENTION = {
+    "flash_sdp": "flash_sdp_enabled",
+    "mem_efficient_sdp": "mem_efficient_sdp_enabled",
+    "math_sdp": "math_sdp_enabled",
+    "cudnn_sdp": "cudnn_sdp_enabled",
+}
+"""Which ways to compute attention may be taken: of ``torch.backends.cuda``, on a CPU as well, by what asks for each."""
+AUTOCAST = ("cpu", "cuda")
+"""Kinds of device whose operations may be computed in another type than their numbers have."""
+_DETERMINISTIC, _OFF = "deterministic", "off"
 
 
 def arithmetic() -> dict[str, Any]:
     """The settings of this process, as JSON has values."""
     found = {name: attrgetter(name)(torch.backends) for name in SETTINGS}
-    return {**found, _DETERMINISTIC: torch.get_deterministic_debug_mode()}
+    attention = {name: getattr(torch.backends.cuda, asks)() for name, asks in ATTENTION.items()}
+    return {**found, **attention, **_autocast(), _DETERMINISTIC: torch.get_deterministic_debug_mode()}
+
+
+def _autocast() -> dict[str, str]:
+    """By kind of device the type that is computed in, or ``off``."""
+    return {
+        f"autocast.{kind}": str(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else _OFF
+        for kind in AUTOCAST
+    }
 
 
 def set_arithmetic(settings: Mapping[str, Any]) -> None:
@@ -36,4 +57,11 @@ def set_arithmetic(settings: Mapping[str, Any]) -> None:
         if settings[name] != own[name]:
             owner, _, attribute = name.rpartition(".")
             setattr(attrgetter(owner)(torch.backends), attribute, settings[name])
+    for name in ATTENTION:
+        getattr(torch.backends.cuda, f"enable_{name}")(settings[name])
+    for kind in AUTOCAST:
+        dtype = settings[f"autocast.{kind}"]
+        torch.set_autocast_enabled(kind, dtype != _OFF)
+        if dtype != _OFF:
+            torch.set_autocast_dtype(kind, getattr(torch, dtype.removeprefix("torch.")))
     torch.set_deterministic_debug_mode(settings[_DETERMINISTIC])

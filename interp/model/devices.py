@@ -37,6 +37,11 @@ def resolve_device(device: str | torch.device | None) -> torch.device:
     return resolved
 
 
+def processor_of(device: torch.device) -> str:
+    """The kind of CPU or GPU that computes there, from which the last bits of numbers follow."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else torch.backends.cpu.get_cpu_capability()
+
+
 def resolve_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
     """The torch dtype that `dtype` names; ``None`` is float32.
 

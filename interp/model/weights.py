@@ -50,12 +50,16 @@ def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
 
 
 def tokenizer_hash(tokenizer: Any) -> str | None:
-    """SHA-256 of a fast tokenizer's full definition, of a slow one's vocabulary; None without one."""
+    """SHA-256 of a fast tokenizer's full definition, of a slow one's vocabulary, and of which tokens are special.
+
+    None without one.
+    """
     if tokenizer is None:
         return None
     backend = getattr(tokenizer, "backend_tokenizer", None)
     text = repr(sorted(tokenizer.get_vocab().items())) if backend is None else backend.to_str()
-    return hashlib.sha256(text.encode()).hexdigest()
+    special = sorted(getattr(tokenizer, "special_tokens_map", {}).items())
+    return hashlib.sha256(f"{text}{special}".encode()).hexdigest()
 
 
 def _sha256(weights: list[tuple[str, Tensor]]) -> str:

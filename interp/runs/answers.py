@@ -16,7 +16,7 @@ import pandas as pd
 from interp.errors import LoadError
 from interp.interventions.keeping import Asking
 from interp.runs.run import Run, called
-from interp.runs.run_folder import Finished, RunFolder
+from interp.runs.run_folder import DamageWarning, Finished, RunFolder
 
 AnyAnswer = TypeVar("AnyAnswer")
 
@@ -44,28 +44,29 @@ def once(
             for each in known.facts.get("warnings", ()):
                 warnings.warn(str(each), RuntimeWarning, stacklevel=2)
             return known
+        if folder is None:
+            return compute(folder)
         with _noted() as told:
             found = compute(folder)
-        if folder is None:
-            return found
         return folder.finish(found.tables, {**found.facts, "run": folder.record.key, "warnings": told})
 
 
 @contextmanager
 def _noted() -> Iterator[list[str]]:
-    """What is warned of at run time meanwhile; it is shown as ever."""
-    told, show = list[str](), warnings.showwarning
+    """What is warned of at run time meanwhile, whoever wants to see it; at the end it is warned of as ever.
 
-    def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, RuntimeWarning):
-            told.append(str(message))
-        show(message, category, *where, **more)
-
-    warnings.showwarning = note
-    try:
-        yield told
-    finally:
-        warnings.showwarning = show
+    Damage of a run within is of that time alone.
+    """
+    told = list[str]()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", RuntimeWarning)
+        try:
+            yield told
+        finally:
+            lasting = [each for each in found if issubclass(each.category, RuntimeWarning)]
+            told += dict.fromkeys(str(each.message) for each in lasting if each.category is not DamageWarning)
+    for each in found:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def answered(
@@ -124,7 +125,9 @@ def _answer(kind: type[AnyAnswer], number: int, found: Finished, about: Mapping[
     facts["provenance"] = {**facts["provenance"], **called(about), "run": found.facts["run"]}
     names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
     tables = {name: found.tables[_numbered(name, number)] for name in names if name not in facts}
-    return kind(**tables, **{name: math.nan if value is None else value for name, value in facts.items()})
+    # JSON has no number that is none.
+    missing = {each.name: math.nan for each in fields(kind) if each.type is float and facts.get(each.name, 0) is None}  # type: ignore[arg-type]
+    return kind(**tables, **{**facts, **missing})
 
 
 def _numbered(name: str, number: int) -> str:

@@ -5,24 +5,32 @@ import platform
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 
 from interp.errors import InputError
+from interp.source import PACKAGE, changed, modules
 
-NO_PART = ("report", "cli")
-"""Folders of this package on which no number depends."""
 LIBRARIES = ("torch", "numpy", "scipy", "pandas", "transformers", "transformer_lens")
 
 
-@cache
 def code_hash() -> str:
-    """SHA-256 of this package's modules but those in ``NO_PART``."""
-    package = Path(__file__).parents[1]
-    modules = (path.relative_to(package) for path in sorted(package.rglob("*.py")))
+    """SHA-256 of the modules that numbers depend on, as this process imports them.
+
+    Raises:
+        InputError: They are no longer those that it began with.
+    """
+    if changed():
+        raise InputError(
+            "interp: expected the source that this process began with, got one that was changed since, so that no hash "
+            "could tell what it computes with; begin anew (in a notebook: restart the kernel)"
+        )
+    return _hash()
+
+
+@cache
+def _hash() -> str:
     digest = hashlib.sha256()
-    for each in modules:
-        if each.parts[0] not in NO_PART:
-            digest.update(f"{each.as_posix()}\n".encode() + (package / each).read_bytes())
+    for path in modules():
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

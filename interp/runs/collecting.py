@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from interp.errors import InputError
-from interp.interventions.asked import require_no_hooks
+from interp.interventions.asked import require_told_by_weights
 from interp.interventions.provenance import model_provenance
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of, resolve_dtype
@@ -131,7 +131,7 @@ def _request(
             f"{own['model']}: expected a model that shows its weights (a torch module), got one without, which no "
             "hash can tell from others; read it with word_activations"
         )
-    require_no_hooks(model, own["model"], "read it with word_activations")
+    require_told_by_weights(model, own["model"], "read it with word_activations")
     given = reduce(torch.promote_types, (each.dtype for each in sample.values.values()))
     kept = given if dtype is None else resolve_dtype(dtype)
     row_bytes = sum(each[0].numel() for each in sample.values.values()) * kept.itemsize

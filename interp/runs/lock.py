@@ -26,7 +26,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
         OutputError: Another process holds it, which is named.
         OSError: The file cannot be made.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)  # a link could lead to anybody's file
     try:
         free = _lock(handle) and path.exists() and os.path.samestat(os.fstat(handle), path.stat())
         if not free:

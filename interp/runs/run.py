@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from interp.errors import InputError
+from interp.errors import AuditError, InputError
 from interp.interventions.keeping import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
@@ -19,7 +19,7 @@ from interp.runs.record import FRAME, Record, root_of
 from interp.runs.run_folder import Finished, RunFolder
 
 _LOG = logging.getLogger(__name__)
-_HALVINGS = b"halvings"
+_HALVINGS, _PROCESSOR = b"halvings", b"processor"
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,15 @@ class Run:
         Raises:
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
+            AuditError: What was measured is wrong; it is not kept.
         """
         with self.place(asked, about) as (folder, known):
-            yield KeptSweep(folder, self.executor, None if known is None else _answer(known, about))
+            try:
+                yield KeptSweep(folder, self.executor, None if known is None else _answer(known, about))
+            except AuditError:
+                if folder is not None:
+                    folder.discard()
+                raise
 
     @contextmanager
     def place(self, asked: Asking, about: Mapping[str, Any]) -> Iterator[tuple[RunFolder | None, Finished | None]]:
@@ -126,6 +132,7 @@ class KeptSweep:
         """Bring what is kept and intact to `run`; have the rest measured, and keep each part as it comes."""
         for _, found in stream_parts(self.folder, self.executor, run.work, list(run.work.parts()), _PARTS):
             run.halvings += found.halvings
+            run.processors.add(found.processor)
             for scores in found.scores():
                 run.take(scores)
 
@@ -151,12 +158,14 @@ def _name(part: Part) -> str:
 
 
 def _table(found: PartScores) -> pa.Table:
-    return pa.table(dict(found.columns)).replace_schema_metadata({_HALVINGS: str(found.halvings).encode()})
+    told = {_HALVINGS: str(found.halvings).encode(), _PROCESSOR: found.processor.encode()}
+    return pa.table(dict(found.columns)).replace_schema_metadata(told)
 
 
 def _scores(part: str, table: pa.Table) -> PartScores:
     columns = {name: table[name].to_numpy().astype(kind) for name, kind in COLUMNS.items()}
-    return PartScores(int(part), columns, int(table.schema.metadata[_HALVINGS]))
+    told = table.schema.metadata
+    return PartScores(int(part), columns, int(told[_HALVINGS]), told[_PROCESSOR].decode())
 
 
 _PARTS = PartKind(_name, _table, _scores)

@@ -22,7 +22,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.runs.disk import put, writing
@@ -33,6 +32,10 @@ from interp.runs.signed import OtherVersionError, sha256_of
 _DIGITS = 16
 _PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{_DIGITS}}})\.parquet")
 _DRAFT = ".partial"
+
+
+class DamageWarning(RuntimeWarning):
+    """A file of a run is not as it was written."""
 
 
 class RunFolder:
@@ -61,8 +64,7 @@ class RunFolder:
                 stack.enter_context(locked(self.folder / LOCK, f"run {self.folder}"))
                 self._require_record()
                 self._clean(fresh)
-            # Last bits follow from the kind of CPU.
-            self.log("opened", cpu=torch.backends.cpu.get_cpu_capability())
+            self.log("opened")
             yield self
 
     def _require_own(self) -> None:
@@ -72,6 +74,12 @@ class RunFolder:
 
     def _writing(self) -> Any:
         return writing(self.folder, "run")
+
+    def discard(self) -> None:
+        """Delete the parts of a folder that is held: what is in them was found to be wrong."""
+        with self._writing():
+            self._clean(fresh=True)
+        self.log("discarded")
 
     def _clean(self, fresh: bool) -> None:
         drafts = [*self.folder.rglob(f"*{_DRAFT}")]
@@ -111,7 +119,7 @@ class RunFolder:
         """Note what happened: one line, appended at once, after one that a full disk has cut off as well."""
         said = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, "part": part, **more}
         said |= {"process": os.getpid(), "host": socket.gethostname()}
-        with self._writing(), (self.folder / LOG).open("a+b") as file:
+        with self._writing(), open(self.folder / LOG, "a+b", opener=_no_link) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(end - 1, 0))
             cut_off = file.read(1) not in (b"", b"\n")
@@ -206,11 +214,17 @@ class RunFolder:
             self._tell_damage(self.folder / name, log=False)
         if hurt:
             return None
-        result = Result.read(self.folder, self.record.key)
-        return Finished(
-            {name: pd.read_parquet(self.folder / table_file(name), use_threads=False) for name in result.tables},
-            result.facts,
-        )
+        try:
+            result = Result.read(self.folder, self.record.key)
+            files = {name: self.folder / table_file(name) for name in result.tables}
+            found = {name: pd.read_parquet(path, use_threads=False) for name, path in files.items()}
+        except FileNotFoundError:
+            return None  # somebody has begun it anew, meanwhile
+        except LoadError:
+            if self.finished:
+                raise
+            return None
+        return Finished(found, result.facts)
 
     def _hurt(self) -> list[str]:
         """Of a finished run's result and tables those that are not as they were written."""
@@ -255,7 +269,7 @@ class RunFolder:
                     (self.folder / each).unlink(missing_ok=True)
 
     def _tell_damage(self, path: Path, *, log: bool = True) -> None:
-        warnings.warn(f"{path}: damaged, and made anew when its run is asked for", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{path}: damaged, and made anew when its run is asked for", DamageWarning, stacklevel=2)
         if log:
             self.log("damaged", path.name)
 
@@ -280,6 +294,11 @@ class Finished:
 
     tables: Mapping[str, pd.DataFrame]
     facts: Mapping[str, Any]
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file, but none that a link leads to: it may be anybody's."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _owner(table: pa.Table) -> Any:

@@ -101,7 +101,8 @@ class Corpus:
             n_mentions += len(document.mentions)
             relations.update(occurring(document))
             own = _hash(document)
-            digest.update(f"{document.id} {own}\n".encode())
+            named = json.dumps([document.id, own, [each.id for each in document.sentences]])
+            digest.update(named.encode())
             digests[document.id] = own
             if len(document.sentences) > 1:
                 hashes[own] = document.id
@@ -129,7 +130,7 @@ class Contents:
         n_sentences: Sentences.
         n_mentions: Mentions of entities.
         relations: How often each direction of each relation occurs.
-        hash: SHA-256 of texts, trees, links and mentions.
+        hash: SHA-256 of names, texts, trees, links and mentions.
         hashes: Documents of several sentences (a short sentence recurs), by the SHA-256 of all but their names.
         digests: That of each document, by its name.
     """
@@ -153,13 +154,14 @@ def _changed(name: str) -> TaskError:
 
 def _hash(document: Document) -> str:
     sentences = [(each.text, [_said(word) for word in each.words], _links(each.links)) for each in document.sentences]
-    mentions = [(each.entity, each.type, each.sentence, each.words) for each in document.mentions]
+    mentions = [(each.entity, each.type, each.sentence, each.words, each.head) for each in document.mentions]
     return hashlib.sha256(json.dumps([sentences, mentions]).encode()).hexdigest()
 
 
 def _said(word: Word) -> list[object]:
     feats = sorted((word.feats or {}).items())
-    return [word.form, word.lemma, word.upos, feats, word.head, word.deprel, word.sense]
+    span = (word.span.start, word.span.stop)
+    return [word.form, word.lemma, word.upos, word.xpos, feats, word.head, word.deprel, word.sense, span]
 
 
 def _links(links: Iterable[object]) -> list[object]:

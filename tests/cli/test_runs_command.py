@@ -8,11 +8,13 @@ import sys
 
 import pandas as pd
 import pytest
+import torch
 from test_attend_command import bank
 from typer.testing import CliRunner
 
 from interp.cli import app
 from interp.cli.run_words import in_words
+from interp.model.loading import load_model, save_model
 from interp.runs.signed import signed
 
 pytestmark = pytest.mark.unchecked
@@ -255,6 +257,24 @@ def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
     assert not (tmp_path / "old").exists()
     events = [json.loads(line)["event"] for line in (folder / "log.jsonl").read_text().splitlines()]
     assert events.count("begun") == len(list((folder / "parts").iterdir()))
+
+
+def test_a_command_that_asks_another_question_by_now(tmp_path):
+    save_model(interp_model := load_model("default"), tmp_path / "model")
+    asked = (*ABLATE, "--model", "./model", "--runs", tmp_path / "runs")
+    assert interp(*asked, cwd=tmp_path).returncode == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    (folder / "result.json").unlink()
+    with torch.no_grad():
+        interp_model.blocks[0].attn.W_O.mul_(1.1)
+    shutil.rmtree(tmp_path / "model")
+    save_model(interp_model, tmp_path / "model")
+    done = interp("runs", "resume", folder.name, "--runs", folder.parent, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"run {folder.name}: its command asks another question by now" in done.stderr
+    (other,) = set((tmp_path / "runs").iterdir()) - {folder}
+    about = json.loads((other / "manifest.json").read_text())["about"]
+    assert about["command"] == [str(each) for each in asked[:-2]], "which can be gone on with, too"
 
 
 def test_what_another_program_computed_is_not_gone_on_with(runs, folder, tmp_path, monkeypatch):

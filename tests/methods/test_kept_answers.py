@@ -26,6 +26,7 @@ from interp.methods.relations import reader
 from interp.model.transformer import HookedTransformer
 from interp.runs.executors import Processes
 from interp.runs.run import Run
+from interp.runs.run_folder import DamageWarning
 
 pytestmark = pytest.mark.unchecked
 
@@ -168,6 +169,24 @@ def test_what_was_warned_of_is_warned_of_again(tmp_path, monkeypatch):
         with pytest.warns(RuntimeWarning, match=r"heads 0\.0 and 0\.1 look alike") as told:
             judged(tmp_path)
     assert not [each for each in told if each.category is DeprecationWarning]
+
+
+def test_what_nobody_wanted_to_see_is_warned_of_who_asks_again(tmp_path, monkeypatch):
+    judge = dossier.judge_models
+
+    def doubtful(*args, **options):
+        warnings.warn("heads 0.0 and 0.1 look alike", RuntimeWarning, stacklevel=1)
+        warnings.warn("x.parquet: damaged", DamageWarning, stacklevel=1)
+        return judge(*args, **options)
+
+    monkeypatch.setattr(dossier, "judge_models", doubtful)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("ignore")
+        judged(tmp_path)
+    assert told == []
+    with pytest.warns(RuntimeWarning, match="look alike") as told:
+        judged(tmp_path)
+    assert not [each for each in told if "damaged" in str(each.message)]
 
 
 def test_a_report_is_known_by_its_options_as_well(tmp_path):

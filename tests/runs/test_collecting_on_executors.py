@@ -4,9 +4,11 @@ import os
 import pickle
 import signal
 import time
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -16,7 +18,6 @@ from stores import collected, files_of, stop_after
 from tiny_models import random_model
 
 from interp.errors import InputError, LoadError
-from interp.model.transformer import HookedTransformer
 from interp.runs import writing
 from interp.runs.content import ShardContent
 from interp.runs.executors import Processes
@@ -29,8 +30,8 @@ pytestmark = pytest.mark.unchecked
 
 MANY = {"n": 160}
 ROWS = 20
-SLOWLY = 0.005
-"""Seconds more of every batch."""
+SLOWLY = 0.02
+"""Seconds more of every shard."""
 
 
 class Shuffled:
@@ -153,17 +154,20 @@ def test_the_model_is_sent_and_no_room_for_a_shard(out):
     assert sum(each.nbytes for each in packed.buffers) < 2 * weights
 
 
-class _Slow(HookedTransformer):
-    def forward(self, *arguments, **options):
+@dataclass
+class Slowly:
+    """Does every job later, so that who is killed was at work."""
+
+    work: object
+
+    def run(self, job):
         time.sleep(SLOWLY)
-        return super().forward(*arguments, **options)
+        return self.work.run(job)
 
 
-def slow_model():
-    """The same numbers, later: so that who is killed was at work."""
-    model = random_model()
-    model.__class__ = _Slow
-    return model
+class SlowProcesses(Processes):
+    def stream(self, work, jobs, **options):
+        yield from super().stream(Slowly(work), jobs, **options)
 
 
 class TestProcesses:
@@ -190,7 +194,7 @@ class TestProcesses:
                 os.kill(alive[-1], signal.SIGKILL)
                 killed.append(alive[-1])
 
-        collected(out, model=slow_model(), executor=Processes(2), progress=kill, **MANY)
+        collected(out, executor=SlowProcesses(2), progress=kill, **MANY)
         assert len(killed) == 2
         assert files_of(out) == expected
 
@@ -225,7 +229,7 @@ class TestProcesses:
 
     def test_a_model_that_cannot_be_sent(self, out):
         model = random_model()
-        model.note = lambda: None
+        model.note = Lock()
         with pytest.raises(InputError, match="expected what can be sent to another process, got something that cannot"):
             collected(out, model=model, executor=Processes(2))
         assert not out.exists()

@@ -26,6 +26,7 @@ from interp.model.sites import Site
 from interp.runs import record
 from interp.runs.answers import answered
 from interp.runs.executors import Processes
+from interp.runs.record import Record
 from interp.runs.run import Run, as_run
 from interp.runs.run_folder import RunFolder
 from interp.runs.signed import signed
@@ -241,6 +242,31 @@ class TestDamage:
         with pytest.raises(OutputError, match="expected a folder of parts, got a link to one"):
             sweep(Run(tmp_path / "runs", fresh=True))
         assert len(list((tmp_path / "elsewhere").iterdir())) > 3
+
+    @pytest.mark.parametrize("name", ["lock", "log.jsonl"])
+    def test_a_link_to_anybodys_file_is_not_written_to(self, tmp_path, name):
+        sweep(Run(tmp_path / "runs"))
+        folder, precious = the_run(tmp_path / "runs"), tmp_path / "precious"
+        precious.write_text("precious")
+        (folder / name).unlink()
+        (folder / name).symlink_to(precious)
+        with pytest.raises(OutputError, match="got 'Too many levels of symbolic links'"):
+            sweep(Run(tmp_path / "runs", fresh=True))
+        assert precious.read_text() == "precious"
+
+    def test_what_somebody_begins_anew_meanwhile_is_no_damage(self, tmp_path, monkeypatch):
+        whole, read = sweep(Run(tmp_path)), pd.read_parquet
+        folder = the_run(tmp_path)
+
+        def gone(path, **options):
+            (folder / "result.json").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            return read(path, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(pd, "read_parquet", gone)
+            assert RunFolder(folder, Record.read(folder)).result() is None
+        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, whole.frame, check_exact=True)
 
     def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
         sweep(Run(tmp_path))

@@ -7,6 +7,8 @@ latter, without that word, are the names of a checkpoint.
 
 import sys
 from collections.abc import Iterator
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ WRAPPED = "_original_component"
 """What a component of TransformerLens calls the module in whose place it stands."""
 LIBRARIES = ("transformer_lens", "transformers", "accelerate")
 """Whose own hooks on a bridge's modules are part of it."""
+_OURS = {"interp", "torch", *LIBRARIES}
 
 _NAMES = {"_name_or_path", "model_name", "tokenizer_name", "transformers_version", "device", "dtype"}
 """Of a configuration what does not say how the model computes; its dtype is told by its weights."""
@@ -101,9 +104,26 @@ def _parameters(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Tens
             yield from _parameters(child, f"{prefix}{name}.")
 
 
-def has_hooks(bridge: Any) -> bool:
-    """Whether somebody's hooks are on a bridge: not those by which TransformerLens or transformers work."""
-    return any(map(listened, {*bridge.modules(), *module_behind(bridge).modules()}))
+def modules_of(model: nn.Module) -> set[nn.Module]:
+    """All modules of a model, and of the one behind a bridge."""
+    return {*model.modules(), *module_behind(model).modules()} if is_bridge(model) else {*model.modules()}
+
+
+def has_hooks(model: nn.Module) -> bool:
+    """Whether somebody's hooks are on a model: not those by which TransformerLens or transformers work."""
+    return any(map(listened, modules_of(model)))
+
+
+def has_foreign_code(model: nn.Module) -> bool:
+    """Whether a model has somebody's code in it: a module of another class, or a function in the place of its own."""
+    return any(map(_is_foreign, modules_of(model)))
+
+
+def _is_foreign(module: nn.Module) -> bool:
+    held = [each.func if isinstance(each, partial) else each for each in vars(module).values()]
+    functions = [each for each in held if isinstance(each, FunctionType | MethodType)]
+    roots = {str(getattr(each, "__module__", None)).partition(".")[0] for each in (type(module), *functions)}
+    return not roots <= _OURS
 
 
 def listened(module: nn.Module) -> bool:
