@@ -8,6 +8,9 @@ import pytest
 import torch
 from cases import LONGEST, TookTooLong, bounded, files_of
 from damage import ODD_FIELDS
+from given import examples
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_models import random_model, word_tokenizer
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -120,8 +123,11 @@ def test_arguments_of_thousands_of_characters(arguments, said, here):
 def test_any_arguments(name, n, here, record_property):
     path, command = COMMANDS[name]
     before, codes = files_of(here), Counter()
-    for seed in range(n):
-        arguments = drawn(random.Random(f"{name} {seed}"), path, command)
+
+    @examples(n)
+    @given(st.randoms(use_true_random=False))
+    def check(rng):
+        arguments = drawn(rng, path, command)
         try:
             with bounded(20):
                 result = CliRunner().invoke(app, arguments)
@@ -131,5 +137,7 @@ def test_any_arguments(name, n, here, record_property):
         codes["refused" if result.exit_code else "read"] += 1
         assert files_of(here) == before, f"{arguments!r:.300} left something behind"
         assert not [path.name for path in here.iterdir() if "partial" in path.name or path.name.startswith("new")]
+
+    check()
     record_property("malformed", dict(codes))
-    assert codes.total() == n
+    assert codes.total() > 0
