@@ -187,7 +187,8 @@ def _require_room(
     largest = max(models, key=lambda name: parameter_count(PRESETS[name].config), default=None)
     would = [f"{each} here" for each in smaller]
     would += [f"{largest} here"] if largest else []
-    would += [f"{-(-needed // hardware.memory)} of these together (this package computes on one)"]
+    n = -(-needed // hardware.memory)
+    would += [f"{n} of these together (--devices {n}; this package computes on one)"]
     raise InputError(
         f"weights and sweep take {needed / GB:,.1f} GB in {dtype}, expected at most the {room / GB:,.1f} GB of "
         f"{devices} x {hardware.name}; what would fit: {', or '.join(would)}"
