@@ -183,8 +183,20 @@ def origin_of(model: Any) -> str:
     return json.dumps([own[name] for name in ("model_hash", "config_hash", "dtype")])
 
 
+class Averaged(InPlace):
+    """Values are averages over a reference set."""
+
+    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]]
+    reference_hash: str
+
+    @property
+    def identity(self) -> str | None:
+        """Its kind, and of what reference set."""
+        return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
+
+
 @dataclass(frozen=True)
-class Mean(InPlace):
+class Mean(Averaged):
     """The mean over a reference set.
 
     Attributes:
@@ -199,11 +211,6 @@ class Mean(InPlace):
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
 
-    @property
-    def identity(self) -> str | None:
-        """Of what reference set."""
-        return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
-
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's fold, the same at all positions."""
         return torch.stack([self.means[self.group(row, draw), site] for row in batch.rows])[:, None]
@@ -214,7 +221,7 @@ class Mean(InPlace):
 
 
 @dataclass(frozen=True)
-class PositionalMean(InPlace):
+class PositionalMean(Averaged):
     """The mean over the reference examples of the same layout and length, position by position.
 
     Attributes:
@@ -228,11 +235,6 @@ class PositionalMean(InPlace):
     draws: int = 1
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
-
-    @property
-    def identity(self) -> str | None:
-        """Of what reference set."""
-        return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
