@@ -89,7 +89,8 @@ def test_what_does_not_fit_is_refused_with_what_would():
     message = (
         r"353\.0 GB in bfloat16, expected at most the 80\.0 GB of 1 x H100 80 GB; what would fit: llama-2-7b here, "
     )
-    with pytest.raises(InputError, match=message + r"or 5 of these together \(--devices 5; this package computes on one\)$"):
+    message += r"or 5 of these together \(--devices 5; this package computes on one\)$"
+    with pytest.raises(InputError, match=message):
         plan(preset("gpt3-175b").config, HARDWARE["h100"], dtype="bfloat16")
     assert plan(preset("gpt3-175b").config, HARDWARE["h100"], devices=5, dtype="bfloat16").devices == 5
 

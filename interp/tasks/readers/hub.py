@@ -9,14 +9,18 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from interp.errors import TaskError
+from interp.tasks.readers.shallow import ShallowJson
 
 ItemT = TypeVar("ItemT")
 _PREFIX = "hub:"
+_READER = "datasets.packaged_modules.json.json"
+"""What reads lines of JSON there."""
 _FORM = "hub:NAME[:CONFIG[:SPLIT]]"
 
 
@@ -69,6 +73,8 @@ def _streamed(source: str) -> Iterable[dict[str, Any]]:
     name, config, split = hub_parts(source)
     import datasets  # slow to import, and of use here alone
 
+    with suppress(ImportError):
+        vars(import_module(_READER))["paj"] = ShallowJson()
     found = datasets.load_dataset(name, config, split=split, streaming=True)
     if split is None and len(found) != 1:
         raise TaskError(
