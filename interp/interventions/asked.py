@@ -16,7 +16,7 @@ from interp.interventions.replacement import Replacement, origin_of, sources_of
 from interp.interventions.rows import Row
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of
-from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of
+from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of, settings_of
 from interp.tasks.digest import digest
 from interp.tasks.task import Task
 
@@ -60,7 +60,13 @@ def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
         )
     require_told_by_weights(model, "run", "measure without run")
     found = {name: own[name] for name in _OF_MODEL}
-    return {**found, "device": place_of(model)[0].type, "arithmetic": arithmetic()}
+    how = {"device": place_of(model)[0].type, "arithmetic": arithmetic()}
+    return {**found, **how, "settings_hash": settings_hash(model)}
+
+
+def settings_hash(model: nn.Module) -> str:
+    """SHA-256 of what its modules hold beside weights: an edited ``eps`` is in no configuration."""
+    return _hash(settings_of(model))
 
 
 def require_told_by_weights(model: nn.Module, what: str, instead: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from interp.errors import InputError
-from interp.interventions.asked import require_told_by_weights
+from interp.interventions.asked import require_told_by_weights, settings_hash
 from interp.interventions.provenance import model_provenance
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of, resolve_dtype
@@ -145,5 +145,9 @@ def _request(
         pooling=pooling,
         dtype=str(kept).removeprefix("torch."),
         shard_rows=min(max(shard_bytes // row_bytes, 1), MOST_ROWS),
-        computed={"threads": own["threads"], "device": place_of(model)[0].type, **program(), **arithmetic()},
+        computed={
+            **{"threads": own["threads"], "device": place_of(model)[0].type, "settings_hash": settings_hash(model)},
+            **program(),
+            **arithmetic(),
+        },
     )

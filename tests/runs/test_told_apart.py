@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from contextlib import suppress
+from functools import partial
 from types import MethodType
 
 import pandas as pd
@@ -109,6 +110,38 @@ class TestModels:
         with pytest.raises(InputError, match=r"run: somebody's code is in the model .*; measure without run"):
             sweep(Run(tmp_path), model=model, plainly=True)
         assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("first", [False, True], ids=["edited second", "edited first"])
+    def test_an_edited_attribute_is_another_run(self, tmp_path, first):
+        plain, edited = random_model(n_layers=3), random_model(n_layers=3)
+        edited.blocks[0].ln1.eps = 1.0
+        order = (edited, plain) if first else (plain, edited)
+        found = {id(model): sweep(Run(tmp_path), model=model) for model in order}
+        assert len(keys_of(tmp_path)) == 2
+        for model in order:
+            pd.testing.assert_frame_equal(found[id(model)].frame, sweep(model=model).frame, check_exact=True)
+        assert not found[id(plain)].frame["value"].equals(found[id(edited)].frame["value"])
+
+    @pytest.mark.parametrize(
+        "act", [torch.relu, partial(torch.nn.functional.gelu, approximate="none")], ids=["relu", "gelu"]
+    )
+    def test_another_of_torchs_functions_is_another_run(self, tmp_path, act):
+        model = random_model(n_layers=3)
+        first = sweep(Run(tmp_path), model=model)
+        model.blocks[0].mlp.act = act
+        second = sweep(Run(tmp_path), model=model)
+        assert first.provenance["run"] != second.provenance["run"]
+        assert not first.frame["value"].equals(second.frame["value"])
+
+    def test_the_same_bridge_is_the_same_run(self, tmp_path):
+        tokenizer = word_tokenizer()
+        random_gpt2(vocab_size=len(tokenizer)).save_pretrained(tmp_path / "model")
+        tokenizer.save_pretrained(tmp_path / "model")
+        for _ in range(2):
+            bridge = interp.load_model(f"bridge:{tmp_path / 'model'}")
+            for _ in range(2):
+                sweep(Run(tmp_path / "runs"), model=bridge)
+        assert len(keys_of(tmp_path / "runs")) == 1
 
     def test_a_bridge_that_drops_out_is_refused(self, tmp_path):
         tokenizer = word_tokenizer()

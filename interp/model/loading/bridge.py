@@ -8,7 +8,7 @@ latter, without that word, are the names of a checkpoint.
 import sys
 from collections.abc import Iterator
 from functools import partial
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -23,6 +23,8 @@ WRAPPED = "_original_component"
 LIBRARIES = ("transformer_lens", "transformers", "accelerate")
 """Whose own hooks on a bridge's modules are part of it."""
 _OURS = {"interp", "torch", *LIBRARIES}
+_STATES = {"name", "training", "is_caching", "context_level"}
+"""What modules are called, and what they are at."""
 
 _NAMES = {"_name_or_path", "model_name", "tokenizer_name", "transformers_version", "device", "dtype"}
 """Of a configuration what does not say how the model computes; its dtype is told by its weights."""
@@ -117,6 +119,30 @@ def has_hooks(model: nn.Module) -> bool:
 def has_foreign_code(model: nn.Module) -> bool:
     """Whether a model has somebody's code in it: a module of another class, or a function in the place of its own."""
     return any(map(_is_foreign, modules_of(model)))
+
+
+def settings_of(model: nn.Module) -> list[list[Any]]:
+    """What modules hold beside weights and other modules: numbers, words and functions, which somebody may have set."""
+    parts = [model, *([module_behind(model)] if is_bridge(model) else [])]
+    named = [each for part in parts for each in part.named_modules()]
+    return [
+        [where, name, told]
+        for where, module in named
+        for name, value in sorted(vars(module).items())
+        if not name.startswith("_") and name not in _STATES and "cached" not in name
+        if (told := _told(value)) is not None
+    ]
+
+
+def _told(value: Any) -> str | None:
+    """A number, a word or a function, in words that are the same in every process; None of anything else."""
+    if isinstance(value, int | float | str):
+        return repr(value)
+    if isinstance(value, partial):
+        return f"{_told(value.func)} {value.args} {sorted(value.keywords.items())}"
+    if isinstance(value, FunctionType | MethodType | BuiltinFunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
+    return None
 
 
 def _is_foreign(module: nn.Module) -> bool:
