@@ -12,6 +12,7 @@ from stores import SITES, collected, files_of, flipped, noting
 from tiny_models import random_model
 
 from interp.errors import ConfigError, InputError, LoadError, TaskError
+from interp.interventions.asked import settings_hash
 from interp.model.arithmetic import arithmetic
 from interp.model.sites import Site
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
@@ -104,7 +105,11 @@ def test_the_folder_and_its_manifest(model, out):
         "pooling": "last",
         "dtype": "float64",
         "shard_rows": 20,
-        "computed": {"threads": torch.get_num_threads(), "device": "cpu", **program(), **arithmetic()},
+        "computed": {
+            **{"threads": torch.get_num_threads(), "device": "cpu", "settings_hash": settings_hash(model)},
+            **program(),
+            **arithmetic(),
+        },
     }
     modes = {path.name: path.stat().st_mode & 0o777 for path in out.iterdir()}
     assert len(set(modes.values())) == 1, "safetensors' files can be read by as many as the others"
