@@ -11,8 +11,9 @@ from torch import nn
 from interp.errors import InputError
 from interp.interventions.cell import Cell
 from interp.interventions.intervention import Intervention
+from interp.interventions.later import origin_of
 from interp.interventions.provenance import task_provenance
-from interp.interventions.replacement import Replacement, origin_of, sources_of
+from interp.interventions.replacement import Replacement, sources_of
 from interp.interventions.rows import Row
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of

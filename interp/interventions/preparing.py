@@ -10,6 +10,7 @@ from torch import Tensor
 
 from interp.errors import InputError, suggest
 from interp.interventions.given_numbers import whole_number
+from interp.interventions.later import Later
 from interp.interventions.reference_set import (
     activations_of,
     check_aligned,
@@ -19,7 +20,7 @@ from interp.interventions.reference_set import (
     positional_means,
     reference_rows,
 )
-from interp.interventions.replacement import DRAWS, Kind, Later, Mean, Means, PositionalMean, Resample, Zero
+from interp.interventions.replacement import DRAWS, Kind, Mean, Means, PositionalMean, Resample, Zero
 from interp.interventions.rows import Row, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task

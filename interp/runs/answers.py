@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pandas as pd
 
@@ -123,10 +123,10 @@ def _taken_apart(answers: Sequence[Any]) -> Finished:
 def _answer(kind: type[AnyAnswer], number: int, found: Finished, about: Mapping[str, Any]) -> AnyAnswer:
     facts = dict(found.facts["answers"][number])
     facts["provenance"] = {**facts["provenance"], **called(about), "run": found.facts["run"]}
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    tables = {name: found.tables[_numbered(name, number)] for name in names if name not in facts}
+    types = {each.name: each.type for each in fields(cast(Any, kind))}
+    tables = {name: found.tables[_numbered(name, number)] for name in types if name not in facts}
     # JSON has no number that is none.
-    missing = {each.name: math.nan for each in fields(kind) if each.type is float and facts.get(each.name, 0) is None}  # type: ignore[arg-type]
+    missing = {name: math.nan for name, type_ in types.items() if type_ is float and facts.get(name, 0) is None}
     return kind(**tables, **{**facts, **missing})
 
 

@@ -156,30 +156,30 @@ def test_cards_of_a_report_are_found(tmp_path, deaf):
         head_cards(noun_model(), tasks, other_report, run=tmp_path)
 
 
-def test_what_was_warned_of_is_warned_of_again(tmp_path, monkeypatch):
-    judge = dossier.judge_models
+@pytest.fixture
+def warned(monkeypatch):
+    """Judging heads warns of these."""
+    judge, said = dossier.judge_models, []
 
     def doubtful(*args, **options):
-        warnings.warn("heads 0.0 and 0.1 look alike", RuntimeWarning, stacklevel=1)
-        warnings.warn("of no interest later", DeprecationWarning, stacklevel=1)
+        for category, text in said:
+            warnings.warn(text, category, stacklevel=1)
         return judge(*args, **options)
 
     monkeypatch.setattr(dossier, "judge_models", doubtful)
+    return said
+
+
+def test_what_was_warned_of_is_warned_of_again(tmp_path, warned):
+    warned += [(RuntimeWarning, "heads 0.0 and 0.1 look alike"), (DeprecationWarning, "of no interest later")]
     for _ in range(2):
         with pytest.warns(RuntimeWarning, match=r"heads 0\.0 and 0\.1 look alike") as told:
             judged(tmp_path)
     assert not [each for each in told if each.category is DeprecationWarning]
 
 
-def test_what_nobody_wanted_to_see_is_warned_of_who_asks_again(tmp_path, monkeypatch):
-    judge = dossier.judge_models
-
-    def doubtful(*args, **options):
-        warnings.warn("heads 0.0 and 0.1 look alike", RuntimeWarning, stacklevel=1)
-        warnings.warn("x.parquet: damaged", DamageWarning, stacklevel=1)
-        return judge(*args, **options)
-
-    monkeypatch.setattr(dossier, "judge_models", doubtful)
+def test_what_nobody_wanted_to_see_is_warned_of_who_asks_again(tmp_path, warned):
+    warned += [(RuntimeWarning, "heads 0.0 and 0.1 look alike"), (DamageWarning, "x.parquet: damaged")]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("ignore")
         judged(tmp_path)
