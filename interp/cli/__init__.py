@@ -27,9 +27,10 @@ from interp.cli import (
     train,
 )
 from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
-from interp.cli.running import found_as_lines, kept_in
+from interp.cli.running import events_as_lines, interrupted, kept_in
 from interp.cli.saying import say
 from interp.errors import AuditError, InputError, InterpError, plain
+from interp.runs.anew import anew_together
 
 # Typer's own, or click's in older versions, where Typer has none.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -47,7 +48,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
         kept_in.set(None)
-        with _one_line(), found_as_lines():
+        with _one_line(), events_as_lines(), anew_together():
             return super().invoke(ctx)
 
 
@@ -68,10 +69,7 @@ def _one_line() -> Iterator[None]:
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
         raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
     except KeyboardInterrupt as interrupt:
-        root, said = kept_in.get(), "nothing was left half-written"
-        if root is not None:
-            said = f"what is complete is kept in {root}; the same command goes on"
-        say(f"interrupted: {said}", err=True)
+        say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED) from interrupt
 
 

@@ -138,9 +138,9 @@ def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path
                 **options,
             )
         except KeyboardInterrupt as interrupt:
-            if not (folder / PARTIAL).exists():
-                raise
-            say(f"interrupted: what is complete is kept in {folder}; the same command goes on", err=True)
+            kept = f"what is complete is kept in {folder}; the same command goes on"
+            begun = (folder / PARTIAL).exists()
+            say(f"interrupted: {kept if begun else 'no shard was complete, and nothing is kept'}", err=True)
             raise typer.Exit(INTERRUPTED) from interrupt
         progress(store.rows, store.rows)
     return store

@@ -93,7 +93,7 @@ def heads(
 ) -> None:
     """Find the heads that track each task, by attention, ablation and probes, and write a report."""
     started = time.perf_counter()
-    from interp.cli.terminal import print_json, progress_bar, records
+    from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines
     from interp.report.folder import check_output, save_report
 
     check_output(out)
@@ -120,7 +120,7 @@ def heads(
     if choose:
         options["choose_on"] = [load_task(name, **how, split="select") for name in _with_splits(names)]
     siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
-    with progress_bar("heads") as progress:
+    with warnings_as_lines(), progress_bar("heads") as progress:
         more: Any = {"siblings": siblings, "run": run}
         report = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
     pages: dict[str, str] = {}
@@ -174,7 +174,8 @@ def _judge_checkpoints(
     import torch
 
     from interp.cli.exits import INTERRUPTED
-    from interp.cli.terminal import print_json, progress_bar, records
+    from interp.cli.running import interrupted
+    from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines
     from interp.methods.development import development
     from interp.model.checkpoints import CHECKPOINTS, checkpoints
     from interp.report.development import partial
@@ -185,7 +186,7 @@ def _judge_checkpoints(
     folder = Path(os.path.expanduser(folder))
     inside = folder / CHECKPOINTS
     found_there = checkpoints(inside if inside.is_dir() else folder)
-    with progress_bar("heads") as progress:
+    with warnings_as_lines(), progress_bar("heads") as progress:
         found = development(found_there, tasks, **options, progress=progress)
     written, begins = save_report(found.last, out, command=command, development=found), found.begins()
     seconds = time.perf_counter() - started
@@ -204,6 +205,7 @@ def _judge_checkpoints(
         say(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
     if found.unjudged:
         say(partial(found), err=True)
+        say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
 
 

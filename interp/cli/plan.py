@@ -80,6 +80,8 @@ def model_plan(
         print_json(result)
         return
     say(f"{preset}: {found.parameters:,} parameters (published: {PRESETS[preset].published:,})")
+    if devices > 1:
+        say(f"This model takes the memory of {devices} devices, over which interp does not divide a model yet.")
     say(f"on {found.devices} x {found.hardware} in {dtype}, {prompts} prompts of {tokens} tokens")
     for name, value in found.bytes.items():
         say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
@@ -113,8 +115,6 @@ def _print_scaling(parts: Any, scaling: "list[Scaled]", per_worker: int) -> None
         table.add_row(str(each.devices), str(each.workers), *shares, "-" if each.limit == "computing" else each.limit)
     Console().print(table)
     say(f"Twice the devices bring less than a tenth from {parts.saturates * per_worker:,} on.")
-    if per_worker > 1:
-        say(f"A worker needs the memory of {per_worker} devices, over which interp does not divide a model yet.")
 
 
 _BYTES = {"weights": "weights", "cache": "keys and values (generation)", "sweep": "kept at once by the head sweep"}

@@ -21,11 +21,19 @@ kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
 """The folder of runs where the present command keeps what is complete."""
 
 
+def interrupted() -> str:
+    """What becomes of what an interrupted command has measured."""
+    root = kept_in.get()
+    if root is None:
+        return "interrupted: nothing was left half-written"
+    return f"interrupted: what is complete is kept in {root}; the same command goes on"
+
+
 @contextmanager
-def found_as_lines() -> Iterator[None]:
-    """Tell what of the block was found in a run, and so not measured, when the block ends."""
-    logger, found = logging.getLogger("interp.runs"), _Texts(logging.INFO)
-    if any(isinstance(each, _Texts) for each in logger.handlers):  # a command within `interp runs resume`
+def events_as_lines() -> Iterator[None]:
+    """Tell at once what goes wrong and is mended, and when the block ends what was found, and so not measured."""
+    logger, found = logging.getLogger("interp"), _Lines(logging.INFO)
+    if any(isinstance(each, _Lines) for each in logger.handlers):  # a command within `interp runs resume`
         yield
         return
     level = logger.level
@@ -36,19 +44,22 @@ def found_as_lines() -> Iterator[None]:
     finally:
         logger.setLevel(level)
         logger.removeHandler(found)
-        say_lines("note", found.texts)
+        say_lines("note", found.notes)
 
 
-class _Texts(logging.Handler):
-    """What was logged."""
+class _Lines(logging.Handler):
+    """Says what is logged as a warning, and keeps the rest."""
 
     def __init__(self, level: int):
         super().__init__(level)
-        self.texts: list[str] = []
+        self.notes: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
-        self.texts.append(record.getMessage())
+        """Say it, or keep it."""
+        if record.levelno >= logging.WARNING:
+            say_lines("warning", [record.getMessage()])
+        else:
+            self.notes.append(record.getMessage())
 
 
 def run_of(

@@ -4,7 +4,6 @@ import os
 import shlex
 import sys
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from interp.cli.options import JsonOption, RunsOption
 from interp.cli.run_words import in_words
 from interp.cli.saying import say
 from interp.errors import InputError, LoadError
+from interp.runs.anew import ANEW
 
 if TYPE_CHECKING:
     from interp.runs.catalogue import KnownRun
@@ -31,10 +31,12 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
     from interp.runs.catalogue import runs_in
 
     root = _root(runs)
-    rows = [_facts(each) for each in runs_in(root)]
+    rows, anew = [_facts(each) for each in runs_in(root)], runs_in(root / ANEW)
     if as_json:
-        print_json({"folder": str(root), "runs": rows})
+        print_json({"folder": str(root), "runs": rows, "anew": len(anew)})
         return
+    if anew:
+        say(f"{len(anew)} begun anew; interp runs ls --runs {shlex.quote(str(root / ANEW))}", err=True)
     if not rows:
         say(f"no runs in {root}")
         return
@@ -45,8 +47,9 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
 
     table = Table("key", "asked", "state", "parts", "MB", "begun", box=None, padding=(0, 2, 0, 0))
     for row in rows:
-        numbers = (str(row["parts"]), f"{row['bytes'] / 1e6:.1f}", row["begun"])
-        table.add_row(row["key"], verbatim(row["asked"]), row["state"], *numbers)
+        asked = row["asked"] or f"see `interp runs verify {row['key']}`"
+        numbers = (_parts(row), f"{row['bytes'] / 1e6:.1f}", row["begun"])
+        table.add_row(row["key"], verbatim(asked), row["state"], *numbers)
     Console().print(table)
 
 
@@ -56,17 +59,32 @@ def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False)
 
     run = _found(key, runs)
     record = run.opened().record
-    facts = {**_facts(run), "folder": str(run.folder), "asked_of": dict(record.asked), "about": dict(record.about)}
+    facts = _facts(run)
+    more = {"asked_of": dict(record.asked), "about": dict(record.about)}
     if as_json:
-        print_json(facts)
+        print_json({**facts, "folder": str(run.folder), **more})
         return
+    command = _command_of(record.about)
+    facts |= {"parts": _parts(facts), "folder": run.folder}
+    facts |= {"command": shlex.join(["interp", *command])} if command else {}
     for name, value in facts.items():
-        if not isinstance(value, dict):
+        if name != "planned":
             say(f"{name}: {value}")
-            continue
+    more["about"].pop("command", None)
+    for name, value in more.items():
         say(f"{name}:")
-        for inner, each in value.items():
-            say(f"  {inner}: {each}")
+        _say_inner(value, 1)
+
+
+def _say_inner(given: dict[str, Any], depth: int) -> None:
+    """Say what a manifest holds, a line each."""
+    for name, value in given.items():
+        if isinstance(value, dict) and value:
+            say(f"{'  ' * depth}{name}:")
+            _say_inner(value, depth + 1)
+        else:
+            said = ", ".join(map(str, value)) if isinstance(value, list) else value
+            say(f"{'  ' * depth}{name}: {said}")
 
 
 def verify(
@@ -88,8 +106,8 @@ def verify(
     hurt = [name for name, found in damage.items() if found]
     if hurt:
         raise LoadError(
-            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join(hurt[:5])}; `interp runs resume KEY` makes "
-            "anew what is damaged"
+            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join(hurt[:5])}; what is damaged is made anew by "
+            "`interp runs resume KEY`, or where a manifest.json is damaged by giving the command again"
         )
 
 
@@ -143,17 +161,21 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
         raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
-    os.environ["INTERP_RUNS"] = str(run.folder.parent)
+    root = run.folder.parent
+    if root.name == ANEW:
+        root, command = root.parent, [*command, "--fresh"]
+    os.environ["INTERP_RUNS"] = str(root)
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
     try:
         app(command, prog_name="interp")
     except SystemExit as done:
-        if not done.code and run.state != "finished":
-            raise InputError(
-                f"run {run.key}: its command asks another question by now, which was answered: what it names (a model, "
-                "a file of data) has changed; `interp runs rm` removes what is left of this one"
-            ) from None
-        raise
+        if done.code:
+            raise
+    if run.state != "finished":
+        raise InputError(
+            f"run {run.key}: its command asks another question by now, which was answered: what it names (a model, a "
+            "file of data) has changed; `interp runs rm` removes what is left of this one"
+        )
 
 
 def rm(
@@ -168,6 +190,12 @@ def rm(
     for run in chosen.values():
         run.remove()
         say(f"removed {run.folder}")
+
+
+def _parts(row: dict[str, Any]) -> str:
+    """How many parts there are, and of how many, where it is not finished."""
+    planned = row["planned"]
+    return str(row["parts"]) if planned in (None, row["parts"]) else f"{row['parts']} of {planned}"
 
 
 def _as_written(n_parts: int) -> str:
@@ -226,12 +254,13 @@ def _found(key: str, runs: Path | None) -> "KnownRun":
 
 
 def _facts(run: "KnownRun") -> dict[str, Any]:
-    begun = datetime.fromtimestamp(run.begun).astimezone() if run.record else None
     return {
         "key": run.key,
-        "asked": in_words(run.record.asked, run.record.about) if run.record else run.problem,
+        "asked": in_words(run.record.asked, run.record.about) if run.record else "",
+        "problem": run.problem,
         "state": run.state,
         "parts": run.n_parts,
+        "planned": run.n_planned,
         "bytes": run.n_bytes,
-        "begun": "" if begun is None else begun.strftime("%Y-%m-%d %H:%M"),
+        "begun": run.begun.strftime("%Y-%m-%d %H:%M"),
     }

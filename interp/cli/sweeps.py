@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from interp.cli.exits import INTERRUPTED
+from interp.cli.running import interrupted
 from interp.cli.saying import say
 from interp.cli.terminal import print_json, records, verbatim
 from interp.report.manifest import plain
@@ -39,12 +40,13 @@ def end(frames: SweepFrames, folder: Path | None, started: float) -> None:
 
 
 def exit_if_partial(frames: SweepFrames) -> None:
-    """End the command as interrupted, where the sweep was.
+    """End the command as interrupted, where the sweep was, and say what becomes of it.
 
     Raises:
         Exit: With code 130.
     """
     if not frames.complete:
+        say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
 
 

@@ -11,7 +11,6 @@ Ray: Moritz et al. (2018), "Ray: a distributed framework for emerging AI applica
 
 import logging
 import pickle
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from interp.cluster.address import require_cluster
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.runs.executors import Work, nobody
 from interp.runs.packing import Packed, pack, received
 from interp.runs.queue import JobQueue
 from interp.runs.workers import MOST_DEATHS, Held, Terms, done
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ def _cluster(address: str | None, n_cpus: int) -> Iterator[tuple[Any, bool]]:
         raise InputError("ray: it is not installed; pip install 'interp[ray]', or take processes") from error
     own = not ray.is_initialized()
     if own:
+        if address is not None:
+            require_cluster(address)
         new: dict[str, Any] = {"num_cpus": n_cpus, "include_dashboard": False} if address is None else {}
         try:
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **new)
@@ -113,7 +117,7 @@ def _look_for_room(ray: Any, needed: dict[str, float], *, grows: bool) -> None:
     told = f"ray: expected a node with {asked} for one worker, got nodes with at most {most}"
     if not grows:
         raise InputError(f"{told}; ask for fewer threads or gpus, or compute on the CPU")
-    warnings.warn(f"{told}; this waits for the cluster to grow", RuntimeWarning, stacklevel=2)
+    _LOG.warning("%s; this waits for the cluster to grow", told)
 
 
 def _put(ray: Any, packed: Packed) -> Any:

@@ -16,7 +16,7 @@ import pandas as pd
 from interp.errors import LoadError
 from interp.interventions.keeping import Asking
 from interp.runs.run import Run, called
-from interp.runs.run_folder import DamageWarning, Finished, RunFolder
+from interp.runs.run_folder import Finished, RunFolder
 
 AnyAnswer = TypeVar("AnyAnswer")
 
@@ -53,18 +53,14 @@ def once(
 
 @contextmanager
 def _noted() -> Iterator[list[str]]:
-    """What is warned of at run time meanwhile, whoever wants to see it; at the end it is warned of as ever.
-
-    Damage of a run within is of that time alone.
-    """
+    """What is warned of at run time meanwhile, whoever wants to see it; at the end it is warned of as ever."""
     told = list[str]()
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", RuntimeWarning)
         try:
             yield told
         finally:
-            lasting = [each for each in found if issubclass(each.category, RuntimeWarning)]
-            told += dict.fromkeys(str(each.message) for each in lasting if each.category is not DamageWarning)
+            told += dict.fromkeys(str(each.message) for each in found if issubclass(each.category, RuntimeWarning))
     for each in found:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 

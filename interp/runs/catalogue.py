@@ -2,13 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 import pandas as pd
 
 from interp.errors import InputError, LoadError, suggest
-from interp.runs.record import FRAME, KEY_DIGITS, LOCK, MANIFEST, PARTS, Record
+from interp.runs.log import Log
+from interp.runs.record import FRAME, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, Record
 from interp.runs.run_folder import RunFolder
 from interp.runs.signed import OtherVersionError
 
@@ -54,9 +56,18 @@ class KnownRun:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     @property
-    def begun(self) -> float:
-        """When it was first asked for, in seconds since 1970."""
-        return (self.folder / MANIFEST).stat().st_mtime
+    def n_planned(self) -> int | None:
+        """How many parts it has in all; None where that is not told, or it has none."""
+        return self._log.planned()
+
+    @property
+    def begun(self) -> datetime:
+        """When it was first asked for."""
+        return self._log.begun() or datetime.fromtimestamp(_modified(self.folder)).astimezone()
+
+    @property
+    def _log(self) -> Log:
+        return Log(self.folder / LOG)
 
     def opened(self) -> RunFolder:
         """Its folder, to read from.
@@ -69,11 +80,14 @@ class KnownRun:
         return RunFolder(self.folder, self.record)
 
     def damage(self) -> list[str]:
-        """Every file that is not as it was written, or missing; none where all is well."""
+        """What is wrong with every file that is not as it was written; none where all is well."""
         if self.record is None:
             return [self.problem]
         try:
-            return self.opened().damage()
+            return [
+                f"{name} is {'damaged' if (self.folder / name).exists() else 'missing'}"
+                for name in self.opened().damage()
+            ]
         except OtherVersionError as error:
             return [str(error)]
 
@@ -116,7 +130,7 @@ def runs_in(root: Path) -> list[KnownRun]:
     except OSError as error:
         raise LoadError(f"{root}: cannot be read ({error.strerror or error}); expected a folder of runs") from error
     found = [_known(path) for path in folders if (path / MANIFEST).exists() or (path / LOCK).exists()]
-    return sorted(found, key=_age)
+    return sorted(found, key=lambda run: run.begun, reverse=True)
 
 
 def find_run(root: Path, beginning: str) -> KnownRun:
@@ -144,6 +158,6 @@ def _known(folder: Path) -> KnownRun:
         return KnownRun(folder, None, str(error))
 
 
-def _age(run: KnownRun) -> float:
-    path = run.folder / MANIFEST
-    return -path.stat().st_mtime if path.exists() else 0.0
+def _modified(folder: Path) -> float:
+    path = folder / MANIFEST
+    return path.stat().st_mtime if path.exists() else 0.0

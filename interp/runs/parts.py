@@ -55,8 +55,11 @@ def stream_parts(
             if table is not None:
                 known.add(name)
                 yield name, kind.found(name, table)
+        if wanted is not None:
+            folder.log("planned", parts=len(wanted))
         if known:
-            _LOG.info("run %s: goes on, with %d of its parts found", folder.record.key, len(known))
+            n_all = "its" if wanted is None else len(wanted)
+            _LOG.info("run %s: goes on, with %d of %s parts found", folder.record.key, len(known), n_all)
     missing = (job for job in jobs if kind.name(job) not in known)
     begun = nobody if folder is None else lambda job: folder.log("begun", kind.name(job))
     own = missing if isinstance(jobs, Iterator) else list(missing)

@@ -4,7 +4,7 @@
 ``manifest.json``          what was asked, and by what program it is computed; their hash is the run's key
 ``parts/NAME.HASH.parquet``  what was measured, part by part; ``HASH`` begins the file's SHA-256
 ``NAME.parquet``           the finished tables; of a sweep one, ``frame``
-``result.json``            how they were made, and each one's SHA-256; written last
+``result.json``            how they were made, each one's SHA-256, and which parts there are; written last
 ``log.jsonl``              what happened when: begun, kept, found damaged, finished
 =========================  =========================================================================================
 """
@@ -13,7 +13,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,14 +25,18 @@ from interp.interventions.asked import canonical
 from interp.runs.code import code_hash, versions
 from interp.runs.signed import other, read_signed, signed
 
-FORMAT, RESULT_FORMAT, VERSION = "interp run", "interp run result", 1
+FORMAT, VERSION = "interp run", 1
+RESULT_FORMAT, RESULT_VERSION = "interp run result", 2
 _RECORD, _RESULT = "the manifest of a run", "the result of a run"
 MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
 FRAME = "frame"
 """The table of what has one."""
 KEY_DIGITS = 16
+DIGITS = 16
+"""Of a part's SHA-256, in its file's name."""
+PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{DIGITS}}})\.parquet")
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
-_ADVICE = "restore it, or remove the run and ask again"
+_ADVICE = "give the command again, which makes it anew, or remove the run (`interp runs rm`)"
 
 
 @dataclass(frozen=True)
@@ -83,15 +87,17 @@ class Result:
     Attributes:
         facts: As JSON has them: of a sweep its provenance.
         tables: The SHA-256 of each table's file, by the table's name.
+        parts: The names of the files of parts.
     """
 
     facts: Mapping[str, Any]
     tables: Mapping[str, str]
+    parts: Sequence[str]
 
     def text(self, key: str) -> str:
         """As it is written, for the run of this key."""
-        how = {"facts": plain(self.facts), "tables": dict(self.tables)}
-        return signed({"format": RESULT_FORMAT, "version": VERSION, "key": key, **how})
+        how = {"facts": plain(self.facts), "tables": dict(self.tables), "parts": list(self.parts)}
+        return signed({"format": RESULT_FORMAT, "version": RESULT_VERSION, "key": key, **how})
 
     @classmethod
     def read(cls, folder: Path, key: str) -> "Result":
@@ -100,11 +106,12 @@ class Result:
         Raises:
             LoadError: There is none, it is damaged, of another run or version.
         """
-        content = read_signed(folder / RESULT, RESULT_FORMAT, VERSION, _RESULT, _ADVICE)
-        facts, tables = content.get("facts"), content.get("tables")
-        if content.get("key") != key or not isinstance(facts, dict) or not _are_tables(tables):
+        content = read_signed(folder / RESULT, RESULT_FORMAT, RESULT_VERSION, _RESULT, _ADVICE)
+        facts, tables, parts = (content.get(name) for name in ("facts", "tables", "parts"))
+        ours = content.get("key") == key
+        if not ours or not isinstance(facts, dict) or not _are_tables(tables) or not _are_parts(parts):
             raise other(folder / RESULT, _RESULT, _ADVICE)
-        return cls(facts, tables)
+        return cls(facts, tables, parts)
 
 
 def plain(value: Any) -> Any:
@@ -128,6 +135,11 @@ def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:
     return isinstance(given, dict) and all(
         _TABLE.fullmatch(name) is not None and isinstance(digest, str) for name, digest in given.items()
     )
+
+
+def _are_parts(given: Any) -> TypeGuard[list[str]]:
+    """Whether these are names of parts' files, which lead nowhere else."""
+    return isinstance(given, list) and all(isinstance(each, str) and PART.fullmatch(each) for each in given)
 
 
 def root_of(given: str | os.PathLike[str] | None) -> Path:

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from interp.errors import AuditError, InputError
 from interp.interventions.keeping import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
+from interp.runs.anew import anew_together, folder_anew
 from interp.runs.executors import HERE, Executor
 from interp.runs.parts import PartKind, stream_parts
 from interp.runs.record import FRAME, Record, root_of
@@ -33,7 +34,7 @@ class Run:
     Attributes:
         folder: Of all runs; None to keep nothing.
         executor: Who measures: ``Local()``, ``Processes(n)`` or ``interp.cluster``'s ``Ray(...)``.
-        fresh: Whether to measure anew what is known.
+        fresh: Whether to measure anew what is known, which takes its place when all of it is answered (``anew.py``).
         about: What is noted of the request besides, such as the command line.
     """
 
@@ -44,8 +45,10 @@ class Run:
 
     @property
     def inner(self) -> "Run":
-        """For what one worker measures by itself: kept in the same folder."""
-        return replace(self, executor=HERE)
+        """For what one worker measures by itself, of a run that is under way: kept in the same folder."""
+        anew = self.fresh and self.folder is not None
+        folder = folder_anew(root_of(self.folder)) if anew else self.folder
+        return replace(self, folder=folder, executor=HERE, fresh=False)
 
     @contextmanager
     def open(self, asked: Asking, about: Mapping[str, Any]) -> Iterator["KeptSweep"]:
@@ -77,24 +80,30 @@ class Run:
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
         """
-        folder = self._folder_of(asked, about)
-        recorded = folder is not None and folder.recorded
-        finished = folder is not None and folder.finished
-        known = folder.result() if folder is not None and recorded and not self.fresh else None
-        if folder is None or known is not None:
-            if folder is not None:
-                _LOG.info("run %s: found, and not measured again; fresh measures it anew", folder.record.key)
-            yield folder, known
-            return
-        with folder.held(fresh=self.fresh):
-            # Somebody may have finished it in between; what was finished before is damaged.
-            yield folder, None if self.fresh or (recorded and finished) else folder.result()
-
-    def _folder_of(self, asked: Asking, about: Mapping[str, Any]) -> RunFolder | None:
         if self.folder is None:
-            return None
+            yield None, None
+            return
         record = Record.of(asked(), {**about, **self.about})
-        return RunFolder(root_of(self.folder) / record.key, record)
+        with anew_together() if self.fresh else nullcontext():
+            folder = self._folder_of(record)
+            recorded, finished = folder.recorded, folder.finished
+            known = folder.result() if recorded else None
+            if known is not None:
+                _LOG.info("run %s: found, and not measured again; fresh measures it anew", record.key)
+                yield folder, known
+                return
+            with folder.held():
+                # Somebody may have finished it in between; what was finished before is damaged.
+                yield folder, None if recorded and finished else folder.result()
+
+    def _folder_of(self, record: Record) -> RunFolder:
+        assert self.folder is not None, "something is kept"
+        root = root_of(self.folder)
+        known = RunFolder(root / record.key, record)
+        if not self.fresh:
+            return known
+        _ = known.recorded  # what another version has written there is refused at once
+        return RunFolder(folder_anew(root) / record.key, record)
 
 
 def as_run(run: Run | str | os.PathLike[str] | None) -> Run | None:

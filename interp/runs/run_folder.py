@@ -7,12 +7,8 @@
 """
 
 import json
-import os
-import re
+import logging
 import shutil
-import socket
-import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,16 +22,12 @@ import pyarrow.parquet as pq
 from interp.errors import InputError, LoadError, OutputError
 from interp.runs.disk import put, writing
 from interp.runs.lock import locked
-from interp.runs.record import LOCK, LOG, MANIFEST, PARTS, RESULT, Record, Result, table_file
+from interp.runs.log import Log
+from interp.runs.record import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, Record, Result, table_file
 from interp.runs.signed import OtherVersionError, sha256_of
 
-_DIGITS = 16
-_PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{_DIGITS}}})\.parquet")
 _DRAFT = ".partial"
-
-
-class DamageWarning(RuntimeWarning):
-    """A file of a run is not as it was written."""
+_LOG = logging.getLogger(__name__)
 
 
 class RunFolder:
@@ -50,8 +42,8 @@ class RunFolder:
         self.folder, self.record = folder, record
 
     @contextmanager
-    def held(self, *, fresh: bool = False) -> Iterator["RunFolder"]:
-        """Hold it alone, made where there is none; with `fresh`, without what was there.
+    def held(self) -> Iterator["RunFolder"]:
+        """Hold it alone, made where there is none; it goes again where its question is refused with nothing kept.
 
         Raises:
             OutputError: It cannot be written, or another process holds it.
@@ -63,9 +55,16 @@ class RunFolder:
                 self._require_own()
                 stack.enter_context(locked(self.folder / LOCK, f"run {self.folder}"))
                 self._require_record()
-                self._clean(fresh)
+                for path in self.folder.rglob(f"*{_DRAFT}"):
+                    path.unlink(missing_ok=True)
             self.log("opened")
-            yield self
+            try:
+                yield self
+            except InputError:
+                with suppress(OSError):
+                    if not self.finished and not self.parts():
+                        shutil.rmtree(self.folder)
+                raise
 
     def _require_own(self) -> None:
         """Refuse a folder of parts that lies elsewhere: what is deleted there may be anybody's."""
@@ -78,14 +77,9 @@ class RunFolder:
     def discard(self) -> None:
         """Delete the parts of a folder that is held: what is in them was found to be wrong."""
         with self._writing():
-            self._clean(fresh=True)
+            for path in (self.folder / RESULT, *self.folder.glob(table_file("*")), *(self.folder / PARTS).iterdir()):
+                path.unlink(missing_ok=True)
         self.log("discarded")
-
-    def _clean(self, fresh: bool) -> None:
-        drafts = [*self.folder.rglob(f"*{_DRAFT}")]
-        old = [self.folder / RESULT, *self.folder.glob(table_file("*")), *(self.folder / PARTS).iterdir()]
-        for path in (*drafts, *(old if fresh else ())):
-            path.unlink(missing_ok=True)
 
     @property
     def recorded(self) -> bool:
@@ -116,14 +110,14 @@ class RunFolder:
         put(draft, path)
 
     def log(self, event: str, part: str = "", **more: Any) -> None:
-        """Note what happened: one line, appended at once, after one that a full disk has cut off as well."""
-        said = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event, "part": part, **more}
-        said |= {"process": os.getpid(), "host": socket.gethostname()}
-        with self._writing(), open(self.folder / LOG, "a+b", opener=_no_link) as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(end - 1, 0))
-            cut_off = file.read(1) not in (b"", b"\n")
-            file.write((b"\n" if cut_off else b"") + json.dumps(said).encode() + b"\n")
+        """Note what happened."""
+        with self._writing():
+            self.history.note(event, part, **more)
+
+    @property
+    def history(self) -> Log:
+        """What happened to it."""
+        return Log(self.folder / LOG)
 
     @property
     def finished(self) -> bool:
@@ -132,7 +126,7 @@ class RunFolder:
 
     def parts(self) -> dict[str, Path]:
         """The files of the parts that are there, by name."""
-        found = {path: _PART.fullmatch(path.name) for path in sorted((self.folder / PARTS).glob("*"))}
+        found = {path: PART.fullmatch(path.name) for path in sorted((self.folder / PARTS).glob("*"))}
         return {match[1]: path for path, match in found.items() if match is not None}
 
     def read(self, name: str, path: Path) -> pa.Table | None:
@@ -164,7 +158,7 @@ class RunFolder:
         with self._writing():
             own = table.replace_schema_metadata({**(table.schema.metadata or {}), b"interp": owner.encode()})
             pq.write_table(own, draft, compression="zstd")
-            put(draft, draft.with_name(f"{name}.{sha256_of(draft)[:_DIGITS]}.parquet"))
+            put(draft, draft.with_name(f"{name}.{sha256_of(draft)[:DIGITS]}.parquet"))
         self.log("kept", name)
 
     def finish(self, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> "Finished":
@@ -182,7 +176,8 @@ class RunFolder:
         with self._writing():
             for name, table in tables.items():
                 digests[name] = self._keep(table, self.folder / table_file(name))
-            self._write(self.folder / RESULT, Result(facts, digests).text(self.record.key))
+            parts = [path.name for path in self.parts().values()]
+            self._write(self.folder / RESULT, Result(facts, digests, parts).text(self.record.key))
         self.log("finished")
         found = self.result()
         assert found is not None, "it was written a moment ago"
@@ -207,34 +202,31 @@ class RunFolder:
         Raises:
             LoadError: It was written by another version of this program, or cannot be read.
         """
-        if not self.finished:
-            return None
-        hurt = self._hurt()
+        kept = self._kept()
+        hurt = [RESULT] if kept is None and self.finished else self._hurt(kept)
         for name in hurt:
             self._tell_damage(self.folder / name, log=False)
-        if hurt:
+        if kept is None or hurt:
             return None
         try:
-            result = Result.read(self.folder, self.record.key)
-            files = {name: self.folder / table_file(name) for name in result.tables}
+            files = {name: self.folder / table_file(name) for name in kept.tables}
             found = {name: pd.read_parquet(path, use_threads=False) for name, path in files.items()}
         except FileNotFoundError:
             return None  # somebody has begun it anew, meanwhile
-        except LoadError:
-            if self.finished:
-                raise
-            return None
-        return Finished(found, result.facts)
+        return Finished(found, kept.facts)
 
-    def _hurt(self) -> list[str]:
-        """Of a finished run's result and tables those that are not as they were written."""
+    def _kept(self) -> Result | None:
+        """What is written of a finished run; None where it is not finished, or that is damaged."""
         try:
-            result = Result.read(self.folder, self.record.key)
+            return Result.read(self.folder, self.record.key)
         except OtherVersionError:
             raise
         except LoadError:
-            return [RESULT]
-        files = {table_file(name): digest for name, digest in result.tables.items()}
+            return None
+
+    def _hurt(self, kept: Result | None) -> list[str]:
+        """Of a finished run's tables those that are not as they were written."""
+        files = {} if kept is None else {table_file(name): digest for name, digest in kept.tables.items()}
         return [name for name, digest in files.items() if not self._is(self.folder / name, digest)]
 
     def _is(self, path: Path, beginning: str) -> bool:
@@ -251,9 +243,14 @@ class RunFolder:
             raise LoadError(f"{path}: cannot be read ({error.strerror or error}); it is left as it is") from error
 
     def damage(self) -> list[str]:
-        """Every file that is not as it was written; nothing is changed."""
-        parts = [f"{PARTS}/{path.name}" for name, path in self.parts().items() if self._intact(name, path) is None]
-        return parts + (self._hurt() if self.finished else [])
+        """Every file that is not as it was written, or is missing; nothing is changed."""
+        parts = self.parts()
+        hurt = [path.name for name, path in parts.items() if self._intact(name, path) is None]
+        if not self.finished:
+            return [f"{PARTS}/{name}" for name in hurt]
+        kept, there = self._kept(), {path.name for path in parts.values()}
+        missing = [] if kept is None else [name for name in kept.parts if name not in there]
+        return [f"{PARTS}/{name}" for name in (*hurt, *missing)] + ([RESULT] if kept is None else self._hurt(kept))
 
     def mend(self) -> None:
         """Delete what is damaged, and with it the result: who asks again has made anew what is missing.
@@ -269,7 +266,7 @@ class RunFolder:
                     (self.folder / each).unlink(missing_ok=True)
 
     def _tell_damage(self, path: Path, *, log: bool = True) -> None:
-        warnings.warn(f"{path}: damaged, and made anew when its run is asked for", DamageWarning, stacklevel=2)
+        _LOG.warning("%s: damaged or missing, and made anew when its run is asked for", path)
         if log:
             self.log("damaged", path.name)
 
@@ -294,11 +291,6 @@ class Finished:
 
     tables: Mapping[str, pd.DataFrame]
     facts: Mapping[str, Any]
-
-
-def _no_link(path: str, flags: int) -> int:
-    """Open a file, but none that a link leads to: it may be anybody's."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _owner(table: pa.Table) -> Any:

@@ -240,9 +240,8 @@ def test_an_interrupt_keeps_what_is_complete(run, collect, monkeypatch, tmp_path
     result = collect("--site", "z")
     assert result.exit_code == 130
     store = tmp_path / "store"
-    kept = (
-        f"what is complete is kept in {store}; the same command goes on" if after else "nothing was left half-written"
-    )
+    going_on = f"what is complete is kept in {store}; the same command goes on"
+    kept = going_on if after else "no shard was complete, and nothing is kept"
     assert result.stderr.splitlines()[-1] == f"interrupted: {kept}"
     assert store.exists() == bool(after)
     if after:

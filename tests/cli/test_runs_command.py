@@ -86,11 +86,13 @@ def test_damage_is_found_and_going_on_mends_it(kept, runs, folder, others):
         (folder / each).write_text("{}")
     done = runs("verify", folder.name)
     assert done.exit_code == 2
-    assert "; ".join([f"parts/{part.name}", *others]) in done.stdout
+    assert "; ".join(f"{each} is damaged" for each in [f"parts/{part.name}", *others]) in done.stdout
     assert "1 of 1 runs are damaged" in done.stderr
     again = interp("runs", "resume", folder.name, "--runs", folder.parent)
     assert again.returncode == 0, again.stderr
-    assert again.stderr.count("damaged, and made anew") == 1 + len(others)
+    assert again.stderr.count("damaged or missing, and made anew") == 1 + len(others)
+    told = [line for line in again.stderr.splitlines() if "damaged" in line]
+    assert all(line.startswith("warning: ") for line in told), "and where in the program it was found is not said"
     assert f"(in {kept[1]})" in again.stderr
     assert "note:" not in again.stderr
     first, second = kept[2], json.loads(again.stdout)
@@ -106,8 +108,61 @@ def test_what_was_found_and_not_measured_is_said(runs, folder, tmp_path):
     (own / "result.json").unlink()
     resumed = interp("runs", "resume", folder.name, "--runs", own.parent)
     noted = [line for line in resumed.stderr.splitlines() if line.startswith("note:")]
-    assert noted == [f"note: run {folder.name}: goes on, with 1 of its parts found"]
+    assert noted == [f"note: run {folder.name}: goes on, with 1 of 1 parts found"]
     assert "note:" not in interp(*asked, "--fresh").stderr
+
+
+def test_damage_is_told_by_the_command_that_asks_again(folder, tmp_path):
+    own = shutil.copytree(folder, tmp_path / "runs" / folder.name)
+    (own / "frame.parquet").write_bytes(b"")
+    again = interp(*ABLATE, "--runs", own.parent)
+    assert again.returncode == 0, again.stderr
+    (told,) = [line for line in again.stderr.splitlines() if not line.startswith(("note:", "ablate"))]
+    assert told == f"warning: {own / 'frame.parquet'}: damaged or missing, and made anew when its run is asked for"
+
+
+def test_parts_that_are_missing_are_told(runs, folder, tmp_path, monkeypatch):
+    own = shutil.copytree(folder, tmp_path / folder.name)
+    shutil.rmtree(own / "parts")
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
+    done = runs("verify")
+    assert done.exit_code == 2
+    assert " is missing" in done.stdout
+    assert "parts: 0 of 1\n" in runs("show", folder.name).stdout
+
+
+def test_a_manifest_that_is_damaged_is_listed_in_a_line_and_asking_again_mends_it(runs, folder, tmp_path, monkeypatch):
+    own = shutil.copytree(folder, tmp_path / folder.name)
+    (own / "manifest.json").write_text("{}")
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert f"see `interp runs verify {folder.name}`" in runs("ls").stdout
+    for refused in (runs("verify"), runs("resume", folder.name)):
+        assert refused.exit_code == 2
+        assert "giv" in refused.stderr
+        assert "the command again" in refused.stderr
+    assert interp(*ABLATE, "--runs", tmp_path).returncode == 0
+    assert runs("verify").exit_code == 0
+
+
+def test_a_command_is_shown_as_it_can_be_given_again(runs, folder):
+    shown = runs("show", folder.name).stdout.splitlines()
+    assert f"command: interp {' '.join(ABLATE)}" in shown
+    assert not [line for line in shown if "[" in line or "{" in line]
+
+
+def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
+    own, anew = (tmp_path / name / folder.name for name in ("", "anew"))
+    shutil.copytree(folder, own)
+    shutil.copytree(folder, anew)
+    (anew / "result.json").unlink()
+    before = (own / "log.jsonl").read_bytes()
+    listed = interp("runs", "ls", "--runs", tmp_path).stderr
+    assert listed == f"1 begun anew; interp runs ls --runs {tmp_path / 'anew'}\n"
+    resumed = interp("runs", "resume", folder.name, "--runs", anew.parent)
+    assert resumed.returncode == 0, resumed.stderr
+    assert not anew.parent.exists()
+    assert (own / "log.jsonl").read_bytes() != before
 
 
 @pytest.mark.parametrize(
@@ -211,7 +266,7 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     assert "relations.parquet" in runs("verify", key).stdout
     again = interp("runs", "resume", key, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert "relations.parquet: damaged, and made anew" in again.stderr
+    assert "relations.parquet: damaged or missing, and made anew" in again.stderr
     found, before = ({**json.loads(each.stdout), "seconds": 0} for each in (again, first))
     assert found == before
     assert runs("verify").exit_code == 0

@@ -15,7 +15,7 @@ from interp.errors import LoadError
 from interp.runs.catalogue import runs_in
 from interp.runs.run import Run
 
-pytestmark = [pytest.mark.unchecked, pytest.mark.filterwarnings("ignore:.*damaged, and made anew:RuntimeWarning")]
+pytestmark = pytest.mark.unchecked
 
 JSON = (*BYTES, inserted, deep, *[json_changed] * 8, *[signed_anew] * 12)
 FINISHED = {"*/manifest.json": JSON, "*/result.json": JSON, "*/frame.parquet": BYTES}
