@@ -66,6 +66,8 @@ def _one_line() -> Iterator[None]:
             raise
         command = error.ctx.command_path if error.ctx else "interp"
         raise _failed(f"{error.format_message().rstrip('.')}; see {command} --help") from error
+    except BrokenPipeError:  # whoever read along has gone, which ends a command quietly
+        raise
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
         raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
     except KeyboardInterrupt as interrupt:

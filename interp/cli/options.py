@@ -189,4 +189,6 @@ RunsOption = Annotated[
         metavar="DIR",
     ),
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Measure anew what is known already.")]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Measure anew what is known already, and replace it when that is complete.")
+]

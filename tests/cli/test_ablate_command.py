@@ -1,6 +1,7 @@
 """`interp ablate`: one head's effect, or every component's, in words, JSON and a folder. The work is faked."""
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -164,6 +165,10 @@ def test_an_interrupted_sweep_is_kept_and_ends_with_130(run, answer, tmp_path, c
     answer(type(result)(result.frame[result.frame["example"] < 24], result.provenance, result.labels))
     ended = run(*command, "--out", tmp_path / "r", *(["--json"] if as_json else []))
     assert ended.exit_code == 130, ended.output
+    kept = os.environ["INTERP_RUNS"]
+    assert ended.stderr.splitlines()[-1] == (
+        f"interrupted: what is complete is kept in {kept}; the same command goes on"
+    )
     page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
     assert "It holds 24 of the 30 examples that were asked for" in page
     if as_json:

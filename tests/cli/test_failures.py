@@ -1,6 +1,8 @@
 """Bad input and usage, an interrupt, a bug of ours: exit codes, one line each, nothing half-written."""
 
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -104,6 +106,13 @@ def test_an_interrupt_is_one_line_and_exit_code_130(fail_with, run, tmp_path, ta
         f"interrupted: what is complete is kept in {kept}; the same command goes on"
     ]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_whoever_reads_along_may_stop():
+    command = [sys.executable, "-m", "interp", "model", "plan", "llama-2-70b", "--hardware", "h100", "--devices", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
+        begun.stdout.close()
+        assert begun.stderr.read() == ""
 
 
 def test_a_bug_of_ours_is_not_hidden(fail_with, run, tmp_path):

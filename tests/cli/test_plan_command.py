@@ -51,6 +51,12 @@ def test_how_a_sweep_scales(run):
     assert "Twice the devices bring less than a tenth from" in shown
 
 
+def test_a_model_that_takes_several_devices_is_said_first_to_be_out_of_reach(run):
+    options = ("llama-2-70b", "--hardware", "h100", "--dtype", "bfloat16", "--devices", 2)
+    shown = run("model", "plan", *options).stdout.splitlines()
+    assert shown[1] == "This model takes the memory of 2 devices, over which interp does not divide a model yet."
+
+
 def test_numbers_of_devices_that_are_none(run):
     for given in ("x", "0", "", "8,,64", "-1"):
         result = run("model", "plan", "gpt2", "--hardware", "h100", f"--gpus={given}")
