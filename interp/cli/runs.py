@@ -68,7 +68,7 @@ def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False)
     facts |= {"parts": _parts(facts), "folder": run.folder}
     facts |= {"command": shlex.join(["interp", *command])} if command else {}
     for name, value in facts.items():
-        if name != "planned":
+        if name not in ("planned", "problem"):
             say(f"{name}: {value}")
     more["about"].pop("command", None)
     for name, value in more.items():

@@ -89,7 +89,8 @@ class Run:
             recorded, finished = folder.recorded, folder.finished
             known = folder.result() if recorded else None
             if known is not None:
-                _LOG.info("run %s: found, and not measured again; fresh measures it anew", record.key)
+                how = "it was measured anew before" if self.fresh else "fresh measures it anew"
+                _LOG.info("run %s: found, and not measured again; %s", record.key, how)
                 yield folder, known
                 return
             with folder.held():

@@ -100,6 +100,11 @@ def test_what_was_not_measured_is_not_drawn():
     assert "embedding of the word" in drawn(ax)
 
 
+def test_scores_of_few_units_have_no_intervals_and_are_drawn():
+    ax = cells_beside_controls(with_cell(probing(), None, low=np.nan, high=np.nan)).axes[0]
+    assert np.isfinite(ax.get_xlim()).all()
+
+
 def test_a_variance_far_below_0_is_drawn_at_the_edge_and_said_to_be():
     result = with_cell(probing(measure="R2"), 0, permuted=-30.0)
     ax = cells_beside_controls(result).axes[0]

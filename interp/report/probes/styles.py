@@ -36,9 +36,9 @@ def measured(frames: ProbeFrames) -> list[str]:
 
 def lowest(frames: ProbeFrames) -> float:
     """Where the axis of scores begins: no further below the majority than 1 is above it; a share begins at 0."""
-    own = [frames.frame[name].min() for name in ("low", "score", *measured(frames))]
+    own = float(frames.frame[["low", "score", *measured(frames)]].min().min())  # few units have no intervals
     majority = float(frames.frame["majority"].max())
-    return max(min(own), 0.0 if measure_of(frames).in_points else 2 * majority - 1)
+    return max(own, 0.0 if measure_of(frames).in_points else 2 * majority - 1)
 
 
 def name_axis(ax: Axes, frames: ProbeFrames, which: str) -> None:
