@@ -122,6 +122,7 @@ def verify(
 
 def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path, **options: Any) -> "ActivationStore":
     """Collect, with a progress bar; an interrupt after the first shard says that it can go on."""
+    from interp.cli.running import interrupted
     from interp.cli.terminal import progress_bar
     from interp.runs import collecting
     from interp.runs.folder import PARTIAL
@@ -138,9 +139,8 @@ def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path
                 **options,
             )
         except KeyboardInterrupt as interrupt:
-            kept = f"what is complete is kept in {folder}; the same command goes on"
-            begun = (folder / PARTIAL).exists()
-            say(f"interrupted: {kept if begun else 'no shard was complete, and nothing is kept'}", err=True)
+            begun, none = (folder / PARTIAL).exists(), "interrupted: no shard was complete, and nothing is kept"
+            say(interrupted(folder) if begun else none, err=True)
             raise typer.Exit(INTERRUPTED) from interrupt
         progress(store.rows, store.rows)
     return store

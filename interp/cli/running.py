@@ -21,12 +21,12 @@ kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
 """The folder of runs where the present command keeps what is complete."""
 
 
-def interrupted() -> str:
-    """What becomes of what an interrupted command has measured."""
-    root = kept_in.get()
-    if root is None:
+def interrupted(folder: Path | None = None) -> str:
+    """What becomes of what an interrupted command has measured, in this folder, or that of its runs."""
+    kept = folder or kept_in.get()
+    if kept is None:
         return "interrupted: nothing was left half-written"
-    return f"interrupted: what is complete is kept in {root}; the same command goes on"
+    return f"interrupted: what is complete is kept in {kept}; the same command goes on"
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -58,16 +59,14 @@ class KnownRun:
     @property
     def n_planned(self) -> int | None:
         """How many parts it has in all; None where that is not told, or it has none."""
-        return self._log.planned()
+        return Log(self.folder / LOG).planned()
 
-    @property
+    @cached_property
     def begun(self) -> datetime:
-        """When it was first asked for."""
-        return self._log.begun() or datetime.fromtimestamp(_modified(self.folder)).astimezone()
-
-    @property
-    def _log(self) -> Log:
-        return Log(self.folder / LOG)
+        """When it was first asked for; where its log does not tell, when its manifest was written."""
+        path = self.folder / MANIFEST
+        written = path.stat().st_mtime if path.exists() else 0.0
+        return Log(self.folder / LOG).begun() or datetime.fromtimestamp(written).astimezone()
 
     def opened(self) -> RunFolder:
         """Its folder, to read from.
@@ -156,8 +155,3 @@ def _known(folder: Path) -> KnownRun:
         return KnownRun(folder, Record.read(folder))
     except LoadError as error:
         return KnownRun(folder, None, str(error))
-
-
-def _modified(folder: Path) -> float:
-    path = folder / MANIFEST
-    return path.stat().st_mtime if path.exists() else 0.0

@@ -146,7 +146,9 @@ def _request(
         dtype=str(kept).removeprefix("torch."),
         shard_rows=min(max(shard_bytes // row_bytes, 1), MOST_ROWS),
         computed={
-            **{"threads": own["threads"], "device": place_of(model)[0].type, "settings_hash": settings_hash(model)},
+            "threads": own["threads"],
+            "device": place_of(model)[0].type,
+            "settings_hash": settings_hash(model),
             **program(),
             **arithmetic(),
         },

@@ -112,12 +112,7 @@ class RunFolder:
     def log(self, event: str, part: str = "", **more: Any) -> None:
         """Note what happened."""
         with self._writing():
-            self.history.note(event, part, **more)
-
-    @property
-    def history(self) -> Log:
-        """What happened to it."""
-        return Log(self.folder / LOG)
+            Log(self.folder / LOG).note(event, part, **more)
 
     @property
     def finished(self) -> bool:

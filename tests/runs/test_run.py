@@ -4,17 +4,14 @@ import dataclasses
 import json
 import os
 import socket
-import time
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from kept_sweeps import cells, events, in_small_parts, sweep, total, whole_files
+from kept_sweeps import cells, events, stop_after, sweep, the_run, total, whole_files
 from random_tasks import random_task, something_to_add
-from stores import flipped
 from tiny_models import random_gpt2, random_model, word_tokenizer
 
 import interp
@@ -26,40 +23,14 @@ from interp.interventions.work import SweepWork
 from interp.model.arithmetic import arithmetic, set_arithmetic
 from interp.model.sites import Site
 from interp.runs import record
-from interp.runs.anew import anew_together
 from interp.runs.answers import answered
 from interp.runs.catalogue import runs_in
 from interp.runs.executors import Processes
-from interp.runs.record import Record
 from interp.runs.run import Run, as_run
 from interp.runs.run_folder import RunFolder
 from interp.runs.signed import signed
 
-pytestmark = pytest.mark.unchecked
-
-
-@pytest.fixture(autouse=True)
-def _small_parts(monkeypatch):
-    in_small_parts(monkeypatch)
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """The parts that are measured."""
-    noted, run = [], SweepWork.run
-
-    def noting(self, part):
-        noted.append(part.number)
-        return run(self, part)
-
-    monkeypatch.setattr(SweepWork, "run", noting)
-    return noted
-
-
-def the_run(folder):
-    """The one run in a folder."""
-    (found,) = folder.iterdir()
-    return found
+pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
 
 
 def test_what_is_kept_is_what_is_measured_without_a_run(tmp_path):
@@ -78,77 +49,6 @@ def test_the_same_question_finds_its_answer(tmp_path, measured, monkeypatch):
     assert len(measured) == n
     pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
     assert again.provenance == first.provenance
-
-
-def _together(run):
-    with anew_together():
-        sweep(run)
-        raise InputError("another task: expected one that is known")
-
-
-class TestAnew:
-    def test_all_is_measured_anew(self, tmp_path, measured):
-        first = sweep(Run(tmp_path))
-        before, log = whole_files(tmp_path), (the_run(tmp_path) / "log.jsonl").read_bytes()
-        again = sweep(Run(tmp_path, fresh=True))
-        assert measured == 2 * measured[: len(measured) // 2]
-        assert whole_files(tmp_path) == before
-        assert (the_run(tmp_path) / "log.jsonl").read_bytes() != log
-        pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
-
-    def test_interrupted_the_answer_stays_and_the_same_call_goes_on(self, tmp_path, measured, monkeypatch):
-        first = sweep(Run(tmp_path))
-        n, (folder, log) = len(measured), (the_run(tmp_path), (the_run(tmp_path) / "log.jsonl").read_bytes())
-        measured.clear()
-        with monkeypatch.context() as patched:
-            patched.setattr("interp.runs.executors.Local.stream", stop_after(n * 3 // 4))
-            with pytest.warns(RuntimeWarning, match="interrupted"):
-                sweep(Run(tmp_path, fresh=True))
-        assert len(measured) == n * 3 // 4
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, first.frame, check_exact=True)
-        assert len(measured) == n * 3 // 4, "the answer of before was found"
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path, fresh=True)).frame, first.frame, check_exact=True)
-        assert sorted(measured) == list(range(n)), "none twice"
-        assert the_run(tmp_path) == folder
-        assert (folder / "log.jsonl").read_bytes() != log
-
-    def test_of_what_was_asked_together_none_is_measured_twice(self, tmp_path, measured):
-        sweep(Run(tmp_path))
-        n, anew = len(measured), Run(tmp_path, fresh=True)
-        with pytest.raises(InputError, match="another task"):
-            _together(anew)
-        assert len(measured) == 2 * n
-        with anew_together():
-            sweep(anew)
-            sweep(anew, seed=1)
-        assert len(measured) == 3 * n
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-            sweep(Run(tmp_path), seed=seed).provenance["run"] for seed in (0, 1)
-        )
-        assert len(measured) == 3 * n
-
-    def test_killed_between_two_renamings_both_are_there(self, tmp_path, monkeypatch, measured):
-        first = sweep(Run(tmp_path))
-        rename, calls = Path.rename, iter(range(9))
-
-        def dying(self, target):
-            if next(calls) == 1:
-                raise SystemExit
-            return rename(self, target)
-
-        monkeypatch.setattr(Path, "rename", dying)
-        with pytest.raises(SystemExit):
-            sweep(Run(tmp_path, fresh=True))
-        monkeypatch.setattr(Path, "rename", rename)
-        assert len(list((tmp_path / "anew").iterdir())) == 2
-        n = len(measured)
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path, fresh=True)).frame, first.frame, check_exact=True)
-        assert len(measured) == n
-        assert the_run(tmp_path).name == first.provenance["run"]
-
-    def test_who_has_nothing_gets_it_as_well(self, tmp_path):
-        key = sweep(Run(tmp_path, fresh=True)).provenance["run"]
-        assert the_run(tmp_path).name == key
 
 
 def test_a_question_that_is_refused_leaves_nothing(tmp_path, monkeypatch):
@@ -176,38 +76,6 @@ def test_what_fails_later_keeps_what_is_complete(tmp_path, monkeypatch):
     (known,) = runs_in(tmp_path)
     assert (known.n_parts, known.state) == (3, "begun")
     assert known.n_planned > 3
-
-
-def test_a_part_of_a_finished_run_that_is_missing_is_told(tmp_path):
-    sweep(Run(tmp_path))
-    (known,) = runs_in(tmp_path)
-    assert known.damage() == []
-    gone = min((known.folder / "parts").iterdir())
-    gone.unlink()
-    assert known.damage() == [f"parts/{gone.name} is missing"]
-    known.opened().mend()
-    sweep(Run(tmp_path))
-    assert known.damage() == []
-    assert gone.exists()
-
-
-class TestLog:
-    def test_when_it_was_begun_is_not_when_it_was_copied(self, tmp_path):
-        sweep(Run(tmp_path))
-        os.utime(the_run(tmp_path) / "manifest.json", (0, 0))
-        (known,) = runs_in(tmp_path)
-        assert abs(known.begun.timestamp() - time.time()) < 600
-
-    @pytest.mark.parametrize(
-        "said", ["", "[1]", '{"time": 3}', '{"time": "never"}', "{" * 9999, "\0", '{"event": "planned"}']
-    )
-    def test_a_log_may_be_anybodys(self, tmp_path, said):
-        sweep(Run(tmp_path))
-        (the_run(tmp_path) / "log.jsonl").write_text(said)
-        os.utime(the_run(tmp_path) / "manifest.json", (0, 0))
-        (known,) = runs_in(tmp_path)
-        assert known.begun.timestamp() == 0
-        assert known.n_planned is None
 
 
 @pytest.mark.parametrize(
@@ -241,20 +109,6 @@ def test_other_cells_threads_or_programs_are_another_run(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def stop_after(n):
-    """Who measures so many parts, and is interrupted."""
-    left = iter(range(n))
-
-    def stream(_executor, work, jobs, *, threads, begun):
-        for job in jobs:
-            if next(left, None) is None:
-                raise KeyboardInterrupt
-            begun(job)
-            yield job, work.run(job)
-
-    return stream
-
-
 def test_an_interrupted_run_goes_on(tmp_path, measured, monkeypatch):
     whole = sweep(Run(tmp_path / "whole"))
     parts = list(measured)
@@ -282,128 +136,6 @@ def test_processes_without_a_folder_measure_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.testing.assert_frame_equal(sweep(Run(None, Processes(2))).frame, sweep().frame, check_exact=True)
     assert list(tmp_path.iterdir()) == []
-
-
-class TestDamage:
-    def test_every_part_that_is_damaged_is_named_and_measured_anew(self, tmp_path, measured, caplog):
-        whole = sweep(Run(tmp_path))
-        before, folder = whole_files(tmp_path), the_run(tmp_path)
-        parts = sorted((folder / "parts").iterdir())
-        flipped(parts[1], 40)
-        parts[2].write_bytes(parts[2].read_bytes()[:50])
-        parts[3].write_bytes(b"")
-        parts[4].unlink()
-        flipped(folder / "frame.parquet", 100)
-        measured.clear()
-        again = sweep(Run(tmp_path))
-        said = [each.getMessage() for each in caplog.records if "damaged" in each.getMessage()]
-        assert [each.split(": ")[0] for each in said] == [str(folder / "frame.parquet"), *map(str, parts[1:4])]
-        assert measured == [1, 2, 3, 4]
-        assert whole_files(tmp_path) == before
-        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
-
-    def test_another_runs_part_does_not_pass_for_its_own(self, tmp_path, measured, caplog):
-        sweep(Run(tmp_path / "one"))
-        sweep(Run(tmp_path / "other"), seed=1)
-        own, foreign = (sorted((the_run(tmp_path / name) / "parts").iterdir())[1] for name in ("one", "other"))
-        own.unlink()
-        (own.parent / foreign.name).write_bytes(foreign.read_bytes())
-        (the_run(tmp_path / "one") / "result.json").unlink()
-        measured.clear()
-        sweep(Run(tmp_path / "one"))
-        assert "damaged or missing, and made anew" in caplog.text
-        assert measured == [1]
-
-    @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
-    def test_a_damaged_manifest_or_result_is_written_anew(self, tmp_path, name, caplog):
-        whole = sweep(Run(tmp_path))
-        path = the_run(tmp_path) / name
-        before = path.read_bytes()
-        flipped(path, 60)
-        (the_run(tmp_path) / "frame.parquet").unlink()
-        again = sweep(Run(tmp_path))
-        assert f"{path}: damaged or missing, and made anew" in caplog.text
-        assert path.read_bytes() == before
-        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
-
-    @pytest.mark.parametrize("fresh", [False, True])
-    @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
-    def test_a_newer_format_is_refused_and_left_alone(self, tmp_path, name, fresh):
-        sweep(Run(tmp_path))
-        folder = the_run(tmp_path)
-        content = json.loads((folder / name).read_text())
-        ours, content["version"] = content["version"], 3
-        del content["sha256"]
-        (folder / name).write_text(signed(content))
-        if name == "manifest.json" and not fresh:
-            (folder / "result.json").unlink()
-        before = whole_files(tmp_path)
-        if name == "result.json" and fresh:
-            sweep(Run(tmp_path, fresh=True))  # whose manifest says that it is this question
-            return
-        with pytest.raises(LoadError, match=f"in version 3, this program reads {ours}; use the version of interp that"):
-            sweep(Run(tmp_path, fresh=fresh))
-        assert whole_files(tmp_path) == before
-
-    def test_what_cannot_be_read_is_no_damage(self, tmp_path, monkeypatch):
-        sweep(Run(tmp_path))
-        folder = the_run(tmp_path)
-        (folder / "result.json").unlink()
-        before = whole_files(tmp_path)
-
-        def too_many_files(_path):
-            raise OSError(24, "Too many open files")
-
-        monkeypatch.setattr("interp.runs.run_folder.sha256_of", too_many_files)
-        with pytest.raises(LoadError, match=r"parquet: cannot be read \(Too many open files\); it is left as it is"):
-            sweep(Run(tmp_path))
-        assert whole_files(tmp_path) == before
-
-    def test_parts_that_lie_elsewhere_are_left_alone(self, tmp_path):
-        sweep(Run(tmp_path / "runs"))
-        folder = the_run(tmp_path / "runs")
-        (folder / "parts").rename(tmp_path / "elsewhere")
-        (folder / "parts").symlink_to(tmp_path / "elsewhere")
-        (folder / "result.json").unlink()
-        with pytest.raises(OutputError, match="expected a folder of parts, got a link to one"):
-            sweep(Run(tmp_path / "runs"))
-        sweep(Run(tmp_path / "runs", fresh=True))
-        assert len(list((tmp_path / "elsewhere").iterdir())) > 3
-
-    @pytest.mark.parametrize("name", ["lock", "log.jsonl"])
-    def test_a_link_to_anybodys_file_is_not_written_to(self, tmp_path, name):
-        sweep(Run(tmp_path / "runs"))
-        folder, precious = the_run(tmp_path / "runs"), tmp_path / "precious"
-        precious.write_text("precious")
-        (folder / name).unlink()
-        (folder / name).symlink_to(precious)
-        (folder / "result.json").unlink()
-        with pytest.raises(OutputError, match="got 'Too many levels of symbolic links'"):
-            sweep(Run(tmp_path / "runs"))
-        assert precious.read_text() == "precious"
-
-    def test_what_somebody_begins_anew_meanwhile_is_no_damage(self, tmp_path, monkeypatch):
-        whole, read = sweep(Run(tmp_path)), pd.read_parquet
-        folder = the_run(tmp_path)
-
-        def gone(path, **options):
-            (folder / "result.json").unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
-            return read(path, **options)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(pd, "read_parquet", gone)
-            assert RunFolder(folder, Record.read(folder)).result() is None
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, whole.frame, check_exact=True)
-
-    def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
-        sweep(Run(tmp_path))
-        folder = the_run(tmp_path)
-        (folder / "result.json").unlink()
-        left = folder / "parts" / "000007.partial"
-        left.write_bytes(b"PAR1")
-        sweep(Run(tmp_path))
-        assert not left.exists()
 
 
 class TestRefused:

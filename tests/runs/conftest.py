@@ -1,0 +1,25 @@
+"""What tests of kept sweeps need."""
+
+import pytest
+from kept_sweeps import in_small_parts
+
+from interp.interventions.work import SweepWork
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """A small sweep has many parts."""
+    in_small_parts(monkeypatch)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The parts that are measured."""
+    noted, run = [], SweepWork.run
+
+    def noting(self, part):
+        noted.append(part.number)
+        return run(self, part)
+
+    monkeypatch.setattr(SweepWork, "run", noting)
+    return noted
