@@ -13,7 +13,6 @@ from interp.cli.options import JsonOption, RunsOption
 from interp.cli.run_words import in_words
 from interp.cli.saying import say
 from interp.errors import InputError, LoadError
-from interp.runs.anew import ANEW
 
 if TYPE_CHECKING:
     from interp.runs.catalogue import KnownRun
@@ -28,15 +27,16 @@ RESUMABLE = ("ablate", "patch", "heads", "head", "attend", "probe", "calibrate")
 def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
     """List the runs that are kept, the latest first."""
     from interp.cli.terminal import print_json
+    from interp.runs.anew import folders_anew
     from interp.runs.catalogue import runs_in
 
     root = _root(runs)
-    rows, anew = [_facts(each) for each in runs_in(root)], runs_in(root / ANEW)
+    rows, anew = [_facts(each) for each in runs_in(root)], folders_anew(root)
     if as_json:
-        print_json({"folder": str(root), "runs": rows, "anew": len(anew)})
+        print_json({"folder": str(root), "runs": rows, "anew": [str(each) for each in anew]})
         return
-    if anew:
-        say(f"{len(anew)} begun anew; interp runs ls --runs {shlex.quote(str(root / ANEW))}", err=True)
+    for each in anew:
+        say(f"{len(runs_in(each))} begun anew; interp runs ls --runs {shlex.quote(str(each))}", err=True)
     if not rows:
         say(f"no runs in {root}")
         return
@@ -98,16 +98,24 @@ def verify(
 
     chosen = runs_in(_root(runs)) if key is None else [_found(key, runs)]
     damage = {each.key: each.damage() for each in chosen}
+    hurt = {name: found for name, found in damage.items() if found}
+    others = [each for each in chosen if each.state == "other version"]
     if as_json:
-        print_json({"runs": len(chosen), "damaged": {name: found for name, found in damage.items() if found}})
+        told = {"damaged": hurt, "other_version": [each.key for each in others]}
+        print_json({"runs": len(chosen), **told})
     else:
         for each in chosen:
-            say(f"{each.key}: {'; '.join(damage[each.key]) or _as_written(each.n_parts)}")
-    hurt = [name for name, found in damage.items() if found]
+            said = each.problem if each in others else "; ".join(damage[each.key]) or _as_written(each.n_parts)
+            say(f"{each.key}: {said}")
     if hurt:
         raise LoadError(
-            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join(hurt[:5])}; what is damaged is made anew by "
+            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join([*hurt][:5])}; what is damaged is made anew by "
             "`interp runs resume KEY`, or where a manifest.json is damaged by giving the command again"
+        )
+    if others:
+        raise LoadError(
+            f"{len(others)} of {len(chosen)} runs are in the format of another version of interp, which can check "
+            f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm` removes them"
         )
 
 
@@ -146,12 +154,12 @@ def export(
 def resume(key: KeyArgument, runs: RunsOption = None) -> None:
     """Ask again what a run was asked, with the same command, in the same folder: it goes on where it ended."""
     from interp.cli import app
+    from interp.runs.anew import root_before
 
     run = _found(key, runs)
     about = run.opened().record.about
     command, folder = _command_of(about), about.get("folder")
     _require_this_program(run)
-    run.opened().mend()
     if not command or not isinstance(folder, str):
         raise InputError(
             f"run {run.key}: expected one that a command of interp has begun, got one from Python; ask again there, "
@@ -159,12 +167,12 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
         )
     if not Path(folder).is_dir():
         raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
+    run.opened().mend()
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
-    root = run.folder.parent
-    if root.name == ANEW:
-        root, command = root.parent, [*command, "--fresh"]
-    os.environ["INTERP_RUNS"] = str(root)
+    root = root_before(run.folder.parent)
+    command = command if root is None else [*command, "--fresh"]
+    os.environ["INTERP_RUNS"] = str(root or run.folder.parent)
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
     try:
         app(command, prog_name="interp")
@@ -257,7 +265,7 @@ def _facts(run: "KnownRun") -> dict[str, Any]:
     return {
         "key": run.key,
         "asked": in_words(run.record.asked, run.record.about) if run.record else "",
-        "problem": run.problem,
+        "problem": str(run.problem or ""),
         "state": run.state,
         "parts": run.n_parts,
         "planned": run.n_planned,

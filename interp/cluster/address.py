@@ -12,7 +12,10 @@ SECONDS = 60
 """How long somebody may take to answer as a cluster."""
 _LISTEN_SECONDS = 10
 _HOST_AND_PORT = re.compile(r"(ray://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]/:]+):(?P<port>[0-9]{1,9})")
-_CONNECT = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+# Ray, and nothing of that name that lies in the present folder.
+_CONNECT = (
+    "import sys; sys.path[:] = filter(None, sys.path); import ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+)
 
 
 def require_cluster(address: str) -> None:
@@ -31,7 +34,7 @@ def _require_listener(address: str) -> None:
         return
     try:
         socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=_LISTEN_SECONDS).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _refused(address, f"nobody who listens ({error})") from error
 
 

@@ -1,20 +1,40 @@
 """What becomes of an answer that is asked for anew? It stays, until all that was asked together is answered.
 
-1. What is measured anew is kept in a folder of runs of its own, ``anew`` in the folder of runs. Interrupted or killed,
-   the same call goes on there.
-2. When the outermost block of ``anew_together`` ends well, the finished runs in there take the places of those before.
-   Killed between two renamings, both are on the disk, and the same call ends it.
+1. What is measured anew is kept in a folder of runs of its own: ``.anew/KEY`` in the folder of runs, named by the first
+   question. Interrupted or killed, the same call goes on there. One process at a time works in it.
+2. When the outermost block of ``anew_together`` ends well, and each question in it is answered, the runs in there that
+   are finished and intact take the places of those before, each by two renamings. Killed between them, the next one who
+   asks finds the one before put back.
 """
 
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 
-ANEW = "anew"
-_BEFORE = ".before"
-_roots: ContextVar[set[Path] | None] = ContextVar("roots", default=None)
+from interp.errors import OutputError
+from interp.runs.disk import to_disk, writing
+from interp.runs.lock import locked
+from interp.runs.record import KEY, LOCK
+
+_ANEW, _BEFORE = ".anew", ".before"
+
+
+@dataclass
+class _Block:
+    """What is asked together: the keys, by the folder of runs, and the locks on what is measured anew."""
+
+    asked: dict[Path, list[str]] = field(default_factory=dict)
+    locks: ExitStack = field(default_factory=ExitStack)
+
+    def folder(self, root: Path) -> Path:
+        """Named by the first question."""
+        return root / _ANEW / self.asked[root][0]
+
+
+_block: ContextVar[_Block | None] = ContextVar("block", default=None)
 
 
 @contextmanager
@@ -24,52 +44,125 @@ def anew_together() -> Iterator[None]:
     Raises:
         OutputError: That cannot be written, or another process works on it; what is measured is kept.
     """
-    if _roots.get() is not None:
+    if _block.get() is not None:
         yield
         return
-    roots = set[Path]()
-    token = _roots.set(roots)
+    block = _Block()
+    token = _block.set(block)
     try:
-        yield
-        for root in roots:
-            _take_places(root)
+        with block.locks:
+            try:
+                yield
+                for root, asked in block.asked.items():
+                    _take_places(root, block.folder(root), asked)
+            finally:
+                for root in block.asked:
+                    _remove_empty(block.folder(root))
     finally:
-        _roots.reset(token)
-        for root in roots:
-            with suppress(OSError):
-                (root / ANEW).rmdir()
+        _block.reset(token)
 
 
-def folder_anew(root: Path) -> Path:
-    """Where is kept what is measured anew, for this folder of runs."""
-    roots = _roots.get()
-    if roots is not None:
-        roots.add(root)
-    return root / ANEW
+def folder_anew(root: Path, key: str | None = None) -> Path:
+    """Where what is measured anew in the present block is kept, for a folder of runs.
+
+    Args:
+        root: The folder of runs.
+        key: Of what is asked; None for what is a part of that.
+
+    Raises:
+        OutputError: Another process measures it anew, or it cannot be written.
+    """
+    block = _block.get()
+    assert block is not None, "it is asked for in a block"
+    if key is not None and root not in block.asked:
+        block.locks.enter_context(_locked(root, root / _ANEW / key))
+    if key is not None:
+        block.asked.setdefault(root, []).append(key)
+    return block.folder(root)
 
 
-def _take_places(root: Path) -> None:
-    from interp.runs.record import RESULT
+def put_back(root: Path, key: str) -> None:
+    """Put back the run of before, where somebody was killed while its place was taken.
 
-    folder = root / ANEW
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if (path / RESULT).exists() and not path.name.endswith(_BEFORE):
-            _take_place(path, root / path.name)
-    for path in folder.glob(f"*{_BEFORE}"):
-        shutil.rmtree(path, ignore_errors=True)
+    Raises:
+        OutputError: Another process is about to take it, or it cannot be written.
+    """
+    for before in [] if (root / key).exists() else root.glob(f"{_ANEW}/*/{key}{_BEFORE}"):
+        with _locked(root, before.parent):
+            pass
+
+
+def folders_anew(root: Path) -> list[Path]:
+    """The folders of runs where something of this one was begun anew."""
+    return [path for path in sorted(root.glob(f"{_ANEW}/*")) if KEY.fullmatch(path.name) and path.is_dir()]
+
+
+def root_before(folder: Path) -> Path | None:
+    """The folder of runs that this one measures anew for; None where it does not."""
+    return folder.parent.parent if folder.parent.name == _ANEW and KEY.fullmatch(folder.name) else None
+
+
+@contextmanager
+def _locked(root: Path, folder: Path) -> Iterator[None]:
+    """Hold a folder of what is measured anew, made where there is none; what a killed process left is tidied."""
+    with ExitStack() as stack:
+        with writing(folder, "folder of runs"):
+            for path in (folder.parent, folder):
+                path.mkdir(parents=True, exist_ok=True)
+                if path.is_symlink():
+                    raise OutputError(f"{path}: expected a folder, got a link to one; remove it")
+            stack.enter_context(locked(folder / LOCK, f"what is measured anew in {folder}"))
+            for before in folder.glob(f"*{_BEFORE}"):
+                key = before.name.removesuffix(_BEFORE)
+                if not KEY.fullmatch(key):
+                    continue
+                if (folder / key).exists() and not (root / key).exists():
+                    before.rename(root / key)
+                else:
+                    _remove(before)
+        yield
+
+
+def _take_places(root: Path, folder: Path, asked: list[str]) -> None:
+    from interp.runs.catalogue import runs_in
+
+    intact = set[str]()
+    for run in runs_in(folder):
+        if run.state != "finished" or run.opened().record.key != run.key:
+            continue
+        if run.damage():
+            run.opened().mend()
+        else:
+            intact.add(run.key)
+    if intact.issuperset(asked):
+        # The first question last: where it is not answered, all are asked.
+        for key in sorted(intact, key=lambda key: key == asked[0]):
+            _take_place(folder / key, root / key)
 
 
 def _take_place(new: Path, old: Path) -> None:
-    from interp.runs.disk import to_disk, writing
-    from interp.runs.lock import locked
-    from interp.runs.record import LOCK
-
+    before = new.with_name(new.name + _BEFORE)
     with ExitStack() as stack, writing(old, "run"):
         for path in (new, old):
             if path.exists():
                 stack.enter_context(locked(path / LOCK, f"run {path}"))
         if old.exists():
-            old.rename(new.with_name(new.name + _BEFORE))
+            old.rename(before)
         new.rename(old)
         to_disk(old.parent)
         to_disk(new.parent)
+        if before.exists():
+            _remove(before)
+
+
+def _remove(run: Path) -> None:
+    run.unlink() if run.is_symlink() else shutil.rmtree(run)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that nothing is kept in; it is held, so that nobody else has its lock."""
+    with suppress(OSError):
+        if [path.name for path in folder.iterdir()] == [LOCK]:
+            (folder / LOCK).unlink()
+            folder.rmdir()
+            folder.parent.rmdir()

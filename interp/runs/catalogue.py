@@ -11,12 +11,11 @@ import pandas as pd
 
 from interp.errors import InputError, LoadError, suggest
 from interp.runs.log import Log
-from interp.runs.record import FRAME, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, Record
+from interp.runs.record import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, Record, Result
 from interp.runs.run_folder import RunFolder
 from interp.runs.signed import OtherVersionError
 
-State = Literal["finished", "begun", "damaged"]
-_KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
+State = Literal["finished", "begun", "damaged", "other version"]
 _BEGINNING = re.compile(rf"[0-9a-f]{{4,{KEY_DIGITS}}}")
 
 
@@ -27,12 +26,12 @@ class KnownRun:
     Attributes:
         folder: Its own.
         record: What it is of; None where its manifest cannot be read.
-        problem: Why not.
+        problem: Why that, or its result, cannot be read; of a damaged result ``damage`` tells.
     """
 
     folder: Path
     record: Record | None
-    problem: str = ""
+    problem: LoadError | None = None
 
     @property
     def key(self) -> str:
@@ -42,6 +41,8 @@ class KnownRun:
     @property
     def state(self) -> State:
         """Whether its table is there; what is in the files is ``damage``'s to say."""
+        if isinstance(self.problem, OtherVersionError):
+            return "other version"
         if self.record is None:
             return "damaged"
         return "finished" if self.opened().finished else "begun"
@@ -75,20 +76,21 @@ class KnownRun:
             LoadError: Its manifest cannot be read.
         """
         if self.record is None:
-            raise LoadError(self.problem)
+            assert self.problem is not None, "it tells why there is no record"
+            raise self.problem
         return RunFolder(self.folder, self.record)
 
     def damage(self) -> list[str]:
-        """What is wrong with every file that is not as it was written; none where all is well."""
-        if self.record is None:
-            return [self.problem]
-        try:
-            return [
-                f"{name} is {'damaged' if (self.folder / name).exists() else 'missing'}"
-                for name in self.opened().damage()
-            ]
-        except OtherVersionError as error:
-            return [str(error)]
+        """What is wrong with every file that is not as it was written; none where all is well, or nobody here can tell.
+
+        Raises:
+            LoadError: A file cannot be read.
+        """
+        if self.problem is not None:
+            return [] if self.state == "other version" else [str(self.problem)]
+        return [
+            f"{name} is {'damaged' if (self.folder / name).exists() else 'missing'}" for name in self.opened().damage()
+        ]
 
     def table(self, name: str | None = None) -> pd.DataFrame:
         """A finished table, by its name; None for the run's main one.
@@ -124,7 +126,7 @@ def runs_in(root: Path) -> list[KnownRun]:
     """
     try:
         folders = (
-            [path for path in root.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()] if root.exists() else []
+            [path for path in root.iterdir() if KEY.fullmatch(path.name) and path.is_dir()] if root.exists() else []
         )
     except OSError as error:
         raise LoadError(f"{root}: cannot be read ({error.strerror or error}); expected a folder of runs") from error
@@ -152,6 +154,13 @@ def find_run(root: Path, beginning: str) -> KnownRun:
 
 def _known(folder: Path) -> KnownRun:
     try:
-        return KnownRun(folder, Record.read(folder))
+        record = Record.read(folder)
     except LoadError as error:
-        return KnownRun(folder, None, str(error))
+        return KnownRun(folder, None, error)
+    try:
+        Result.read(folder, record.key)
+    except OtherVersionError as error:
+        return KnownRun(folder, record, error)
+    except LoadError:  # not finished, or damaged
+        pass
+    return KnownRun(folder, record)

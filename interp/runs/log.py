@@ -38,7 +38,7 @@ class Log:
     def begun(self) -> datetime | None:
         """When it was first opened; None where that is not told."""
         for said in self._lines():
-            with suppress(ValueError, TypeError, KeyError):
+            with suppress(ValueError, TypeError, KeyError, OverflowError):
                 return datetime.fromisoformat(said["time"]).astimezone()
         return None
 

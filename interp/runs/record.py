@@ -32,6 +32,8 @@ MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "l
 FRAME = "frame"
 """The table of what has one."""
 KEY_DIGITS = 16
+KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
+"""What a run's folder is called."""
 DIGITS = 16
 """Of a part's SHA-256, in its file's name."""
 PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{DIGITS}}})\.parquet")

@@ -13,7 +13,7 @@ from interp.errors import AuditError, InputError
 from interp.interventions.keeping import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
-from interp.runs.anew import anew_together, folder_anew
+from interp.runs.anew import anew_together, folder_anew, put_back
 from interp.runs.executors import HERE, Executor
 from interp.runs.parts import PartKind, stream_parts
 from interp.runs.record import FRAME, Record, root_of
@@ -102,9 +102,10 @@ class Run:
         root = root_of(self.folder)
         known = RunFolder(root / record.key, record)
         if not self.fresh:
+            put_back(root, record.key)
             return known
         _ = known.recorded  # what another version has written there is refused at once
-        return RunFolder(folder_anew(root) / record.key, record)
+        return RunFolder(folder_anew(root, record.key) / record.key, record)
 
 
 def as_run(run: Run | str | os.PathLike[str] | None) -> Run | None:

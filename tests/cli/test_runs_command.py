@@ -152,17 +152,69 @@ def test_a_command_is_shown_as_it_can_be_given_again(runs, folder):
 
 
 def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
-    own, anew = (tmp_path / name / folder.name for name in ("", "anew"))
+    own, anew = (tmp_path / name / folder.name for name in ("", f".anew/{folder.name}"))
     shutil.copytree(folder, own)
     shutil.copytree(folder, anew)
     (anew / "result.json").unlink()
     before = (own / "log.jsonl").read_bytes()
     listed = interp("runs", "ls", "--runs", tmp_path).stderr
-    assert listed == f"1 begun anew; interp runs ls --runs {tmp_path / 'anew'}\n"
+    assert listed == f"1 begun anew; interp runs ls --runs {anew.parent}\n"
     resumed = interp("runs", "resume", folder.name, "--runs", anew.parent)
     assert resumed.returncode == 0, resumed.stderr
-    assert not anew.parent.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert (own / "log.jsonl").read_bytes() != before
+
+
+def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
+    (tmp_path / ".anew").write_text("a file of somebody's")
+    own = shutil.copytree(folder, tmp_path / "anew" / folder.name)
+    (own / "result.json").unlink()
+    resumed = interp("runs", "resume", folder.name, "--runs", own.parent)
+    assert resumed.returncode == 0, resumed.stderr
+    assert (own / "result.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", "anew"]
+    assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path).stdout
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "result.json"])
+def test_what_another_version_has_written_is_not_called_damaged(tmp_path, folder, monkeypatch, name):
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
+    own = shutil.copytree(folder, tmp_path / folder.name)
+    content = json.loads((own / name).read_text())
+    del content["sha256"]
+    (own / name).write_text(signed({**content, "version": 99}))
+
+    def runs(*given):
+        return CliRunner().invoke(app, ["runs", *given])
+
+    (listed,) = json.loads(runs("ls", "--json").stdout)["runs"]
+    assert listed["state"] == "other version"
+    done = runs("verify")
+    assert done.exit_code == 2
+    assert f"{folder.name}: {own / name}: the " in done.stdout
+    assert "in version 99" in done.stdout
+    assert "1 of 1 runs are in the format of another version of interp, which can check them" in done.stderr
+    assert json.loads(runs("verify", "--json").stdout) == {"runs": 1, "damaged": {}, "other_version": [folder.name]}
+    for each in ("resume", "export"):
+        refused = runs(each, folder.name, *(["--out", str(tmp_path / "x.csv")] if each == "export" else []))
+        assert refused.exit_code == 2
+        assert "in version 99" in refused.stderr
+    assert runs("rm", folder.name).exit_code == 0
+
+
+def test_what_cannot_be_gone_on_with_is_left_as_it_is(tmp_path, folder, monkeypatch):
+    own = shutil.copytree(folder, tmp_path / folder.name)
+    content = json.loads((own / "manifest.json").read_text())
+    content["about"]["folder"] = str(tmp_path / "gone")
+    del content["sha256"]
+    (own / "manifest.json").write_text(signed(content))
+    part = next((own / "parts").iterdir())
+    part.write_bytes(b"")
+    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
+    refused = CliRunner().invoke(app, ["runs", "resume", folder.name])
+    assert "which is gone" in refused.stderr
+    assert part.exists()
+    assert (own / "result.json").exists()
 
 
 @pytest.mark.parametrize(

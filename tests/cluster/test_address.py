@@ -25,7 +25,9 @@ def listening():
 
 
 @pytest.mark.parametrize(
-    "where", ["127.0.0.1:9", "ray://127.0.0.1:9", "[::1]:9", "nobody.invalid:6379", "localhost:99999"], ids=range(5)
+    "where",
+    ["127.0.0.1:9", "ray://127.0.0.1:9", "[::1]:9", "nobody.invalid:6379", "localhost:99999", "a..b:6379"],
+    ids=range(6),
 )
 def test_an_address_where_nobody_listens(ray_module, tmp_path, where):
     with pytest.raises(InputError, match=r"expected a cluster at .*, got nobody who listens"):
@@ -46,6 +48,16 @@ def test_somebody_who_is_no_cluster(ray_module, listening, monkeypatch):
     monkeypatch.setattr(address, "SECONDS", 3)
     with pytest.raises(InputError, match="got nobody who answers as one within 3 s"):
         address.require_cluster(listening)
+
+
+@pytest.mark.slow
+def test_a_file_of_the_present_folder_is_not_taken_for_ray(ray_module, listening, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(address, "SECONDS", 5)
+    (tmp_path / "ray.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')")
+    with pytest.raises(InputError, match="got nobody who answers"):
+        address.require_cluster(listening)
+    assert not (tmp_path / "imported").exists()
 
 
 @pytest.mark.slow

@@ -1,84 +1,216 @@
-"""What is asked for anew is measured anew; until it is complete, the answer of before stays."""
+"""What is asked for anew is measured anew; until it is complete, the answer of before stays, whatever happens."""
 
+import os
+import shutil
+from contextvars import Context
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas as pd
 import pytest
 from kept_sweeps import stop_after, sweep, the_run, whole_files
 
-from interp.errors import InputError
-from interp.runs.anew import anew_together
+from interp.errors import InputError, OutputError
+from interp.runs.anew import anew_together, folders_anew, root_before
+from interp.runs.catalogue import runs_in
 from interp.runs.run import Run
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
 
 
-def _together(run):
+def _same(one, other):
+    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+
+
+def _log(folder):
+    return (folder / "log.jsonl").read_bytes()
+
+
+def _failing_afterwards(*runs, **options):
+    """What is asked together, before another question is refused."""
     with anew_together():
-        sweep(run)
+        for run in runs:
+            sweep(run, **options)
         raise InputError("another task: expected one that is known")
+
+
+@pytest.fixture
+def begun_anew(tmp_path):
+    """A finished run, its result, and the finished one that has not yet taken its place."""
+    first = sweep(Run(tmp_path))
+    with pytest.raises(InputError, match="another task"):
+        _failing_afterwards(Run(tmp_path, fresh=True))
+    (folder,) = folders_anew(tmp_path)
+    return tmp_path / first.provenance["run"], first, folder / first.provenance["run"]
+
+
+class _Killed(BaseException):
+    """The process is gone."""
+
+
+def _killed_at_renaming(monkeypatch, number, run):
+    """Ask, and be killed before the renaming of this number."""
+    rename, calls = Path.rename, iter(range(9))
+
+    def dying(self, target):
+        if next(calls) == number:
+            raise _Killed
+        return rename(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", dying)
+        with pytest.raises(_Killed):
+            sweep(run)
 
 
 class TestAnew:
     def test_all_is_measured_anew(self, tmp_path, measured):
         first = sweep(Run(tmp_path))
-        before, log = whole_files(tmp_path), (the_run(tmp_path) / "log.jsonl").read_bytes()
+        before, log = whole_files(tmp_path), _log(the_run(tmp_path))
         again = sweep(Run(tmp_path, fresh=True))
         assert measured == 2 * measured[: len(measured) // 2]
         assert whole_files(tmp_path) == before
-        assert (the_run(tmp_path) / "log.jsonl").read_bytes() != log
-        pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+        assert _log(the_run(tmp_path)) != log
+        _same(first, again)
 
     def test_interrupted_the_answer_stays_and_the_same_call_goes_on(self, tmp_path, measured, monkeypatch):
         first = sweep(Run(tmp_path))
-        n, (folder, log) = len(measured), (the_run(tmp_path), (the_run(tmp_path) / "log.jsonl").read_bytes())
+        n, folder, log = len(measured), the_run(tmp_path), _log(the_run(tmp_path))
         measured.clear()
         with monkeypatch.context() as patched:
             patched.setattr("interp.runs.executors.Local.stream", stop_after(n * 3 // 4))
             with pytest.warns(RuntimeWarning, match="interrupted"):
                 sweep(Run(tmp_path, fresh=True))
         assert len(measured) == n * 3 // 4
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, first.frame, check_exact=True)
+        _same(sweep(Run(tmp_path)), first)
         assert len(measured) == n * 3 // 4, "the answer of before was found"
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path, fresh=True)).frame, first.frame, check_exact=True)
+        _same(sweep(Run(tmp_path, fresh=True)), first)
         assert sorted(measured) == list(range(n)), "none twice"
         assert the_run(tmp_path) == folder
-        assert (folder / "log.jsonl").read_bytes() != log
+        assert _log(folder) != log
 
-    def test_of_what_was_asked_together_none_is_measured_twice(self, tmp_path, measured):
-        sweep(Run(tmp_path))
-        n, anew = len(measured), Run(tmp_path, fresh=True)
-        with pytest.raises(InputError, match="another task"):
-            _together(anew)
-        assert len(measured) == 2 * n
+    def test_of_what_was_asked_together_none_is_measured_twice(self, begun_anew, tmp_path, measured):
         with anew_together():
-            sweep(anew)
-            sweep(anew, seed=1)
-        assert len(measured) == 3 * n
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-            sweep(Run(tmp_path), seed=seed).provenance["run"] for seed in (0, 1)
-        )
-        assert len(measured) == 3 * n
-
-    def test_killed_between_two_renamings_both_are_there(self, tmp_path, monkeypatch, measured):
-        first = sweep(Run(tmp_path))
-        rename, calls = Path.rename, iter(range(9))
-
-        def dying(self, target):
-            if next(calls) == 1:
-                raise SystemExit
-            return rename(self, target)
-
-        monkeypatch.setattr(Path, "rename", dying)
-        with pytest.raises(SystemExit):
             sweep(Run(tmp_path, fresh=True))
-        monkeypatch.setattr(Path, "rename", rename)
-        assert len(list((tmp_path / "anew").iterdir())) == 2
+            assert measured == []
+            sweep(Run(tmp_path, fresh=True), seed=1)
         n = len(measured)
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path, fresh=True)).frame, first.frame, check_exact=True)
+        assert n > 0
+        keys = sorted(sweep(Run(tmp_path), seed=seed).provenance["run"] for seed in (0, 1))
+        assert sorted(path.name for path in tmp_path.iterdir()) == keys
         assert len(measured) == n
-        assert the_run(tmp_path).name == first.provenance["run"]
+
+    def test_until_the_last_is_answered_none_takes_its_place(self, tmp_path, monkeypatch, measured):
+        logs = {}
+        for seed in (0, 1):
+            folder = tmp_path / sweep(Run(tmp_path), seed=seed).provenance["run"]
+            logs[folder] = _log(folder)
+        n = len(measured) // 2
+        with monkeypatch.context() as patched, anew_together():
+            sweep(Run(tmp_path, fresh=True))
+            patched.setattr("interp.runs.executors.Local.stream", stop_after(n * 3 // 4))
+            with pytest.warns(RuntimeWarning, match="interrupted"):
+                sweep(Run(tmp_path, fresh=True), seed=1)
+        assert {folder: _log(folder) for folder in logs} == logs
+        measured.clear()
+        with anew_together():
+            for seed in (0, 1):
+                sweep(Run(tmp_path, fresh=True), seed=seed)
+        assert len(measured) == n - n * 3 // 4
+        assert not [folder for folder, log in logs.items() if _log(folder) == log]
 
     def test_who_has_nothing_gets_it_as_well(self, tmp_path):
         key = sweep(Run(tmp_path, fresh=True)).provenance["run"]
         assert the_run(tmp_path).name == key
+
+
+class TestNothingIsLost:
+    @pytest.mark.parametrize("fresh", [False, True])
+    @pytest.mark.parametrize("renaming", [0, 1])
+    def test_by_a_kill_while_the_place_is_taken(self, tmp_path, monkeypatch, measured, renaming, fresh):
+        first = sweep(Run(tmp_path))
+        _killed_at_renaming(monkeypatch, renaming, Run(tmp_path, fresh=True))
+        n = len(measured)
+        _same(sweep(Run(tmp_path, fresh=fresh)), first)
+        assert (tmp_path / first.provenance["run"]).is_dir()
+        _same(sweep(Run(tmp_path, fresh=True)), first)
+        assert len(measured) == n + (n // 2 if fresh else 0), "it was found"
+        assert the_run(tmp_path).name == first.provenance["run"]
+
+    def test_by_a_kill_before_the_run_of_before_is_removed(self, tmp_path, monkeypatch, measured):
+        first = sweep(Run(tmp_path))
+        log = _log(the_run(tmp_path))
+        with monkeypatch.context() as patched:
+            patched.setattr("interp.runs.anew._remove", Mock(side_effect=_Killed))
+            with pytest.raises(_Killed):
+                sweep(Run(tmp_path, fresh=True))
+        folder = tmp_path / first.provenance["run"]
+        assert _log(folder) != log
+        shutil.rmtree(folder)
+        measured.clear()
+        sweep(Run(tmp_path))
+        assert measured, "what was removed does not come back"
+
+    def test_by_two_who_ask_the_same(self, tmp_path):
+        first = sweep(Run(tmp_path))
+        with anew_together():
+            sweep(Run(tmp_path, fresh=True))
+            with pytest.raises(OutputError, match=rf"measured anew .* another process \(process {os.getpid()} on "):
+                Context().run(sweep, Run(tmp_path, fresh=True))
+            _same(Context().run(sweep, Run(tmp_path)), first)
+        assert the_run(tmp_path).name == first.provenance["run"]
+
+    def test_by_a_damaged_part(self, begun_anew, tmp_path, measured, caplog):
+        old, first, new = begun_anew
+        part = next((new / "parts").iterdir())
+        part.write_bytes(part.read_bytes()[:-1])
+        log = _log(old)
+        sweep(Run(tmp_path, fresh=True))
+        assert f"{part}: damaged or missing" in caplog.text
+        assert _log(old) == log, "the intact one has stayed"
+        assert measured == []
+        _same(sweep(Run(tmp_path, fresh=True)), first)
+        assert len(measured) == 1
+        assert _log(the_run(tmp_path)) != log
+
+    def test_of_what_is_no_run_asked_together(self, begun_anew, tmp_path):
+        old, _, new = begun_anew
+        others = [tmp_path / ".anew" / "notes", new.parent / "mine.before", new.parent / ("0" * 16)]
+        for each in others:
+            each.mkdir()
+            (each / "result.json").write_text("{}")
+        shutil.copytree(new, new.parent / ("1" * 16))
+        sweep(Run(tmp_path, fresh=True))
+        assert not new.exists()
+        assert [(each / "result.json").read_text() for each in others] == ["{}"] * 3
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", old.name]
+
+    def test_behind_a_link(self, tmp_path):
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "runs").mkdir()
+        (tmp_path / "runs" / ".anew").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(OutputError, match="expected a folder, got a link to one"):
+            sweep(Run(tmp_path / "runs", fresh=True))
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+
+    def test_where_a_file_has_its_name(self, tmp_path):
+        (tmp_path / ".anew").write_text("mine")
+        with pytest.raises(OutputError, match="expected a place that can be written"):
+            sweep(Run(tmp_path, fresh=True))
+        sweep(Run(tmp_path))
+        assert len(runs_in(tmp_path)) == 1
+        assert folders_anew(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "root"),
+    [
+        ("runs/.anew/0123456789abcdef", "runs"),
+        ("runs/anew", None),
+        ("runs/.anew", None),
+        ("runs/.anew/notes", None),
+        ("anew/0123456789abcdef", None),
+    ],
+)
+def test_what_is_measured_anew_for_which_folder_of_runs(folder, root):
+    assert root_before(Path(folder)) == (None if root is None else Path(root))

@@ -162,7 +162,17 @@ class TestLog:
         assert abs(known.begun.timestamp() - time.time()) < 600
 
     @pytest.mark.parametrize(
-        "said", ["", "[1]", '{"time": 3}', '{"time": "never"}', "{" * 9999, "\0", '{"event": "planned"}']
+        "said",
+        [
+            "",
+            "[1]",
+            '{"time": 3}',
+            '{"time": "never"}',
+            '{"time": "0001-01-01T00:00:00+23:59"}',
+            "{" * 9999,
+            "\0",
+            '{"event": "planned"}',
+        ],
     )
     def test_a_log_may_be_anybodys(self, tmp_path, said):
         sweep(Run(tmp_path))
