@@ -207,7 +207,8 @@ def _parts(row: dict[str, Any]) -> str:
 
 
 def _as_written(n_parts: int) -> str:
-    return "its part is as written" if n_parts == 1 else f"all {n_parts} parts as written"
+    counted = {0: "its tables are", 1: "its part is"}.get(n_parts, f"all {n_parts} parts are")
+    return f"{counted} as written"
 
 
 def _command_of(about: Any) -> list[str]:
