@@ -231,7 +231,7 @@ def _command_of(about: Any) -> list[str]:
 def _require_this_program(run: "KnownRun") -> None:
     """Refuse what this program would not go on with: it would ask a question of its own."""
     from interp.runs.code import code_hash, versions
-    from interp.runs.record import MANIFEST
+    from interp.runs.names import MANIFEST
 
     asked = run.opened().record.asked
     if (run.folder / MANIFEST).stat().st_uid != os.getuid():

@@ -17,7 +17,7 @@ from pathlib import Path
 from interp.errors import OutputError
 from interp.runs.disk import to_disk, writing
 from interp.runs.lock import locked
-from interp.runs.record import KEY, LOCK
+from interp.runs.names import KEY, LOCK
 
 _ANEW, _BEFORE = ".anew", ".before"
 

@@ -11,7 +11,8 @@ import pandas as pd
 
 from interp.errors import InputError, LoadError, suggest
 from interp.runs.log import Log
-from interp.runs.record import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, Record, Result
+from interp.runs.names import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS
+from interp.runs.record import Record, Result
 from interp.runs.run_folder import RunFolder
 from interp.runs.signed import OtherVersionError
 

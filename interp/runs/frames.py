@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from interp.runs.answers import once
 from interp.runs.executors import HERE
+from interp.runs.names import FRAME
 from interp.runs.parts import PartKind, stream_parts
-from interp.runs.record import FRAME
 from interp.runs.run import Run
 from interp.runs.run_folder import Finished, RunFolder
 

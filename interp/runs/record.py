@@ -1,18 +1,8 @@
-"""What is in a run's folder, and what says so? Each file whole, and known by its hash.
-
-=========================  =========================================================================================
-``manifest.json``          what was asked, and by what program it is computed; their hash is the run's key
-``parts/NAME.HASH.parquet``  what was measured, part by part; ``HASH`` begins the file's SHA-256
-``NAME.parquet``           the finished tables; of a sweep one, ``frame``
-``result.json``            how they were made, each one's SHA-256, and which parts there are; written last
-``log.jsonl``              what happened when: begun, kept, found damaged, finished
-=========================  =========================================================================================
-"""
+"""What was asked, and what did it come to? Of both a file that says so, and is known by its hash."""
 
 import hashlib
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,21 +13,12 @@ import numpy as np
 
 from interp.interventions.asked import canonical
 from interp.runs.code import code_hash, versions
+from interp.runs.names import KEY_DIGITS, MANIFEST, PART, RESULT, TABLE
 from interp.runs.signed import other, read_signed, signed
 
 FORMAT, VERSION = "interp run", 1
 RESULT_FORMAT, RESULT_VERSION = "interp run result", 2
 _RECORD, _RESULT = "the manifest of a run", "the result of a run"
-MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
-FRAME = "frame"
-"""The table of what has one."""
-KEY_DIGITS = 16
-KEY = re.compile(rf"[0-9a-f]{{{KEY_DIGITS}}}")
-"""What a run's folder is called."""
-DIGITS = 16
-"""Of a part's SHA-256, in its file's name."""
-PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{DIGITS}}})\.parquet")
-_TABLE = re.compile(r"[a-z][a-z0-9_]*")
 _ADVICE = "give the command again, which makes it anew, or remove the run (`interp runs rm`)"
 
 
@@ -127,15 +108,10 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def table_file(name: str) -> str:
-    """What a finished table's file is called."""
-    return f"{name}.parquet"
-
-
 def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:
     """Whether these are names of tables, which lead nowhere else, and hashes."""
     return isinstance(given, dict) and all(
-        _TABLE.fullmatch(name) is not None and isinstance(digest, str) for name, digest in given.items()
+        TABLE.fullmatch(name) is not None and isinstance(digest, str) for name, digest in given.items()
     )
 
 

@@ -15,8 +15,9 @@ from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
 from interp.runs.anew import anew_together, folder_anew, put_back
 from interp.runs.executors import HERE, Executor
+from interp.runs.names import FRAME
 from interp.runs.parts import PartKind, stream_parts
-from interp.runs.record import FRAME, Record, root_of
+from interp.runs.record import Record, root_of
 from interp.runs.run_folder import Finished, RunFolder
 
 _LOG = logging.getLogger(__name__)

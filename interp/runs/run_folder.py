@@ -23,7 +23,8 @@ from interp.errors import InputError, LoadError, OutputError
 from interp.runs.disk import put, writing
 from interp.runs.lock import locked
 from interp.runs.log import Log
-from interp.runs.record import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, Record, Result, table_file
+from interp.runs.names import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, table_file
+from interp.runs.record import Record, Result
 from interp.runs.signed import OtherVersionError, sha256_of
 
 _DRAFT = ".partial"

@@ -11,8 +11,8 @@ from interp.methods.relations.counts import Counted, RelationCounts
 from interp.methods.relations.reader import GROUPS, WORDS_AT_ONCE, RelationReader, groups_of
 from interp.runs.answers import once
 from interp.runs.executors import HERE
+from interp.runs.names import FRAME
 from interp.runs.parts import stream_parts
-from interp.runs.record import FRAME
 from interp.runs.run import Run
 from interp.runs.run_folder import Finished, RunFolder
 from interp.tasks.corpus import Contents, Corpus
