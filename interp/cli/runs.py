@@ -31,12 +31,13 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
     from interp.runs.catalogue import runs_in
 
     root = _root(runs)
-    rows, anew = [_facts(each) for each in runs_in(root)], folders_anew(root)
+    rows = [_facts(each) for each in runs_in(root)]
+    anew = {str(each): len(runs_in(each)) for each in folders_anew(root)}
     if as_json:
-        print_json({"folder": str(root), "runs": rows, "anew": [str(each) for each in anew]})
+        print_json({"folder": str(root), "runs": rows, "anew": anew})
         return
-    for each in anew:
-        say(f"{len(runs_in(each))} begun anew; interp runs ls --runs {shlex.quote(str(each))}", err=True)
+    for each, number in anew.items():
+        say(f"{number} begun anew; interp runs ls --runs {shlex.quote(each)}", err=True)
     if not rows:
         say(f"no runs in {root}")
         return

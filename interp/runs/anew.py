@@ -19,15 +19,17 @@ from interp.runs.disk import to_disk, writing
 from interp.runs.lock import locked
 from interp.runs.names import KEY, LOCK
 
-_ANEW, _BEFORE = ".anew", ".before"
+_ANEW = ".anew"
+_BEFORE, _GONE = ".before", ".gone"
+"""Ends of the names of what was in a run's place, until another one is there, and from then on."""
 
 
 @dataclass
 class _Block:
-    """What is asked together: the keys, by the folder of runs, and the locks on what is measured anew."""
+    """What is asked together: the keys, by the folder of runs, and the folders that are held for it."""
 
     asked: dict[Path, list[str]] = field(default_factory=dict)
-    locks: ExitStack = field(default_factory=ExitStack)
+    held: ExitStack = field(default_factory=ExitStack)
 
     def folder(self, root: Path) -> Path:
         """Named by the first question."""
@@ -50,14 +52,10 @@ def anew_together() -> Iterator[None]:
     block = _Block()
     token = _block.set(block)
     try:
-        with block.locks:
-            try:
-                yield
-                for root, asked in block.asked.items():
-                    _take_places(root, block.folder(root), asked)
-            finally:
-                for root in block.asked:
-                    _remove_empty(block.folder(root))
+        with block.held:
+            yield
+            for root, asked in block.asked.items():
+                _take_places(root, block.folder(root), asked)
     finally:
         _block.reset(token)
 
@@ -75,7 +73,7 @@ def folder_anew(root: Path, key: str | None = None) -> Path:
     block = _block.get()
     assert block is not None, "it is asked for in a block"
     if key is not None and root not in block.asked:
-        block.locks.enter_context(_locked(root, root / _ANEW / key))
+        block.held.enter_context(_held(root, root / _ANEW / key))
     if key is not None:
         block.asked.setdefault(root, []).append(key)
     return block.folder(root)
@@ -88,23 +86,26 @@ def put_back(root: Path, key: str) -> None:
         OutputError: Another process is about to take it, or it cannot be written.
     """
     for before in [] if (root / key).exists() else root.glob(f"{_ANEW}/*/{key}{_BEFORE}"):
-        with _locked(root, before.parent):
+        with _held(root, before.parent):
             pass
 
 
 def folders_anew(root: Path) -> list[Path]:
     """The folders of runs where something of this one was begun anew."""
-    return [path for path in sorted(root.glob(f"{_ANEW}/*")) if KEY.fullmatch(path.name) and path.is_dir()]
+    from interp.runs.catalogue import runs_in
+
+    return [path for path in sorted(root.glob(f"{_ANEW}/*")) if KEY.fullmatch(path.name) and runs_in(path)]
 
 
 def root_before(folder: Path) -> Path | None:
     """The folder of runs that this one measures anew for; None where it does not."""
+    folder = folder.resolve()
     return folder.parent.parent if folder.parent.name == _ANEW and KEY.fullmatch(folder.name) else None
 
 
 @contextmanager
-def _locked(root: Path, folder: Path) -> Iterator[None]:
-    """Hold a folder of what is measured anew, made where there is none; what a killed process left is tidied."""
+def _held(root: Path, folder: Path) -> Iterator[None]:
+    """Hold a folder of what is measured anew, made where there is none, and removed where nothing is kept in it."""
     with ExitStack() as stack:
         with writing(folder, "folder of runs"):
             for path in (folder.parent, folder):
@@ -112,15 +113,28 @@ def _locked(root: Path, folder: Path) -> Iterator[None]:
                 if path.is_symlink():
                     raise OutputError(f"{path}: expected a folder, got a link to one; remove it")
             stack.enter_context(locked(folder / LOCK, f"what is measured anew in {folder}"))
-            for before in folder.glob(f"*{_BEFORE}"):
-                key = before.name.removesuffix(_BEFORE)
-                if not KEY.fullmatch(key):
-                    continue
-                if (folder / key).exists() and not (root / key).exists():
-                    before.rename(root / key)
-                else:
-                    _remove(before)
-        yield
+        _settle(root, folder)
+        try:
+            yield
+        finally:
+            _settle(root, folder)
+            with suppress(OSError):
+                if [path.name for path in folder.iterdir()] == [LOCK]:
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
+                    folder.parent.rmdir()
+
+
+def _settle(root: Path, folder: Path) -> None:
+    """Put back the runs whose places nothing has taken, and remove those whose places something has."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if not KEY.fullmatch(path.stem) or path.suffix not in (_BEFORE, _GONE):
+                continue
+            if path.suffix == _BEFORE and not (root / path.stem).exists():
+                path.rename(root / path.stem)
+            else:
+                path.unlink() if path.is_symlink() else shutil.rmtree(path)
 
 
 def _take_places(root: Path, folder: Path, asked: list[str]) -> None:
@@ -134,35 +148,26 @@ def _take_places(root: Path, folder: Path, asked: list[str]) -> None:
             run.opened().mend()
         else:
             intact.add(run.key)
-    if intact.issuperset(asked):
+    # What was refused has left nothing.
+    if any(key not in intact and (folder / key).exists() for key in asked):
+        return
+    with ExitStack() as stack:
+        for path in (place / key for key in intact for place in (root, folder)):
+            if path.exists():
+                with writing(path, "run"):
+                    stack.enter_context(locked(path / LOCK, f"run {path}"))
         # The first question last: where it is not answered, all are asked.
         for key in sorted(intact, key=lambda key: key == asked[0]):
             _take_place(folder / key, root / key)
 
 
 def _take_place(new: Path, old: Path) -> None:
-    before = new.with_name(new.name + _BEFORE)
-    with ExitStack() as stack, writing(old, "run"):
-        for path in (new, old):
-            if path.exists():
-                stack.enter_context(locked(path / LOCK, f"run {path}"))
+    before = new.with_suffix(_BEFORE)
+    with writing(old, "run"):
         if old.exists():
             old.rename(before)
         new.rename(old)
         to_disk(old.parent)
         to_disk(new.parent)
         if before.exists():
-            _remove(before)
-
-
-def _remove(run: Path) -> None:
-    run.unlink() if run.is_symlink() else shutil.rmtree(run)
-
-
-def _remove_empty(folder: Path) -> None:
-    """Remove a folder that nothing is kept in; it is held, so that nobody else has its lock."""
-    with suppress(OSError):
-        if [path.name for path in folder.iterdir()] == [LOCK]:
-            (folder / LOCK).unlink()
-            folder.rmdir()
-            folder.parent.rmdir()
+            before.rename(new.with_suffix(_GONE))

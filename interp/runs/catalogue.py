@@ -1,6 +1,7 @@
 """Which runs are there, and is all of each as it was written?"""
 
 import re
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -93,6 +94,10 @@ class KnownRun:
             f"{name} is {'damaged' if (self.folder / name).exists() else 'missing'}" for name in self.opened().damage()
         ]
 
+    @property
+    def _resume(self) -> str:
+        return f"`interp runs resume {self.key} --runs {shlex.quote(str(self.folder.parent))}`"
+
     def table(self, name: str | None = None) -> pd.DataFrame:
         """A finished table, by its name; None for the run's main one.
 
@@ -101,10 +106,10 @@ class KnownRun:
             InputError: No such table.
         """
         if self.state == "begun":
-            raise LoadError(f"run {self.key}: it is not finished; `interp runs resume {self.key}` goes on with it")
+            raise LoadError(f"run {self.key}: it is not finished; {self._resume} goes on with it")
         known = self.opened().result()
         if known is None:
-            raise LoadError(f"{self.folder}: its tables are damaged; `interp runs resume {self.key}` makes them anew")
+            raise LoadError(f"{self.folder}: its tables are damaged; {self._resume} makes them anew")
         name = name or (FRAME if FRAME in known.tables else next(iter(known.tables)))
         if name not in known.tables:
             raise InputError(f"run {self.key}: no table {name[:80]!r}; {suggest(name, known.tables)}")

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from interp.errors import InputError
 from interp.interventions.asked import canonical
 from interp.runs.code import code_hash, versions
 from interp.runs.names import KEY_DIGITS, MANIFEST, PART, RESULT, TABLE
@@ -121,7 +122,13 @@ def _are_parts(given: Any) -> TypeGuard[list[str]]:
 
 
 def root_of(given: str | os.PathLike[str] | None) -> Path:
-    """The folder of runs that is given, or the default one, as an absolute path."""
+    """The folder of runs that is given, or the default one, as an absolute path.
+
+    Raises:
+        InputError: No path could be that.
+    """
+    if given is not None and "\0" in os.fspath(given):
+        raise InputError(f"folder of runs {os.fspath(given)!r:.80}: expected a path, got one with a null character")
     return default_root() if given is None else Path(os.path.expanduser(given)).absolute()
 
 

@@ -14,6 +14,7 @@ from interp.interventions.keeping import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
 from interp.runs.anew import anew_together, folder_anew, put_back
+from interp.runs.disk import writing
 from interp.runs.executors import HERE, Executor
 from interp.runs.names import FRAME
 from interp.runs.parts import PartKind, stream_parts
@@ -86,8 +87,9 @@ class Run:
             return
         record = Record.of(asked(), {**about, **self.about})
         with anew_together() if self.fresh else nullcontext():
-            folder = self._folder_of(record)
-            recorded, finished = folder.recorded, folder.finished
+            with writing(root_of(self.folder), "folder of runs"):
+                folder = self._folder_of(record)
+                recorded, finished = folder.recorded, folder.finished
             known = folder.result() if recorded else None
             if known is not None:
                 how = "it was measured anew before" if self.fresh else "fresh measures it anew"

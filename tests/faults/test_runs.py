@@ -14,12 +14,14 @@ from interp.cli import app
 from interp.errors import LoadError
 from interp.runs.catalogue import runs_in
 from interp.runs.run import Run
+from interp.runs.signed import OtherVersionError
 
 pytestmark = pytest.mark.unchecked
 
 JSON = (*BYTES, inserted, deep, *[json_changed] * 8, *[signed_anew] * 12)
 FINISHED = {"*/manifest.json": JSON, "*/result.json": JSON, "*/frame.parquet": BYTES}
 BEGUN = {"*/manifest.json": JSON, "*/parts/*.parquet": BYTES}
+REFUSALS = (LoadError, OtherVersionError)
 COMMANDS = ("ls", "ls --json", "show {}", "verify", "verify {} --json", "export {} --out /dev/null/a", "resume {}")
 
 
@@ -49,7 +51,7 @@ def asked_again(folder):
 @pytest.mark.parametrize("files", [FINISHED, BEGUN], ids=["finished", "begun"])
 def test_a_damaged_run_is_refused_or_what_it_was(whole, files, n, tmp_path, record_property):
     (given, table), folder, found = whole, tmp_path / "damaged", Counter()
-    reader = Reader("run", lambda _: None, table_of, files, LoadError)
+    reader = Reader("run", lambda _: None, table_of, files, REFUSALS)
     if files is BEGUN:
         for each in (*given.glob("*/result.json"), *given.glob("*/frame.parquet")):
             each.unlink()
@@ -71,7 +73,7 @@ def test_a_damaged_run_is_refused_or_what_it_was(whole, files, n, tmp_path, reco
 def test_commands_on_damaged_runs(whole, n, tmp_path, monkeypatch, record_property):
     (given, _), folder, codes = whole, tmp_path / "damaged", Counter()
     monkeypatch.setenv("INTERP_RUNS", str(folder))
-    reader = Reader("run", lambda _: None, table_of, {**FINISHED, **BEGUN}, LoadError)
+    reader = Reader("run", lambda _: None, table_of, {**FINISHED, **BEGUN}, REFUSALS)
     key = next(given.iterdir()).name
     for seed in range(n):
         what = damaged(reader, given, folder, seed)

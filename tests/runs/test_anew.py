@@ -12,7 +12,8 @@ from kept_sweeps import stop_after, sweep, the_run, whole_files
 
 from interp.errors import InputError, OutputError
 from interp.runs.anew import anew_together, folders_anew, root_before
-from interp.runs.catalogue import runs_in
+from interp.runs.catalogue import find_run, runs_in
+from interp.runs.lock import locked
 from interp.runs.run import Run
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
@@ -44,16 +45,22 @@ def begun_anew(tmp_path):
     return tmp_path / first.provenance["run"], first, folder / first.provenance["run"]
 
 
+def _both(folder):
+    with anew_together():
+        for seed in (0, 1):
+            sweep(Run(folder, fresh=True), seed=seed)
+
+
 class _Killed(BaseException):
     """The process is gone."""
 
 
 def _killed_at_renaming(monkeypatch, number, run):
-    """Ask, and be killed before the renaming of this number."""
+    """Ask, and be killed before the renaming of this number: from there on nothing is renamed."""
     rename, calls = Path.rename, iter(range(9))
 
     def dying(self, target):
-        if next(calls) == number:
+        if next(calls) >= number:
             raise _Killed
         return rename(self, target)
 
@@ -113,9 +120,7 @@ class TestAnew:
                 sweep(Run(tmp_path, fresh=True), seed=1)
         assert {folder: _log(folder) for folder in logs} == logs
         measured.clear()
-        with anew_together():
-            for seed in (0, 1):
-                sweep(Run(tmp_path, fresh=True), seed=seed)
+        _both(tmp_path)
         assert len(measured) == n - n * 3 // 4
         assert not [folder for folder, log in logs.items() if _log(folder) == log]
 
@@ -126,7 +131,7 @@ class TestAnew:
 
 class TestNothingIsLost:
     @pytest.mark.parametrize("fresh", [False, True])
-    @pytest.mark.parametrize("renaming", [0, 1])
+    @pytest.mark.parametrize("renaming", [0, 1, 2])
     def test_by_a_kill_while_the_place_is_taken(self, tmp_path, monkeypatch, measured, renaming, fresh):
         first = sweep(Run(tmp_path))
         _killed_at_renaming(monkeypatch, renaming, Run(tmp_path, fresh=True))
@@ -134,22 +139,68 @@ class TestNothingIsLost:
         _same(sweep(Run(tmp_path, fresh=fresh)), first)
         assert (tmp_path / first.provenance["run"]).is_dir()
         _same(sweep(Run(tmp_path, fresh=True)), first)
-        assert len(measured) == n + (n // 2 if fresh else 0), "it was found"
+        found = 1 if renaming == 2 else 0  # it had its place already
+        assert len(measured) == n + n // 2 * (found + fresh)
         assert the_run(tmp_path).name == first.provenance["run"]
 
-    def test_by_a_kill_before_the_run_of_before_is_removed(self, tmp_path, monkeypatch, measured):
+    def test_by_a_kill_after_which_the_new_one_is_removed(self, tmp_path, monkeypatch, measured):
         first = sweep(Run(tmp_path))
-        log = _log(the_run(tmp_path))
+        _killed_at_renaming(monkeypatch, 1, Run(tmp_path, fresh=True))
+        (folder,) = folders_anew(tmp_path)
+        find_run(folder, first.provenance["run"]).remove()
+        measured.clear()
+        _same(sweep(Run(tmp_path)), first)
+        assert measured == []
+        assert the_run(tmp_path).name == first.provenance["run"]
+
+    def test_by_a_disk_that_is_full_at_the_second_renaming(self, tmp_path, monkeypatch):
+        first = sweep(Run(tmp_path))
+        rename, calls = Path.rename, iter(range(9))
+
+        def full(self, target):
+            if next(calls) == 1:
+                raise OSError(28, "no space")
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", full)
+        with pytest.raises(OutputError, match="No space left on device"):
+            sweep(Run(tmp_path, fresh=True))
+        (run,) = runs_in(tmp_path)
+        assert run.key == first.provenance["run"], "it is there at once"
+
+    def test_of_what_is_removed_after_a_kill_while_it_is_removed(self, tmp_path, monkeypatch, measured):
+        first = sweep(Run(tmp_path))
         with monkeypatch.context() as patched:
-            patched.setattr("interp.runs.anew._remove", Mock(side_effect=_Killed))
+            patched.setattr("interp.runs.anew.shutil.rmtree", Mock(side_effect=_Killed))
             with pytest.raises(_Killed):
                 sweep(Run(tmp_path, fresh=True))
-        folder = tmp_path / first.provenance["run"]
-        assert _log(folder) != log
-        shutil.rmtree(folder)
-        measured.clear()
+        find_run(tmp_path, first.provenance["run"]).remove()
+        n = len(measured)
         sweep(Run(tmp_path))
-        assert measured, "what was removed does not come back"
+        assert len(measured) == n + n // 2, "half of it may be gone: it is not put back"
+
+    def test_by_another_process_at_one_of_the_places(self, tmp_path, measured):
+        keys = [sweep(Run(tmp_path), seed=seed).provenance["run"] for seed in (0, 1)]
+        logs = [_log(tmp_path / key) for key in keys]
+        for held in keys:
+            with (
+                locked(tmp_path / held / "lock", "a run"),
+                pytest.raises(OutputError, match=f"run .*{held}: another process"),
+            ):
+                _both(tmp_path)
+            assert [_log(tmp_path / key) for key in keys] == logs
+        n = len(measured)
+        _both(tmp_path)
+        assert len(measured) == n, "all was found"
+        assert len({*logs, *(_log(tmp_path / key) for key in keys)}) == 4
+
+    def test_by_a_question_that_is_refused_by_itself(self, tmp_path):
+        log = _log(tmp_path / sweep(Run(tmp_path)).provenance["run"])
+        with anew_together():
+            sweep(Run(tmp_path, fresh=True))
+            with pytest.raises(InputError, match="refused"), Run(tmp_path, fresh=True).place(lambda: {}, {}):
+                raise InputError("refused")
+        assert _log(the_run(tmp_path)) != log
 
     def test_by_two_who_ask_the_same(self, tmp_path):
         first = sweep(Run(tmp_path))
@@ -206,11 +257,12 @@ class TestNothingIsLost:
     ("folder", "root"),
     [
         ("runs/.anew/0123456789abcdef", "runs"),
+        ("runs/.anew/0123456789abcdef/../0123456789abcdef", "runs"),
         ("runs/anew", None),
         ("runs/.anew", None),
         ("runs/.anew/notes", None),
         ("anew/0123456789abcdef", None),
     ],
 )
-def test_what_is_measured_anew_for_which_folder_of_runs(folder, root):
-    assert root_before(Path(folder)) == (None if root is None else Path(root))
+def test_what_is_measured_anew_for_which_folder_of_runs(tmp_path, folder, root):
+    assert root_before(tmp_path / folder) == (None if root is None else tmp_path / root)

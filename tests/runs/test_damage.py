@@ -9,7 +9,7 @@ import pytest
 from kept_sweeps import sweep, the_run, whole_files
 from stores import flipped
 
-from interp.errors import LoadError, OutputError
+from interp.errors import InputError, LoadError, OutputError
 from interp.runs.catalogue import runs_in
 from interp.runs.record import Record
 from interp.runs.run import Run
@@ -93,6 +93,16 @@ class TestDamage:
         with pytest.raises(LoadError, match=r"parquet: cannot be read \(Too many open files\); it is left as it is"):
             sweep(Run(tmp_path))
         assert whole_files(tmp_path) == before
+
+    @pytest.mark.parametrize("fresh", [False, True])
+    def test_a_place_that_no_folder_can_have(self, tmp_path, fresh):
+        (tmp_path / "file").write_text("mine")
+        for name in ("x" * 300, "file/runs"):
+            with pytest.raises(OutputError, match="expected a place that can be written"):
+                sweep(Run(tmp_path / name, fresh=fresh))
+        with pytest.raises(InputError, match="expected a path, got one with a null character"):
+            sweep(Run(f"{tmp_path}/a\0b", fresh=fresh))
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     def test_parts_that_lie_elsewhere_are_left_alone(self, tmp_path):
         sweep(Run(tmp_path / "runs"))
