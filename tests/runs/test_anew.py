@@ -55,19 +55,20 @@ class _Killed(BaseException):
     """The process is gone."""
 
 
-def _killed_at_renaming(monkeypatch, number, run):
-    """Ask, and be killed before the renaming of this number: from there on nothing is renamed."""
+def _killed_at_renaming(monkeypatch, number, ask):
+    """Ask, and be killed before the renaming of this number: from there on nothing happens."""
     rename, calls = Path.rename, iter(range(9))
 
     def dying(self, target):
-        if next(calls) >= number:
+        if next(calls) == number:
             raise _Killed
         return rename(self, target)
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", dying)
+        patched.setattr("interp.runs.anew._settle", Mock())
         with pytest.raises(_Killed):
-            sweep(run)
+            ask()
 
 
 class TestAnew:
@@ -134,7 +135,7 @@ class TestNothingIsLost:
     @pytest.mark.parametrize("renaming", [0, 1, 2])
     def test_by_a_kill_while_the_place_is_taken(self, tmp_path, monkeypatch, measured, renaming, fresh):
         first = sweep(Run(tmp_path))
-        _killed_at_renaming(monkeypatch, renaming, Run(tmp_path, fresh=True))
+        _killed_at_renaming(monkeypatch, renaming, lambda: sweep(Run(tmp_path, fresh=True)))
         n = len(measured)
         _same(sweep(Run(tmp_path, fresh=fresh)), first)
         assert (tmp_path / first.provenance["run"]).is_dir()
@@ -143,9 +144,24 @@ class TestNothingIsLost:
         assert len(measured) == n + n // 2 * (found + fresh)
         assert the_run(tmp_path).name == first.provenance["run"]
 
+    def test_by_a_kill_between_the_places_of_a_question_and_its_parts(self, tmp_path, monkeypatch):
+        computed = []
+
+        def whole():
+            with Run(tmp_path, fresh=True).place(lambda: {"kind": "a question of a sweep"}, {}) as (folder, known):
+                if known is None:
+                    sweep(Run(tmp_path, fresh=True))
+                    computed.append(folder.finish({}, {}))
+
+        _killed_at_renaming(monkeypatch, 1, whole)
+        assert len(runs_in(tmp_path)) == 1
+        whole()
+        assert len(computed) == 1, "the question itself is moved last, and found until then"
+        assert len(list(tmp_path.iterdir())) == 2
+
     def test_by_a_kill_after_which_the_new_one_is_removed(self, tmp_path, monkeypatch, measured):
         first = sweep(Run(tmp_path))
-        _killed_at_renaming(monkeypatch, 1, Run(tmp_path, fresh=True))
+        _killed_at_renaming(monkeypatch, 1, lambda: sweep(Run(tmp_path, fresh=True)))
         (folder,) = folders_anew(tmp_path)
         find_run(folder, first.provenance["run"]).remove()
         measured.clear()
