@@ -125,6 +125,17 @@ class TestAnew:
         assert len(measured) == n - n * 3 // 4
         assert not [folder for folder, log in logs.items() if _log(folder) == log]
 
+    def test_what_a_worker_measures_is_a_part_of_it(self, tmp_path, measured):
+        log = _log(tmp_path / sweep(Run(tmp_path)).provenance["run"])
+        n, anew = len(measured), Run(tmp_path, fresh=True)
+        with anew.place(lambda: {"kind": "a question of a sweep"}, {}) as (folder, _):
+            key = sweep(anew.inner).provenance["run"]
+            assert (folder.folder.parent / key).is_dir()
+            assert _log(tmp_path / key) == log
+            folder.finish({}, {})
+        assert len(measured) == 2 * n
+        assert _log(tmp_path / key) != log
+
     def test_who_has_nothing_gets_it_as_well(self, tmp_path):
         key = sweep(Run(tmp_path, fresh=True)).provenance["run"]
         assert the_run(tmp_path).name == key
@@ -251,6 +262,17 @@ class TestNothingIsLost:
         assert not new.exists()
         assert [(each / "result.json").read_text() for each in others] == ["{}"] * 3
         assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", old.name]
+
+    def test_that_a_link_leads_to(self, tmp_path):
+        (tmp_path / "runs").mkdir()
+        folder = tmp_path / "runs" / sweep(Run(tmp_path / "runs")).provenance["run"]
+        moved = folder.rename(tmp_path / "moved")
+        folder.symlink_to(moved)
+        log = _log(moved)
+        sweep(Run(tmp_path / "runs", fresh=True))
+        assert _log(moved) == log
+        assert not folder.is_symlink()
+        assert the_run(tmp_path / "runs") == folder
 
     def test_behind_a_link(self, tmp_path):
         (tmp_path / "elsewhere").mkdir()
