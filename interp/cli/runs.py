@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from interp.cli.options import JsonOption, RunsOption
 from interp.cli.run_words import in_words
 from interp.cli.saying import say
-from interp.errors import InputError, LoadError
+from interp.errors import InputError, LoadError, OutputError
 
 if TYPE_CHECKING:
     from interp.runs.catalogue import KnownRun
@@ -172,7 +173,7 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
     root = root_before(run.folder.parent)
-    command = command if root is None else [*command, "--fresh"]
+    command = command if root is None else [command[0], "--fresh", *command[1:]]
     os.environ["INTERP_RUNS"] = str(root or run.folder.parent)
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
     try:
@@ -252,9 +253,14 @@ def _require_this_program(run: "KnownRun") -> None:
 
 
 def _root(given: Path | None) -> Path:
+    """The folder of runs; what a killed process left on the way to its place is put there."""
+    from interp.runs.anew import put_back
     from interp.runs.record import root_of
 
-    return root_of(given)
+    root = root_of(given)
+    with suppress(OutputError):
+        put_back(root)
+    return root
 
 
 def _found(key: str, runs: Path | None) -> "KnownRun":

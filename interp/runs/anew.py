@@ -7,11 +7,13 @@
    asks finds the one before put back.
 """
 
+import logging
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from errno import ENOTEMPTY
 from pathlib import Path
 
 from interp.errors import OutputError
@@ -19,6 +21,7 @@ from interp.runs.disk import to_disk, writing
 from interp.runs.lock import locked
 from interp.runs.names import KEY, LOCK
 
+_LOG = logging.getLogger(__name__)
 _ANEW = ".anew"
 _BEFORE, _GONE = ".before", ".gone"
 """Ends of the names of what was in a run's place, until another one is there, and from then on."""
@@ -79,15 +82,16 @@ def folder_anew(root: Path, key: str | None = None) -> Path:
     return block.folder(root)
 
 
-def put_back(root: Path, key: str) -> None:
-    """Put back the run of before, where somebody was killed while its place was taken.
+def put_back(root: Path, key: str = "*") -> None:
+    """Put back the run of before, or all of them, where somebody was killed while a place was taken.
 
     Raises:
         OutputError: Another process is about to take it, or it cannot be written.
     """
-    for before in [] if (root / key).exists() else root.glob(f"{_ANEW}/*/{key}{_BEFORE}"):
-        with _held(root, before.parent):
-            pass
+    for before in root.glob(f"{_ANEW}/*/{key}{_BEFORE}"):
+        if not (root / before.stem).exists():
+            with _held(root, before.parent):
+                pass
 
 
 def folders_anew(root: Path) -> list[Path]:
@@ -126,14 +130,19 @@ def _held(root: Path, folder: Path) -> Iterator[None]:
 
 
 def _settle(root: Path, folder: Path) -> None:
-    """Put back the runs whose places nothing has taken, and remove those whose places something has."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if not KEY.fullmatch(path.stem) or path.suffix not in (_BEFORE, _GONE):
-                continue
-            if path.suffix == _BEFORE and not (root / path.stem).exists():
-                path.rename(root / path.stem)
-            else:
+    """Put back the runs whose places nothing has taken, and remove those whose places something has.
+
+    Raises:
+        OutputError: One cannot be put back.
+    """
+    left = [path for path in folder.iterdir() if KEY.fullmatch(path.stem) and path.suffix in (_BEFORE, _GONE)]
+    for path in left:
+        place = root / path.stem
+        if path.suffix == _BEFORE and not place.exists():
+            with writing(place, "run"):
+                path.rename(place)
+        else:
+            with suppress(OSError):
                 path.unlink() if path.is_symlink() else shutil.rmtree(path)
 
 
@@ -150,24 +159,40 @@ def _take_places(root: Path, folder: Path, asked: list[str]) -> None:
             intact.add(run.key)
     # What was refused has left nothing.
     if any(key not in intact and (folder / key).exists() for key in asked):
+        _LOG.warning("%s: not all is complete; the answers of before stay, and the same call goes on", folder)
         return
-    with ExitStack() as stack:
-        for path in (place / key for key in intact for place in (root, folder)):
-            if path.exists():
-                with writing(path, "run"):
-                    stack.enter_context(locked(path / LOCK, f"run {path}"))
-        # The first question last: where it is not answered, all are asked.
-        for key in sorted(intact, key=lambda key: key == asked[0]):
+    for path in (place / key for key in intact for place in (root, folder)):
+        with _alone(path):  # all of them, before the first is taken
+            pass
+    # The first question last: where it is not answered, all are asked.
+    for key in sorted(intact, key=lambda key: key == asked[0]):
+        with _alone(root / key), _alone(folder / key), writing(root / key, "run"):
             _take_place(folder / key, root / key)
+
+
+@contextmanager
+def _alone(run: Path) -> Iterator[None]:
+    """Hold a run, where there is one."""
+    with ExitStack() as stack:
+        if run.exists():
+            with writing(run, "run"):
+                stack.enter_context(locked(run / LOCK, f"run {run}"))
+        yield
 
 
 def _take_place(new: Path, old: Path) -> None:
     before = new.with_suffix(_BEFORE)
-    with writing(old, "run"):
-        if old.exists():
-            old.rename(before)
+    if old.exists():
+        old.rename(before)
+    try:
         new.rename(old)
-        to_disk(old.parent)
-        to_disk(new.parent)
-        if before.exists():
-            before.rename(new.with_suffix(_GONE))
+    except OSError as error:
+        if error.errno == ENOTEMPTY:
+            raise OutputError(
+                f"run {old}: another process has begun it meanwhile; wait for it, and ask again"
+            ) from error
+        raise
+    to_disk(old.parent)
+    to_disk(new.parent)
+    if before.exists():
+        before.rename(new.with_suffix(_GONE))

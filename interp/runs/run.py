@@ -13,7 +13,7 @@ from interp.errors import AuditError, InputError
 from interp.interventions.keeping import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
 from interp.interventions.work import COLUMNS, Part, PartScores
-from interp.runs.anew import anew_together, folder_anew, put_back
+from interp.runs.anew import anew_together, folder_anew, put_back, root_before
 from interp.runs.disk import writing
 from interp.runs.executors import HERE, Executor
 from interp.runs.names import FRAME
@@ -92,7 +92,8 @@ class Run:
                 recorded, finished = folder.recorded, folder.finished
             known = folder.result() if recorded else None
             if known is not None:
-                how = "it was measured anew before" if self.fresh else "fresh measures it anew"
+                anew = root_before(folder.folder.parent) is not None
+                how = "it was measured anew before" if anew else "fresh measures it anew"
                 _LOG.info("run %s: found, and not measured again; %s", record.key, how)
                 yield folder, known
                 return

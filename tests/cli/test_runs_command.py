@@ -165,6 +165,16 @@ def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
     assert (own / "log.jsonl").read_bytes() != before
 
 
+def test_what_was_killed_on_the_way_to_its_place_is_listed(tmp_path, folder):
+    left = tmp_path / ".anew" / folder.name
+    shutil.copytree(folder, left / folder.name)
+    shutil.copytree(folder, left / f"{folder.name}.before")
+    done = interp("runs", "ls", "--json", "--runs", tmp_path)
+    assert [each["key"] for each in json.loads(done.stdout)["runs"]] == [folder.name]
+    assert json.loads(done.stdout)["anew"] == {str(left): 1}
+    assert interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv").returncode == 0
+
+
 def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
     (tmp_path / ".anew").write_text("a file of somebody's")
     own = shutil.copytree(folder, tmp_path / "anew" / folder.name)

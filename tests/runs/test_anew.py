@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import contextmanager
 from contextvars import Context
 from pathlib import Path
 from unittest.mock import Mock
@@ -221,6 +222,50 @@ class TestNothingIsLost:
         assert len(measured) == n, "all was found"
         assert len({*logs, *(_log(tmp_path / key) for key in keys)}) == 4
 
+    def test_by_a_process_that_begins_it_between_the_renamings(self, tmp_path, monkeypatch):
+        first = sweep(Run(tmp_path))
+        rename = Path.rename
+
+        def interposed(self, target):
+            rename(self, target)
+            if target.suffix == ".before":
+                (tmp_path / first.provenance["run"] / "parts").mkdir(parents=True)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "rename", interposed)
+            with pytest.raises(OutputError, match="another process has begun it meanwhile; wait for it, and ask again"):
+                sweep(Run(tmp_path, fresh=True))
+        _same(sweep(Run(tmp_path, fresh=True)), first)
+        assert the_run(tmp_path).name == first.provenance["run"]
+
+    def test_by_what_cannot_be_removed(self, tmp_path, monkeypatch, measured):
+        first = sweep(Run(tmp_path))
+        _killed_at_renaming(monkeypatch, 1, lambda: sweep(Run(tmp_path, fresh=True)))
+        (folder,) = folders_anew(tmp_path)
+        for number in range(9):
+            (folder / (str(number) * 16)).with_suffix(".gone").write_text("no folder")
+        measured.clear()
+        _same(sweep(Run(tmp_path)), first)
+        assert measured == []
+
+    def test_by_many_places_of_which_each_is_held(self, tmp_path, monkeypatch):
+        held, most = [], []
+
+        @contextmanager
+        def counted(path, what):
+            with locked(path, what):
+                held.append(path)
+                most.append(len(held))
+                yield
+                held.pop()
+
+        with anew_together():
+            for seed in range(3):
+                sweep(Run(tmp_path, fresh=True), seed=seed)
+            monkeypatch.setattr("interp.runs.anew.locked", counted)
+        assert len(runs_in(tmp_path)) == 3
+        assert max(most) <= 2, "a process may open few files"
+
     def test_by_a_question_that_is_refused_by_itself(self, tmp_path):
         log = _log(tmp_path / sweep(Run(tmp_path)).provenance["run"])
         with anew_together():
@@ -245,6 +290,7 @@ class TestNothingIsLost:
         log = _log(old)
         sweep(Run(tmp_path, fresh=True))
         assert f"{part}: damaged or missing" in caplog.text
+        assert f"{new.parent}: not all is complete; the answers of before stay" in caplog.text
         assert _log(old) == log, "the intact one has stayed"
         assert measured == []
         _same(sweep(Run(tmp_path, fresh=True)), first)

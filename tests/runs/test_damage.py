@@ -75,6 +75,7 @@ class TestDamage:
         before = whole_files(tmp_path)
         if name == "result.json" and fresh:
             sweep(Run(tmp_path, fresh=True))  # whose manifest says that it is this question
+            assert json.loads((folder / name).read_text())["version"] == ours
             return
         with pytest.raises(LoadError, match=f"in version 3, this program reads {ours}; use the version of interp that"):
             sweep(Run(tmp_path, fresh=fresh))
