@@ -139,7 +139,7 @@ class RunFolder:
         if not self._is(path, path.name.rsplit(".", 2)[1]):
             return None
         with suppress(pa.ArrowException):
-            table = pq.read_table(path, use_threads=False)
+            table = _table_in(path)
             return table if _owner(table) == {"run": self.record.key, "part": name} else None
         return None
 
@@ -206,7 +206,7 @@ class RunFolder:
             return None
         try:
             files = {name: self.folder / table_file(name) for name in kept.tables}
-            found = {name: pd.read_parquet(path, use_threads=False) for name, path in files.items()}
+            found = {name: _table_in(path).to_pandas(use_threads=False) for name, path in files.items()}
         except FileNotFoundError:
             return None  # somebody has begun it anew, meanwhile
         return Finished(found, kept.facts)
@@ -287,6 +287,12 @@ class Finished:
 
     tables: Mapping[str, pd.DataFrame]
     facts: Mapping[str, Any]
+
+
+def _table_in(path: Path) -> pa.Table:
+    """A file's table, read by this thread alone: where memory is short, none can be begun, and Arrow waits for ever."""
+    with pq.ParquetFile(path) as file:
+        return file.read(use_threads=False)
 
 
 def _owner(table: pa.Table) -> Any:
