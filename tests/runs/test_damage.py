@@ -5,6 +5,7 @@ import os
 import time
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from kept_sweeps import sweep, the_run, whole_files
 from stores import flipped
@@ -129,7 +130,7 @@ class TestDamage:
         assert precious.read_text() == "precious"
 
     def test_what_somebody_begins_anew_meanwhile_is_no_damage(self, tmp_path, monkeypatch):
-        whole, read = sweep(Run(tmp_path)), pd.read_parquet
+        whole, read = sweep(Run(tmp_path)), pq.ParquetFile
         folder = the_run(tmp_path)
 
         def gone(path, **options):
@@ -138,7 +139,7 @@ class TestDamage:
             return read(path, **options)
 
         with monkeypatch.context() as patched:
-            patched.setattr(pd, "read_parquet", gone)
+            patched.setattr(pq, "ParquetFile", gone)
             assert RunFolder(folder, Record.read(folder)).result() is None
         pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, whole.frame, check_exact=True)
 
