@@ -25,7 +25,8 @@ def _same(one, other):
 
 
 def _log(folder):
-    return (folder / "log.jsonl").read_bytes()
+    """Which run it is: what is measured within a second has the same lines, but another file."""
+    return (folder / "log.jsonl").stat().st_ino
 
 
 def _failing_afterwards(*runs, **options):
