@@ -33,12 +33,12 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
 
     root = _root(runs)
     rows = [_facts(each) for each in runs_in(root)]
-    anew = {str(each): len(runs_in(each)) for each in folders_anew(root)}
+    anew = {str(each): n_runs for each, n_runs in folders_anew(root).items()}
     if as_json:
         print_json({"folder": str(root), "runs": rows, "anew": anew})
         return
-    for each, number in anew.items():
-        say(f"{number} begun anew; interp runs ls --runs {shlex.quote(each)}", err=True)
+    for each, n_runs in anew.items():
+        say(f"{n_runs} begun anew; interp runs ls --runs {shlex.quote(each)}", err=True)
     if not rows:
         say(f"no runs in {root}")
         return

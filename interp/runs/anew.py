@@ -94,11 +94,12 @@ def put_back(root: Path, key: str = "*") -> None:
                 pass
 
 
-def folders_anew(root: Path) -> list[Path]:
-    """The folders of runs where something of this one was begun anew."""
+def folders_anew(root: Path) -> dict[Path, int]:
+    """The folders of runs where something of this one was begun anew, and how many runs are in each."""
     from interp.runs.catalogue import runs_in
 
-    return [path for path in sorted(root.glob(f"{_ANEW}/*")) if KEY.fullmatch(path.name) and runs_in(path)]
+    counts = {path: len(runs_in(path)) for path in sorted(root.glob(f"{_ANEW}/*")) if KEY.fullmatch(path.name)}
+    return {path: n_runs for path, n_runs in counts.items() if n_runs}
 
 
 def root_before(folder: Path) -> Path | None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from interp.errors import LoadError, shown
 from interp.runs.shards import Shard
+from interp.runs.tables import read_table
 from interp.tasks.passages import passage_index
 
 INDEX = "index.parquet"
@@ -38,7 +39,7 @@ def join_parts(parts: Sequence[Path], path: Path) -> None:
     schema = pa.schema([(name, _type(name)) for name in columns])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for part in parts:
-            table = pq.read_table(part)
+            table = read_table(part)
             for name in columns:
                 if name not in table.column_names:
                     table = table.append_column(name, pa.nulls(len(table), pa.string()))
@@ -53,7 +54,7 @@ def read_index(path: Path, n_rows: int) -> pd.DataFrame:
     """
     try:
         n_found = pq.read_metadata(path).num_rows
-        frame = pq.read_table(path).to_pandas(ignore_metadata=True) if n_found == n_rows else None
+        frame = read_table(path).to_pandas(ignore_metadata=True, use_threads=False) if n_found == n_rows else None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LoadError(f"{path}: cannot be read ({error}); see verify()") from error
     if frame is None:

@@ -26,6 +26,7 @@ from interp.runs.log import Log
 from interp.runs.names import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, table_file
 from interp.runs.record import Record, Result
 from interp.runs.signed import OtherVersionError, sha256_of
+from interp.runs.tables import read_table
 
 _DRAFT = ".partial"
 _LOG = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ class RunFolder:
         if not self._is(path, path.name.rsplit(".", 2)[1]):
             return None
         with suppress(pa.ArrowException):
-            table = _table_in(path)
+            table = read_table(path)
             return table if _owner(table) == {"run": self.record.key, "part": name} else None
         return None
 
@@ -206,7 +207,7 @@ class RunFolder:
             return None
         try:
             files = {name: self.folder / table_file(name) for name in kept.tables}
-            found = {name: _table_in(path).to_pandas(use_threads=False) for name, path in files.items()}
+            found = {name: read_table(path).to_pandas(use_threads=False) for name, path in files.items()}
         except FileNotFoundError:
             return None  # somebody has begun it anew, meanwhile
         return Finished(found, kept.facts)
@@ -287,12 +288,6 @@ class Finished:
 
     tables: Mapping[str, pd.DataFrame]
     facts: Mapping[str, Any]
-
-
-def _table_in(path: Path) -> pa.Table:
-    """A file's table, read by this thread alone: where memory is short, none can be begun, and Arrow waits for ever."""
-    with pq.ParquetFile(path) as file:
-        return file.read(use_threads=False)
 
 
 def _owner(table: pa.Table) -> Any:

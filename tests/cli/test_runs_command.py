@@ -13,7 +13,6 @@ from test_attend_command import bank
 from typer.testing import CliRunner
 
 from interp.cli import app
-from interp.cli.run_words import in_words
 from interp.model.loading import load_model, save_model
 from interp.runs.signed import signed
 
@@ -332,34 +331,6 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     found, before = ({**json.loads(each.stdout), "seconds": 0} for each in (again, first))
     assert found == before
     assert runs("verify").exit_code == 0
-
-
-MODEL = {"model": "mine"}
-TASKS = [{"task": "ioi"}, {"task": "induction"}]
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"kind": "heads", "models": [{}], "tasks": TASKS}, "heads: ioi, induction, on mine"),
-        ({"kind": "heads", "models": [{}, {}, {}], "tasks": TASKS}, "heads: ioi, induction, and 2 siblings, on mine"),
-        ({"kind": "head", "head": "2.1", "tasks": TASKS}, "head 2.1: ioi, induction, on mine"),
-        ({"kind": "head", "tasks": TASKS}, "cards of heads: ioi, induction, on mine"),
-        ({"kind": "attend", "relations": [[name, "", ""] for name in "aabcde"]}, "attend: a, b, c and 2 more, on mine"),
-        ({"kind": "probe", "feature": "number", "site": "z"}, "probe: number at z, on mine"),
-        ({"kind": "a question of tomorrow"}, "something else"),
-        ({"kind": ["heads"]}, "something else"),
-        ({"kind": "heads", "models": 3}, "something else"),
-        ({"kind": "head", "head": 2, "tasks": TASKS}, "something else"),
-        ({}, "something else"),
-    ],
-)
-def test_what_was_asked_in_words(asked, words):
-    assert in_words(asked, MODEL) == words
-
-
-def test_without_a_model():
-    assert in_words({"kind": "calibration", "jobs": 42}, {}) == "calibration: 42 jobs"
 
 
 def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):

@@ -24,16 +24,15 @@ def _same(one, other):
     pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
 
 
-def _log(folder):
+def _which(folder):
     """Which run it is: what is measured within a second has the same lines, but another file."""
     return (folder / "log.jsonl").stat().st_ino
 
 
-def _failing_afterwards(*runs, **options):
+def _failing_afterwards(run):
     """What is asked together, before another question is refused."""
     with anew_together():
-        for run in runs:
-            sweep(run, **options)
+        sweep(run)
         raise InputError("another task: expected one that is known")
 
 
@@ -76,16 +75,16 @@ def _killed_at_renaming(monkeypatch, number, ask):
 class TestAnew:
     def test_all_is_measured_anew(self, tmp_path, measured):
         first = sweep(Run(tmp_path))
-        before, log = whole_files(tmp_path), _log(the_run(tmp_path))
+        before, log = whole_files(tmp_path), _which(the_run(tmp_path))
         again = sweep(Run(tmp_path, fresh=True))
         assert measured == 2 * measured[: len(measured) // 2]
         assert whole_files(tmp_path) == before
-        assert _log(the_run(tmp_path)) != log
+        assert _which(the_run(tmp_path)) != log
         _same(first, again)
 
     def test_interrupted_the_answer_stays_and_the_same_call_goes_on(self, tmp_path, measured, monkeypatch):
         first = sweep(Run(tmp_path))
-        n, folder, log = len(measured), the_run(tmp_path), _log(the_run(tmp_path))
+        n, folder, log = len(measured), the_run(tmp_path), _which(the_run(tmp_path))
         measured.clear()
         with monkeypatch.context() as patched:
             patched.setattr("interp.runs.executors.Local.stream", stop_after(n * 3 // 4))
@@ -97,7 +96,7 @@ class TestAnew:
         _same(sweep(Run(tmp_path, fresh=True)), first)
         assert sorted(measured) == list(range(n)), "none twice"
         assert the_run(tmp_path) == folder
-        assert _log(folder) != log
+        assert _which(folder) != log
 
     def test_of_what_was_asked_together_none_is_measured_twice(self, begun_anew, tmp_path, measured):
         with anew_together():
@@ -114,29 +113,29 @@ class TestAnew:
         logs = {}
         for seed in (0, 1):
             folder = tmp_path / sweep(Run(tmp_path), seed=seed).provenance["run"]
-            logs[folder] = _log(folder)
+            logs[folder] = _which(folder)
         n = len(measured) // 2
         with monkeypatch.context() as patched, anew_together():
             sweep(Run(tmp_path, fresh=True))
             patched.setattr("interp.runs.executors.Local.stream", stop_after(n * 3 // 4))
             with pytest.warns(RuntimeWarning, match="interrupted"):
                 sweep(Run(tmp_path, fresh=True), seed=1)
-        assert {folder: _log(folder) for folder in logs} == logs
+        assert {folder: _which(folder) for folder in logs} == logs
         measured.clear()
         _both(tmp_path)
         assert len(measured) == n - n * 3 // 4
-        assert not [folder for folder, log in logs.items() if _log(folder) == log]
+        assert not [folder for folder, log in logs.items() if _which(folder) == log]
 
     def test_what_a_worker_measures_is_a_part_of_it(self, tmp_path, measured):
-        log = _log(tmp_path / sweep(Run(tmp_path)).provenance["run"])
+        log = _which(tmp_path / sweep(Run(tmp_path)).provenance["run"])
         n, anew = len(measured), Run(tmp_path, fresh=True)
         with anew.place(lambda: {"kind": "a question of a sweep"}, {}) as (folder, _):
             key = sweep(anew.inner).provenance["run"]
             assert (folder.folder.parent / key).is_dir()
-            assert _log(tmp_path / key) == log
+            assert _which(tmp_path / key) == log
             folder.finish({}, {})
         assert len(measured) == 2 * n
-        assert _log(tmp_path / key) != log
+        assert _which(tmp_path / key) != log
 
     def test_who_has_nothing_gets_it_as_well(self, tmp_path):
         key = sweep(Run(tmp_path, fresh=True)).provenance["run"]
@@ -210,18 +209,18 @@ class TestNothingIsLost:
 
     def test_by_another_process_at_one_of_the_places(self, tmp_path, measured):
         keys = [sweep(Run(tmp_path), seed=seed).provenance["run"] for seed in (0, 1)]
-        logs = [_log(tmp_path / key) for key in keys]
+        logs = [_which(tmp_path / key) for key in keys]
         for held in keys:
             with (
                 locked(tmp_path / held / "lock", "a run"),
                 pytest.raises(OutputError, match=f"run .*{held}: another process"),
             ):
                 _both(tmp_path)
-            assert [_log(tmp_path / key) for key in keys] == logs
+            assert [_which(tmp_path / key) for key in keys] == logs
         n = len(measured)
         _both(tmp_path)
         assert len(measured) == n, "all was found"
-        assert len({*logs, *(_log(tmp_path / key) for key in keys)}) == 4
+        assert len({*logs, *(_which(tmp_path / key) for key in keys)}) == 4
 
     def test_by_a_process_that_begins_it_between_the_renamings(self, tmp_path, monkeypatch):
         first = sweep(Run(tmp_path))
@@ -268,12 +267,12 @@ class TestNothingIsLost:
         assert max(most) <= 2, "a process may open few files"
 
     def test_by_a_question_that_is_refused_by_itself(self, tmp_path):
-        log = _log(tmp_path / sweep(Run(tmp_path)).provenance["run"])
+        log = _which(tmp_path / sweep(Run(tmp_path)).provenance["run"])
         with anew_together():
             sweep(Run(tmp_path, fresh=True))
             with pytest.raises(InputError, match="refused"), Run(tmp_path, fresh=True).place(lambda: {}, {}):
                 raise InputError("refused")
-        assert _log(the_run(tmp_path)) != log
+        assert _which(the_run(tmp_path)) != log
 
     def test_by_two_who_ask_the_same(self, tmp_path):
         first = sweep(Run(tmp_path))
@@ -288,15 +287,15 @@ class TestNothingIsLost:
         old, first, new = begun_anew
         part = next((new / "parts").iterdir())
         part.write_bytes(part.read_bytes()[:-1])
-        log = _log(old)
+        log = _which(old)
         sweep(Run(tmp_path, fresh=True))
         assert f"{part}: damaged or missing" in caplog.text
         assert f"{new.parent}: not all is complete; the answers of before stay" in caplog.text
-        assert _log(old) == log, "the intact one has stayed"
+        assert _which(old) == log, "the intact one has stayed"
         assert measured == []
         _same(sweep(Run(tmp_path, fresh=True)), first)
         assert len(measured) == 1
-        assert _log(the_run(tmp_path)) != log
+        assert _which(the_run(tmp_path)) != log
 
     def test_of_what_is_no_run_asked_together(self, begun_anew, tmp_path):
         old, _, new = begun_anew
@@ -315,9 +314,9 @@ class TestNothingIsLost:
         folder = tmp_path / "runs" / sweep(Run(tmp_path / "runs")).provenance["run"]
         moved = folder.rename(tmp_path / "moved")
         folder.symlink_to(moved)
-        log = _log(moved)
+        log = _which(moved)
         sweep(Run(tmp_path / "runs", fresh=True))
-        assert _log(moved) == log
+        assert _which(moved) == log
         assert not folder.is_symlink()
         assert the_run(tmp_path / "runs") == folder
 
@@ -335,7 +334,7 @@ class TestNothingIsLost:
             sweep(Run(tmp_path, fresh=True))
         sweep(Run(tmp_path))
         assert len(runs_in(tmp_path)) == 1
-        assert folders_anew(tmp_path) == []
+        assert folders_anew(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
