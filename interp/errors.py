@@ -88,12 +88,14 @@ def shown(value: object) -> str:
 def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
     """Say which of the `known` names are nearest to `name`, as the last clause of a message.
 
-    Returns ``"did you mean 'a', 'b'?"``, or a list of the first known names when none is near.
+    Returns ``"did you mean 'a', 'b'?"``, or the first known names when none is near, or that none is.
     """
     names = [each[:MOST_SHOWN] for each in known]
     by_case = {each.casefold(): each for each in reversed(names)}
     near = get_close_matches(name[:MOST_SHOWN].casefold(), by_case, n=n, cutoff=0.5)
     if near:
         return "did you mean " + ", ".join(repr(by_case[each]) for each in near) + "?"
+    if not names:
+        return "none is known"
     listed = ", ".join(repr(each) for each in names[:8])
     return f"known are {listed}{', ...' if len(names) > 8 else ''}"

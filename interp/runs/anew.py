@@ -10,7 +10,7 @@
 import logging
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from errno import ENOTEMPTY
@@ -111,13 +111,12 @@ def root_before(folder: Path) -> Path | None:
 @contextmanager
 def _held(root: Path, folder: Path) -> Iterator[None]:
     """Hold a folder of what is measured anew, made where there is none, and removed where nothing is kept in it."""
-    with ExitStack() as stack:
-        with writing(folder, "folder of runs"):
-            for path in (folder.parent, folder):
-                path.mkdir(parents=True, exist_ok=True)
-                if path.is_symlink():
-                    raise OutputError(f"{path}: expected a folder, got a link to one; remove it")
-            stack.enter_context(locked(folder / LOCK, f"what is measured anew in {folder}"))
+    with writing(folder, "folder of runs"):
+        for path in (folder.parent, folder):
+            path.mkdir(parents=True, exist_ok=True)
+            if path.is_symlink():
+                raise OutputError(f"{path}: expected a folder, got a link to one; remove it")
+    with locked(folder / LOCK, folder, "what is measured anew in"):
         _settle(root, folder)
         try:
             yield
@@ -171,14 +170,9 @@ def _take_places(root: Path, folder: Path, asked: list[str]) -> None:
             _take_place(folder / key, root / key)
 
 
-@contextmanager
-def _alone(run: Path) -> Iterator[None]:
+def _alone(run: Path) -> AbstractContextManager[None]:
     """Hold a run, where there is one."""
-    with ExitStack() as stack:
-        if run.exists():
-            with writing(run, "run"):
-                stack.enter_context(locked(run / LOCK, f"run {run}"))
-        yield
+    return locked(run / LOCK, run, "run") if run.exists() else nullcontext()
 
 
 def _take_place(new: Path, old: Path) -> None:

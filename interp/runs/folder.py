@@ -9,7 +9,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from interp.errors import LoadError, OutputError
@@ -29,7 +29,7 @@ def collecting_into(folder: Path) -> Iterator["Draft"]:
         LoadError: It holds a store that is damaged.
     """
     draft = Draft(folder)
-    with draft.locked():
+    with locked(draft.path(LOCK), folder):
         try:
             draft.clean()
             yield draft
@@ -70,18 +70,6 @@ class Draft:
     def writing(self) -> AbstractContextManager[None]:
         """Turn what the system says against writing into an ``OutputError``."""
         return writing(self.folder)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock.
-
-        Raises:
-            OutputError: Another process collects into the store, or it cannot be written.
-        """
-        with ExitStack() as stack:
-            with self.writing():
-                stack.enter_context(locked(self.path(LOCK), f"output folder {self.folder}"))
-            yield
 
     def path(self, name: str) -> Path:
         """Where a file is written at first."""

@@ -10,7 +10,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,11 @@ class RunFolder:
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
         """
-        with ExitStack() as stack:
+        with self._writing():
+            (self.folder / PARTS).mkdir(parents=True, exist_ok=True)
+            self._require_own()
+        with self._locked():
             with self._writing():
-                (self.folder / PARTS).mkdir(parents=True, exist_ok=True)
-                self._require_own()
-                stack.enter_context(locked(self.folder / LOCK, f"run {self.folder}"))
                 self._require_record()
                 for path in self.folder.rglob(f"*{_DRAFT}"):
                     path.unlink(missing_ok=True)
@@ -73,8 +73,11 @@ class RunFolder:
         if (self.folder / PARTS).is_symlink():
             raise OutputError(f"run {self.folder}: expected a folder of parts, got a link to one; remove it")
 
-    def _writing(self) -> Any:
+    def _writing(self) -> AbstractContextManager[None]:
         return writing(self.folder, "run")
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return locked(self.folder / LOCK, self.folder, "run")
 
     def discard(self) -> None:
         """Delete the parts of a folder that is held: what is in them was found to be wrong."""
@@ -256,7 +259,7 @@ class RunFolder:
             OutputError: Another process holds it, or it cannot be written.
             LoadError: It was written by another version of this program.
         """
-        with self._writing(), locked(self.folder / LOCK, f"run {self.folder}"):
+        with self._writing(), self._locked():
             for name in self.damage():
                 self._tell_damage(self.folder / name)
                 for each in (name, RESULT):
@@ -273,7 +276,7 @@ class RunFolder:
         Raises:
             OutputError: Another process holds it, or it cannot be deleted.
         """
-        with self._writing(), locked(self.folder / LOCK, f"run {self.folder}"):
+        with self._writing(), self._locked():
             shutil.rmtree(self.folder)
 
 

@@ -243,6 +243,12 @@ def test_a_name_cannot_leave_the_folder(runs, folder, command, key, said):
     assert folder.is_dir()
 
 
+def test_a_run_of_a_folder_without_any(tmp_path):
+    done = CliRunner().invoke(app, ["runs", "show", "0123abcd", "--runs", str(tmp_path)])
+    assert done.exit_code == 2
+    assert done.stderr == f"error: run 0123abcd: expected one of those in {tmp_path}, got 0; none is known\n"
+
+
 @pytest.mark.parametrize("command", [["train", "default"], ["runs", "rm", "abcd"], "ablate", [], [1], None])
 def test_a_strangers_manifest_begins_nothing_but_a_measurement(monkeypatch, tmp_path, folder, command):
     content = json.loads((folder / "manifest.json").read_text())

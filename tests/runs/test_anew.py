@@ -212,7 +212,7 @@ class TestNothingIsLost:
         logs = [_which(tmp_path / key) for key in keys]
         for held in keys:
             with (
-                locked(tmp_path / held / "lock", "a run"),
+                locked(tmp_path / held / "lock", tmp_path / held),
                 pytest.raises(OutputError, match=f"run .*{held}: another process"),
             ):
                 _both(tmp_path)
@@ -252,8 +252,8 @@ class TestNothingIsLost:
         held, most = [], []
 
         @contextmanager
-        def counted(path, what):
-            with locked(path, what):
+        def counted(path, *what):
+            with locked(path, *what):
                 held.append(path)
                 most.append(len(held))
                 yield
