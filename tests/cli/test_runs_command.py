@@ -21,8 +21,23 @@ pytestmark = pytest.mark.unchecked
 ABLATE = ("ablate", "--task", "agreement", "--n", "8", "--json")
 
 
-def interp(*arguments, cwd=None):
-    """The command in a process of its own."""
+@pytest.fixture(autouse=True)
+def calls():
+    """Here nothing is faked, and commands measure."""
+
+
+def interp(*arguments, cwd):
+    """The command in this process, of which it changes nothing."""
+    command = [str(each) for each in arguments]
+    with pytest.MonkeyPatch.context() as own:
+        own.setattr(sys, "argv", ["interp", *command])
+        own.setenv("INTERP_RUNS", os.environ["INTERP_RUNS"])
+        own.chdir(cwd)
+        return CliRunner().invoke(app, command)
+
+
+def in_a_process_of_its_own(*arguments, cwd):
+    """The command as a user gives it."""
     command = [sys.executable, "-m", "interp", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
@@ -31,7 +46,7 @@ def interp(*arguments, cwd=None):
 def kept(tmp_path_factory):
     """A folder of runs with one in it, the folder that it was asked in, and what was printed."""
     runs, asked_in = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("asked in")
-    done = interp(*ABLATE, "--runs", runs, cwd=asked_in)
+    done = in_a_process_of_its_own(*ABLATE, "--runs", runs, cwd=asked_in)
     assert done.returncode == 0, done.stderr
     (folder,) = runs.iterdir()
     return folder, asked_in, json.loads(done.stdout)
@@ -87,8 +102,8 @@ def test_damage_is_found_and_going_on_mends_it(kept, runs, folder, others):
     assert done.exit_code == 2
     assert "; ".join(f"{each} is damaged" for each in [f"parts/{part.name}", *others]) in done.stdout
     assert "1 of 1 runs are damaged" in done.stderr
-    again = interp("runs", "resume", folder.name, "--runs", folder.parent)
-    assert again.returncode == 0, again.stderr
+    again = interp("runs", "resume", folder.name, "--runs", folder.parent, cwd=kept[1])
+    assert again.exit_code == 0, again.stderr
     assert again.stderr.count("damaged or missing, and made anew") == 1 + len(others)
     told = [line for line in again.stderr.splitlines() if "damaged" in line]
     assert all(line.startswith("warning: ") for line in told), "and where in the program it was found is not said"
@@ -103,19 +118,20 @@ def test_damage_is_found_and_going_on_mends_it(kept, runs, folder, others):
 def test_what_was_found_and_not_measured_is_said(runs, folder, tmp_path):
     own = shutil.copytree(folder, tmp_path / "runs" / folder.name)
     asked = (*ABLATE, "--runs", own.parent)
-    assert f"note: run {folder.name}: found, and not measured again; fresh measures it anew\n" in interp(*asked).stderr
+    found = interp(*asked, cwd=tmp_path)
+    assert f"note: run {folder.name}: found, and not measured again; fresh measures it anew\n" in found.stderr
     (own / "result.json").unlink()
-    resumed = interp("runs", "resume", folder.name, "--runs", own.parent)
+    resumed = interp("runs", "resume", folder.name, "--runs", own.parent, cwd=tmp_path)
     noted = [line for line in resumed.stderr.splitlines() if line.startswith("note:")]
     assert noted == [f"note: run {folder.name}: goes on, with 1 of 1 parts found"]
-    assert "note:" not in interp(*asked, "--fresh").stderr
+    assert "note:" not in interp(*asked, "--fresh", cwd=tmp_path).stderr
 
 
 def test_damage_is_told_by_the_command_that_asks_again(folder, tmp_path):
     own = shutil.copytree(folder, tmp_path / "runs" / folder.name)
     (own / "frame.parquet").write_bytes(b"")
-    again = interp(*ABLATE, "--runs", own.parent)
-    assert again.returncode == 0, again.stderr
+    again = interp(*ABLATE, "--runs", own.parent, cwd=tmp_path)
+    assert again.exit_code == 0, again.stderr
     (told,) = [line for line in again.stderr.splitlines() if not line.startswith(("note:", "ablate"))]
     assert told == f"warning: {own / 'frame.parquet'}: damaged or missing, and made anew when its run is asked for"
 
@@ -140,7 +156,7 @@ def test_a_manifest_that_is_damaged_is_listed_in_a_line_and_asking_again_mends_i
         assert refused.exit_code == 2
         assert "giv" in refused.stderr
         assert "the command again" in refused.stderr
-    assert interp(*ABLATE, "--runs", tmp_path).returncode == 0
+    assert interp(*ABLATE, "--runs", tmp_path, cwd=tmp_path).exit_code == 0
     assert runs("verify").exit_code == 0
 
 
@@ -156,9 +172,9 @@ def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
     shutil.copytree(folder, anew)
     (anew / "result.json").unlink()
     before = (own / "log.jsonl").read_bytes()
-    listed = interp("runs", "ls", "--runs", tmp_path).stderr
+    listed = interp("runs", "ls", "--runs", tmp_path, cwd=tmp_path).stderr
     assert listed == f"1 begun anew; interp runs ls --runs {anew.parent}\n"
-    resumed = interp("runs", "resume", folder.name, "--runs", anew.parent)
+    resumed = in_a_process_of_its_own("runs", "resume", folder.name, "--runs", anew.parent, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     assert (own / "log.jsonl").read_bytes() != before
@@ -168,21 +184,22 @@ def test_what_was_killed_on_the_way_to_its_place_is_listed(tmp_path, folder):
     left = tmp_path / ".anew" / folder.name
     shutil.copytree(folder, left / folder.name)
     shutil.copytree(folder, left / f"{folder.name}.before")
-    done = interp("runs", "ls", "--json", "--runs", tmp_path)
+    done = interp("runs", "ls", "--json", "--runs", tmp_path, cwd=tmp_path)
     assert [each["key"] for each in json.loads(done.stdout)["runs"]] == [folder.name]
     assert json.loads(done.stdout)["anew"] == {str(left): 1}
-    assert interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv").returncode == 0
+    exported = interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv", cwd=tmp_path)
+    assert exported.exit_code == 0
 
 
 def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
     (tmp_path / ".anew").write_text("a file of somebody's")
     own = shutil.copytree(folder, tmp_path / "anew" / folder.name)
     (own / "result.json").unlink()
-    resumed = interp("runs", "resume", folder.name, "--runs", own.parent)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = interp("runs", "resume", folder.name, "--runs", own.parent, cwd=tmp_path)
+    assert resumed.exit_code == 0, resumed.stderr
     assert (own / "result.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", "anew"]
-    assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path).stdout
+    assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path, cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
@@ -283,11 +300,11 @@ def test_runs_are_removed_all_that_are_named_or_none(tmp_path, monkeypatch, fold
 def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("INTERP_RUNS", str(tmp_path / "file" / "runs"))
-    done = interp(*ABLATE)
-    assert done.returncode == 0, done.stderr
+    done = interp(*ABLATE, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
     assert "warning: nothing is kept" in done.stderr
-    refused = interp(*ABLATE, "--runs", tmp_path / "file" / "runs")
-    assert refused.returncode == 2
+    refused = interp(*ABLATE, "--runs", tmp_path / "file" / "runs", cwd=tmp_path)
+    assert refused.exit_code == 2
     assert refused.stderr.startswith(f"error: run {tmp_path}")
     assert os.listdir(tmp_path) == ["file"]
 
@@ -312,7 +329,7 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     asked = ("attend", "--data", str(bank(tmp_path / "bank.conllu")), "--relation", "nsubj", "--json")
     first = interp(*asked, cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
+    assert first.exit_code == 0, first.stderr
 
     def runs(*arguments):
         return CliRunner().invoke(app, ["runs", *map(str, arguments)])
@@ -332,7 +349,7 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     kept.write_bytes(kept.read_bytes()[:-1])
     assert "relations.parquet" in runs("verify", key).stdout
     again = interp("runs", "resume", key, cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    assert again.exit_code == 0, again.stderr
     assert "relations.parquet: damaged or missing, and made anew" in again.stderr
     found, before = ({**json.loads(each.stdout), "seconds": 0} for each in (again, first))
     assert found == before
@@ -341,12 +358,12 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
 
 def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
     asked = (*ABLATE, "--fresh", "--runs", tmp_path / "old")
-    assert interp(*asked, cwd=tmp_path).returncode == 0
+    assert interp(*asked, cwd=tmp_path).exit_code == 0
     (tmp_path / "old").rename(tmp_path / "new")
     (folder,) = (tmp_path / "new").iterdir()
     (folder / "result.json").unlink()
     again = interp("runs", "resume", folder.name, "--runs", tmp_path / "new", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    assert again.exit_code == 0, again.stderr
     assert (folder / "result.json").exists()
     assert not (tmp_path / "old").exists()
     events = [json.loads(line)["event"] for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -356,7 +373,7 @@ def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
 def test_a_command_that_asks_another_question_by_now(tmp_path):
     save_model(interp_model := load_model("default"), tmp_path / "model")
     asked = (*ABLATE, "--model", "./model", "--runs", tmp_path / "runs")
-    assert interp(*asked, cwd=tmp_path).returncode == 0
+    assert interp(*asked, cwd=tmp_path).exit_code == 0
     (folder,) = (tmp_path / "runs").iterdir()
     (folder / "result.json").unlink()
     with torch.no_grad():
@@ -364,7 +381,7 @@ def test_a_command_that_asks_another_question_by_now(tmp_path):
     shutil.rmtree(tmp_path / "model")
     save_model(interp_model, tmp_path / "model")
     done = interp("runs", "resume", folder.name, "--runs", folder.parent, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert f"run {folder.name}: its command asks another question by now" in done.stderr
     (other,) = set((tmp_path / "runs").iterdir()) - {folder}
     about = json.loads((other / "manifest.json").read_text())["about"]
