@@ -51,12 +51,16 @@ def _own_runs(_runs_root, request):
     os.environ["INTERP_RUNS"] = str(_runs_root / "shared")
 
 
-@pytest.fixture(scope="module", autouse=True)
 def _types_are_checked(request):
-    """Save in modules that are long because of numbers, and whose types others see: there checks take half the time."""
+    """Save where it is long because of numbers, and others see the types: there checks take half the time."""
+    before = jaxtyping.config.jaxtyping_disable
     jaxtyping.config.update("jaxtyping_disable", request.node.get_closest_marker("unchecked") is not None)
     yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
+_in_a_module = pytest.fixture(scope="module", autouse=True)(_types_are_checked)
+_in_a_test = pytest.fixture(autouse=True)(_types_are_checked)
 
 
 @pytest.fixture(scope="session")
