@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -110,6 +111,12 @@ def test_the_page_is_the_same(asked, tmp_path):
     assert page_of(asked(tmp_path / "runs"), tmp_path / "kept") == page_of(asked(), tmp_path / "plain")
 
 
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    """The run of a question, which is asked once."""
+    return cache(lambda asked: asked(tmp_path_factory.mktemp("first")).provenance["run"])
+
+
 @pytest.mark.parametrize(
     ("asked", "others"),
     [
@@ -138,9 +145,8 @@ def test_the_page_is_the_same(asked, tmp_path):
         (probed, {"site": "q"}),
     ],
 )
-def test_another_question_is_another_run(asked, others, tmp_path):
-    first, second = asked(tmp_path), asked(tmp_path, **others)
-    assert first.provenance["run"] != second.provenance["run"]
+def test_another_question_is_another_run(asked, others, tmp_path, first_run):
+    assert asked(tmp_path, **others).provenance["run"] != first_run(asked)
 
 
 def test_cards_of_a_report_are_found(tmp_path, deaf):
