@@ -26,7 +26,7 @@ def calls():
     """Here nothing is faked, and commands measure."""
 
 
-def interp(*arguments, cwd):
+def interp(*arguments, cwd="."):
     """The command in this process, of which it changes nothing."""
     command = [str(each) for each in arguments]
     with pytest.MonkeyPatch.context() as own:
@@ -61,7 +61,7 @@ def folder(kept):
 def runs(monkeypatch, folder):
     """`interp runs` in this process, on these runs."""
     monkeypatch.setenv("INTERP_RUNS", str(folder.parent))
-    return lambda *arguments: CliRunner().invoke(app, ["runs", *map(str, arguments)])
+    return lambda *arguments: interp("runs", *arguments)
 
 
 def test_they_are_listed_and_shown(runs, folder):
@@ -172,7 +172,7 @@ def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
     shutil.copytree(folder, anew)
     (anew / "result.json").unlink()
     before = (own / "log.jsonl").read_bytes()
-    listed = interp("runs", "ls", "--runs", tmp_path, cwd=tmp_path).stderr
+    listed = interp("runs", "ls", "--runs", tmp_path).stderr
     assert listed == f"1 begun anew; interp runs ls --runs {anew.parent}\n"
     resumed = in_a_process_of_its_own("runs", "resume", folder.name, "--runs", anew.parent, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
@@ -184,10 +184,10 @@ def test_what_was_killed_on_the_way_to_its_place_is_listed(tmp_path, folder):
     left = tmp_path / ".anew" / folder.name
     shutil.copytree(folder, left / folder.name)
     shutil.copytree(folder, left / f"{folder.name}.before")
-    done = interp("runs", "ls", "--json", "--runs", tmp_path, cwd=tmp_path)
+    done = interp("runs", "ls", "--json", "--runs", tmp_path)
     assert [each["key"] for each in json.loads(done.stdout)["runs"]] == [folder.name]
     assert json.loads(done.stdout)["anew"] == {str(left): 1}
-    exported = interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv", cwd=tmp_path)
+    exported = interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv")
     assert exported.exit_code == 0
 
 
@@ -199,7 +199,7 @@ def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
     assert resumed.exit_code == 0, resumed.stderr
     assert (own / "result.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", "anew"]
-    assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path, cwd=tmp_path).stdout
+    assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path).stdout
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
@@ -210,22 +210,23 @@ def test_what_another_version_has_written_is_not_called_damaged(tmp_path, folder
     del content["sha256"]
     (own / name).write_text(signed({**content, "version": 99}))
 
-    def runs(*given):
-        return CliRunner().invoke(app, ["runs", *given])
-
-    (listed,) = json.loads(runs("ls", "--json").stdout)["runs"]
+    (listed,) = json.loads(interp("runs", "ls", "--json").stdout)["runs"]
     assert listed["state"] == "other version"
-    done = runs("verify")
+    done = interp("runs", "verify")
     assert done.exit_code == 2
     assert f"{folder.name}: {own / name}: the " in done.stdout
     assert "in version 99" in done.stdout
     assert "1 of 1 runs are in the format of another version of interp, which can check them" in done.stderr
-    assert json.loads(runs("verify", "--json").stdout) == {"runs": 1, "damaged": {}, "other_version": [folder.name]}
+    assert json.loads(interp("runs", "verify", "--json").stdout) == {
+        "runs": 1,
+        "damaged": {},
+        "other_version": [folder.name],
+    }
     for each in ("resume", "export"):
-        refused = runs(each, folder.name, *(["--out", str(tmp_path / "x.csv")] if each == "export" else []))
+        refused = interp("runs", each, folder.name, *(["--out", tmp_path / "x.csv"] if each == "export" else []))
         assert refused.exit_code == 2
         assert "in version 99" in refused.stderr
-    assert runs("rm", folder.name).exit_code == 0
+    assert interp("runs", "rm", folder.name).exit_code == 0
 
 
 def test_what_cannot_be_gone_on_with_is_left_as_it_is(tmp_path, folder, monkeypatch):
@@ -237,7 +238,7 @@ def test_what_cannot_be_gone_on_with_is_left_as_it_is(tmp_path, folder, monkeypa
     part = next((own / "parts").iterdir())
     part.write_bytes(b"")
     monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-    refused = CliRunner().invoke(app, ["runs", "resume", folder.name])
+    refused = interp("runs", "resume", folder.name)
     assert "which is gone" in refused.stderr
     assert part.exists()
     assert (own / "result.json").exists()
@@ -261,7 +262,7 @@ def test_a_name_cannot_leave_the_folder(runs, folder, command, key, said):
 
 
 def test_a_run_of_a_folder_without_any(tmp_path):
-    done = CliRunner().invoke(app, ["runs", "show", "0123abcd", "--runs", str(tmp_path)])
+    done = interp("runs", "show", "0123abcd", "--runs", tmp_path)
     assert done.exit_code == 2
     assert done.stderr == f"error: run 0123abcd: expected one of those in {tmp_path}, got 0; none is known\n"
 
@@ -275,7 +276,7 @@ def test_a_strangers_manifest_begins_nothing_but_a_measurement(monkeypatch, tmp_
     own.mkdir()
     (own / "manifest.json").write_text(signed(content))
     monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-    done = CliRunner().invoke(app, ["runs", "resume", folder.name])
+    done = interp("runs", "resume", folder.name)
     assert done.exit_code == 2
     assert "expected one that a command of interp has begun" in done.stderr
 
@@ -285,16 +286,14 @@ def test_runs_are_removed_all_that_are_named_or_none(tmp_path, monkeypatch, fold
     for key in keys:
         shutil.copytree(folder, tmp_path / key)
     monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-
-    def rm(*given):
-        return CliRunner().invoke(app, ["runs", "rm", *given])
-
-    assert rm(keys[0], "ffff").exit_code == 2
+    assert interp("runs", "rm", keys[0], "ffff").exit_code == 2
     assert len(list(tmp_path.iterdir())) == 3
-    assert rm(keys[0][:5], keys[1][:6], keys[0]).stdout == "".join(f"removed {tmp_path / key}\n" for key in keys[:2])
+    assert interp("runs", "rm", keys[0][:5], keys[1][:6], keys[0]).stdout == "".join(
+        f"removed {tmp_path / key}\n" for key in keys[:2]
+    )
     assert [path.name for path in tmp_path.iterdir()] == keys[2:]
-    assert rm(keys[2]).exit_code == 0
-    assert "no runs in" in CliRunner().invoke(app, ["runs", "ls"]).stdout
+    assert interp("runs", "rm", keys[2]).exit_code == 0
+    assert "no runs in" in interp("runs", "ls").stdout
 
 
 def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(monkeypatch, tmp_path):
@@ -319,7 +318,7 @@ def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(monk
     ],
 )
 def test_options_that_do_not_go_together(options, said):
-    done = CliRunner().invoke(app, [*ABLATE, *map(str, options)])
+    done = interp(*ABLATE, *options)
     assert done.exit_code == 2
     assert said in done.stderr
 
@@ -331,29 +330,26 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     first = interp(*asked, cwd=tmp_path)
     assert first.exit_code == 0, first.stderr
 
-    def runs(*arguments):
-        return CliRunner().invoke(app, ["runs", *map(str, arguments)])
-
-    listed = {each["asked"]: each for each in json.loads(runs("ls", "--json").stdout)["runs"]}
+    listed = {each["asked"]: each for each in json.loads(interp("runs", "ls", "--json").stdout)["runs"]}
     assert set(listed) == {"attend: nsubj, on default", "attention counted: nsubj, on default"}
     key = listed["attend: nsubj, on default"]["key"]
     for name, columns in ((None, {"layer", "head", "excess"}), ("relations", {"n_pairs", "chance"})):
         table = () if name is None else ("--table", name)
-        assert runs("export", key, "--out", tmp_path / "table.csv", *table).exit_code == 0
+        assert interp("runs", "export", key, "--out", tmp_path / "table.csv", *table).exit_code == 0
         assert columns <= set(pd.read_csv(tmp_path / "table.csv"))
-    refused = runs("export", key, "--out", tmp_path / "table.csv", "--table", "../frame")
+    refused = interp("runs", "export", key, "--out", tmp_path / "table.csv", "--table", "../frame")
     assert refused.exit_code == 2
     assert "no table '../frame'" in refused.stderr
 
     kept = tmp_path / "runs" / key / "relations.parquet"
     kept.write_bytes(kept.read_bytes()[:-1])
-    assert "relations.parquet" in runs("verify", key).stdout
+    assert "relations.parquet" in interp("runs", "verify", key).stdout
     again = interp("runs", "resume", key, cwd=tmp_path)
     assert again.exit_code == 0, again.stderr
     assert "relations.parquet: damaged or missing, and made anew" in again.stderr
     found, before = ({**json.loads(each.stdout), "seconds": 0} for each in (again, first))
     assert found == before
-    assert runs("verify").exit_code == 0
+    assert interp("runs", "verify").exit_code == 0
 
 
 def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
