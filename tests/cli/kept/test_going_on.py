@@ -1,93 +1,18 @@
-"""`interp runs`: what is kept is listed, shown, checked, gone on with, exported and removed."""
+"""What is kept is found by who asks again, and gone on with by `interp runs resume`; damage is told, and mended."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 import torch
+from giving_commands import ABLATE, in_a_process_of_its_own, interp
 from test_attend_command import bank
-from typer.testing import CliRunner
 
-from interp.cli import app
 from interp.model.loading import load_model, save_model
 from interp.runs.signed import signed
 
 pytestmark = pytest.mark.unchecked
-
-ABLATE = ("ablate", "--task", "agreement", "--n", "8", "--json")
-
-
-@pytest.fixture(autouse=True)
-def calls():
-    """Here nothing is faked, and commands measure."""
-
-
-def interp(*arguments, cwd="."):
-    """The command in this process, of which it changes nothing."""
-    command = [str(each) for each in arguments]
-    with pytest.MonkeyPatch.context() as own:
-        own.setattr(sys, "argv", ["interp", *command])
-        own.setenv("INTERP_RUNS", os.environ["INTERP_RUNS"])
-        own.chdir(cwd)
-        return CliRunner().invoke(app, command)
-
-
-def in_a_process_of_its_own(*arguments, cwd):
-    """The command as a user gives it."""
-    command = [sys.executable, "-m", "interp", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """A folder of runs with one in it, the folder that it was asked in, and what was printed."""
-    runs, asked_in = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("asked in")
-    done = in_a_process_of_its_own(*ABLATE, "--runs", runs, cwd=asked_in)
-    assert done.returncode == 0, done.stderr
-    (folder,) = runs.iterdir()
-    return folder, asked_in, json.loads(done.stdout)
-
-
-@pytest.fixture
-def folder(kept):
-    return kept[0]
-
-
-@pytest.fixture
-def runs(monkeypatch, folder):
-    """`interp runs` in this process, on these runs."""
-    monkeypatch.setenv("INTERP_RUNS", str(folder.parent))
-    return lambda *arguments: interp("runs", *arguments)
-
-
-def test_they_are_listed_and_shown(runs, folder):
-    (listed,) = json.loads(runs("ls", "--json").stdout)["runs"]
-    assert listed["asked"] == "agreement: 12 cells at z, mean, on default"
-    assert (listed["key"], listed["state"]) == (folder.name, "finished")
-    assert folder.name in runs("ls").stdout
-    shown = json.loads(runs("show", folder.name[:6], "--json").stdout)
-    assert shown["about"]["command"][: len(ABLATE)] == list(ABLATE)
-    assert shown["asked_of"]["metric"] == "logit_difference"
-    assert "  metric: logit_difference" in runs("show", folder.name[:6]).stdout
-
-
-def test_a_table_is_exported(runs, folder, tmp_path):
-    done = runs("export", folder.name, "--out", tmp_path / "effects.csv", "--json")
-    assert json.loads(done.stdout)["rows"] == 192
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "effects.csv"), pd.read_parquet(folder / "frame.parquet"))
-    assert [path.name for path in tmp_path.iterdir()] == ["effects.csv"]
-
-
-@pytest.mark.parametrize(("out", "said"), [(".", "got a folder"), ("missing/x.csv", "expected a place that can be")])
-def test_a_place_that_a_table_cannot_have(runs, folder, tmp_path, out, said):
-    done = runs("export", folder.name, "--out", tmp_path / out)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("others", [(), ("result.json",), ("frame.parquet",)], ids=str)
@@ -136,16 +61,6 @@ def test_damage_is_told_by_the_command_that_asks_again(folder, tmp_path):
     assert told == f"warning: {own / 'frame.parquet'}: damaged or missing, and made anew when its run is asked for"
 
 
-def test_parts_that_are_missing_are_told(runs, folder, tmp_path, monkeypatch):
-    own = shutil.copytree(folder, tmp_path / folder.name)
-    shutil.rmtree(own / "parts")
-    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-    done = runs("verify")
-    assert done.exit_code == 2
-    assert " is missing" in done.stdout
-    assert "parts: 0 of 1\n" in runs("show", folder.name).stdout
-
-
 def test_a_manifest_that_is_damaged_is_listed_in_a_line_and_asking_again_mends_it(runs, folder, tmp_path, monkeypatch):
     own = shutil.copytree(folder, tmp_path / folder.name)
     (own / "manifest.json").write_text("{}")
@@ -158,12 +73,6 @@ def test_a_manifest_that_is_damaged_is_listed_in_a_line_and_asking_again_mends_i
         assert "the command again" in refused.stderr
     assert interp(*ABLATE, "--runs", tmp_path, cwd=tmp_path).exit_code == 0
     assert runs("verify").exit_code == 0
-
-
-def test_a_command_is_shown_as_it_can_be_given_again(runs, folder):
-    shown = runs("show", folder.name).stdout.splitlines()
-    assert f"command: interp {' '.join(ABLATE)}" in shown
-    assert not [line for line in shown if "[" in line or "{" in line]
 
 
 def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
@@ -180,17 +89,6 @@ def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
     assert (own / "log.jsonl").read_bytes() != before
 
 
-def test_what_was_killed_on_the_way_to_its_place_is_listed(tmp_path, folder):
-    left = tmp_path / ".anew" / folder.name
-    shutil.copytree(folder, left / folder.name)
-    shutil.copytree(folder, left / f"{folder.name}.before")
-    done = interp("runs", "ls", "--json", "--runs", tmp_path)
-    assert [each["key"] for each in json.loads(done.stdout)["runs"]] == [folder.name]
-    assert json.loads(done.stdout)["anew"] == {str(left): 1}
-    exported = interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv")
-    assert exported.exit_code == 0
-
-
 def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
     (tmp_path / ".anew").write_text("a file of somebody's")
     own = shutil.copytree(folder, tmp_path / "anew" / folder.name)
@@ -200,33 +98,6 @@ def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
     assert (own / "result.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", "anew"]
     assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path).stdout
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "result.json"])
-def test_what_another_version_has_written_is_not_called_damaged(tmp_path, folder, monkeypatch, name):
-    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-    own = shutil.copytree(folder, tmp_path / folder.name)
-    content = json.loads((own / name).read_text())
-    del content["sha256"]
-    (own / name).write_text(signed({**content, "version": 99}))
-
-    (listed,) = json.loads(interp("runs", "ls", "--json").stdout)["runs"]
-    assert listed["state"] == "other version"
-    done = interp("runs", "verify")
-    assert done.exit_code == 2
-    assert f"{folder.name}: {own / name}: the " in done.stdout
-    assert "in version 99" in done.stdout
-    assert "1 of 1 runs are in the format of another version of interp, which can check them" in done.stderr
-    assert json.loads(interp("runs", "verify", "--json").stdout) == {
-        "runs": 1,
-        "damaged": {},
-        "other_version": [folder.name],
-    }
-    for each in ("resume", "export"):
-        refused = interp("runs", each, folder.name, *(["--out", tmp_path / "x.csv"] if each == "export" else []))
-        assert refused.exit_code == 2
-        assert "in version 99" in refused.stderr
-    assert interp("runs", "rm", folder.name).exit_code == 0
 
 
 def test_what_cannot_be_gone_on_with_is_left_as_it_is(tmp_path, folder, monkeypatch):
@@ -244,29 +115,6 @@ def test_what_cannot_be_gone_on_with_is_left_as_it_is(tmp_path, folder, monkeypa
     assert (own / "result.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        ("../../etc", "expected 4 to 16 of the digits 0-9 a-f"),
-        ("abc", "expected 4 to 16 of the digits"),
-        ("00000000", "got 0; known are"),
-        ("", "expected 4 to 16 of the digits"),
-    ],
-)
-@pytest.mark.parametrize("command", ["show", "resume", "rm"])
-def test_a_name_cannot_leave_the_folder(runs, folder, command, key, said):
-    done = runs(command, key)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert folder.is_dir()
-
-
-def test_a_run_of_a_folder_without_any(tmp_path):
-    done = interp("runs", "show", "0123abcd", "--runs", tmp_path)
-    assert done.exit_code == 2
-    assert done.stderr == f"error: run 0123abcd: expected one of those in {tmp_path}, got 0; none is known\n"
-
-
 @pytest.mark.parametrize("command", [["train", "default"], ["runs", "rm", "abcd"], "ablate", [], [1], None])
 def test_a_strangers_manifest_begins_nothing_but_a_measurement(monkeypatch, tmp_path, folder, command):
     content = json.loads((folder / "manifest.json").read_text())
@@ -279,48 +127,6 @@ def test_a_strangers_manifest_begins_nothing_but_a_measurement(monkeypatch, tmp_
     done = interp("runs", "resume", folder.name)
     assert done.exit_code == 2
     assert "expected one that a command of interp has begun" in done.stderr
-
-
-def test_runs_are_removed_all_that_are_named_or_none(tmp_path, monkeypatch, folder):
-    keys = [f"{number}{folder.name[1:]}" for number in range(3)]
-    for key in keys:
-        shutil.copytree(folder, tmp_path / key)
-    monkeypatch.setenv("INTERP_RUNS", str(tmp_path))
-    assert interp("runs", "rm", keys[0], "ffff").exit_code == 2
-    assert len(list(tmp_path.iterdir())) == 3
-    assert interp("runs", "rm", keys[0][:5], keys[1][:6], keys[0]).stdout == "".join(
-        f"removed {tmp_path / key}\n" for key in keys[:2]
-    )
-    assert [path.name for path in tmp_path.iterdir()] == keys[2:]
-    assert interp("runs", "rm", keys[2]).exit_code == 0
-    assert "no runs in" in interp("runs", "ls").stdout
-
-
-def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("INTERP_RUNS", str(tmp_path / "file" / "runs"))
-    done = interp(*ABLATE, cwd=tmp_path)
-    assert done.exit_code == 0, done.stderr
-    assert "warning: nothing is kept" in done.stderr
-    refused = interp(*ABLATE, "--runs", tmp_path / "file" / "runs", cwd=tmp_path)
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"error: run {tmp_path}")
-    assert os.listdir(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--executor", "local", "--processes", 2), "--executor local: expected one process, got --processes 2"),
-        (("--address", "auto"), "expected them with --executor ray"),
-        (("--executor", "magic"), "'magic' is not one of"),
-        (("--processes", 10**6), "--processes: expected at most"),
-    ],
-)
-def test_options_that_do_not_go_together(options, said):
-    done = interp(*ABLATE, *options)
-    assert done.exit_code == 2
-    assert said in done.stderr
 
 
 def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypatch):
