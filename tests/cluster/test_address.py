@@ -64,3 +64,13 @@ def test_a_file_of_the_present_folder_is_not_taken_for_ray(ray_module, listening
 def test_what_ray_itself_refuses(ray_module):
     with pytest.raises(InputError, match="expected a cluster at nobody, got ValueError: Invalid address format"):
         address.require_cluster("nobody")
+
+
+@pytest.mark.slow
+def test_no_cluster_on_this_machine(ray_module, monkeypatch, tmp_path):
+    """Those of tests beside are hidden: Ray looks for them among the processes."""
+    hidden = address._CONNECT.replace("ray.init(", "import psutil; psutil.process_iter = lambda *_: (); ray.init(")
+    monkeypatch.setattr(address, "_CONNECT", hidden)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    with pytest.raises(InputError, match="expected a cluster at auto, got ConnectionError"):
+        address.require_cluster("auto")
