@@ -94,4 +94,5 @@ def described(task):
 
 def attention(task, key, weight):
     labels = dict.fromkeys(ATTENTION_COLUMNS, 0) | {"task": task, "rank": 1, "layer": 2, "head": 1}
-    return labels | {"key_pos": key, "weight": weight, "token": " key", "is_query": key == 2, "is_related": key == 1}
+    where = {"query_pos": 2, "key_pos": key, "is_query": key == 2, "is_related": key == 1}
+    return labels | where | {"weight": weight, "token": " key"}

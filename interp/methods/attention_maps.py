@@ -1,17 +1,25 @@
-"""Where do the top heads look on example sentences? Rows for drawing, not evidence."""
+"""Where do the top heads look on example sentences? Rows for drawing, not evidence.
+
+1. Of each task the top heads, by verdict and then by the drop, on the first sentence of each template.
+2. Of a short sentence the whole pattern, so that a reader can ask where every word looks; of a long one the query's
+   row alone, as a pattern grows with the square of the length.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from interp.methods.baselines import query_of
-from interp.methods.query_attention import query_attention
+from interp.methods.query_attention import patterns
 from interp.methods.task_attention import is_testable
 from interp.methods.verdict import ORDER
 from interp.tasks.task import EncodedExample, Task
 
-TOP_HEADS, SENTENCES = 3, 2
+TOP_HEADS, SENTENCES = 8, 4
+LONGEST_WHOLE = 48
+"""Positions of a sentence up to which the rows of all queries are kept."""
 COLUMNS = (
     *("task", "rank", "layer", "head", "verdict", "example", "text", "query_pos", "key_pos", "token"),
     *("weight", "is_query", "is_related", "is_distractor"),
@@ -19,7 +27,7 @@ COLUMNS = (
 
 
 def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd.DataFrame:
-    """Attention from the query, one row per top head, sentence and key position up to the query.
+    """Attention of the top heads, one row per head, sentence, query position and key position up to it.
 
     Args:
         model: Follows TransformerLens' protocol.
@@ -27,22 +35,23 @@ def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd
         heads: With ``task``, ``layer``, ``head``, ``verdict`` and ``effect``.
 
     Returns:
-        Columns as in ``COLUMNS``; ``rank`` from 1, by verdict and then by the drop; ``example``
-        is its number in the task. Nothing for tasks that attention cannot test.
+        Columns as in ``COLUMNS``; ``rank`` from 1, by verdict and then by the drop; ``example`` is its number in the
+        task. ``is_query`` says of a key that it is the position that is scored. Nothing for tasks that attention cannot
+        test.
     """
     rows: list[dict[str, Any]] = []
     for task in tasks:
         chosen = _sentences(task)
         if not chosen:
             continue
-        weights = query_attention(model, [encoded for _, encoded in chosen])
         top = _top(heads[heads["task"] == task.name])
-        for rank, (_, head) in enumerate(top.iterrows(), start=1):
-            cell = head["layer"] * model.cfg.n_heads + head["head"]
+        places = list(zip(top["layer"], top["head"], strict=True))
+        drawn = patterns(model, [encoded for _, encoded in chosen], places)
+        for (rank, (_, head)), of_head in zip(enumerate(top.iterrows(), start=1), drawn, strict=True):
             labels = {"task": task.name, "rank": rank, **head[["layer", "head", "verdict"]].to_dict()}
-            for (number, encoded), attention in zip(chosen, weights[:, cell], strict=True):
+            for (number, encoded), pattern in zip(chosen, of_head, strict=True):
                 shown = {**labels, "example": number, "text": encoded.example.text}
-                rows += [{**shown, **key} for key in _keys(model, encoded, attention)]
+                rows += [{**shown, **pair} for pair in _pairs(model, encoded, pattern)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -59,20 +68,25 @@ def _sentences(task: Task) -> list[tuple[int, EncodedExample]]:
     return ranked[:SENTENCES]
 
 
-def _keys(model: Any, encoded: EncodedExample, attention: Any) -> list[dict[str, Any]]:
-    query, tokens = query_of(encoded), encoded.prompt + encoded.right
+def _pairs(model: Any, encoded: EncodedExample, pattern: np.ndarray) -> list[dict[str, Any]]:
+    """Every query and key of one sentence up to the scored query."""
+    scored, tokens = query_of(encoded), encoded.prompt + encoded.right
     distractors = {position for each in encoded.distractors.values() for position in each}
-    return [
+    keys = [
         {
-            "query_pos": query,
             "key_pos": key,
             "token": _text(model, tokens[key]),
-            "weight": float(attention[key]),
-            "is_query": key == query,
+            "is_query": key == scored,
             "is_related": key in encoded.related,
             "is_distractor": key in distractors,
         }
-        for key in range(query + 1)
+        for key in range(scored + 1)
+    ]
+    queries = range(scored + 1) if scored < LONGEST_WHOLE else (scored,)
+    return [
+        {"query_pos": query, **key, "weight": float(pattern[query, key["key_pos"]])}
+        for query in queries
+        for key in keys[: query + 1]
     ]
 
 

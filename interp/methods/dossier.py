@@ -83,8 +83,8 @@ class HeadsReport:
         pairs: One row per task and pair of heads that were ablated together, as of ``interp.methods.standing_in``.
         replication: Which heads of which model get each verdict, as of ``interp.methods.replication``; empty without
             siblings.
-        attention_maps: Attention from the query of up to 3 top heads per task on 2 sentences each,
-            one row per key position.
+        attention_maps: Attention of up to 8 top heads per task on 4 sentences each, one row per query and key position;
+            as of ``interp.methods.attention_maps``.
         provenance: How the numbers were made.
     """
 

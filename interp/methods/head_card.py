@@ -66,7 +66,7 @@ class HeadCard:
         readers: One row a task and direct path from the head, the largest first.
         circuits: One row a task, word and token that the head would look for, raise or lower.
         pairs: One row a task and pair of heads of which this is one; as ``HeadsReport.pairs``.
-        attention_maps: Attention from the query on two sentences a task; as ``HeadsReport.attention_maps``.
+        attention_maps: The head's attention on up to four sentences a task; as ``HeadsReport.attention_maps``.
         left_out: One row a task and part that could not be measured: ``task``, ``part`` (the frame's name), ``reason``.
         copying: How much the head copies what it attends to, -1 to 1; NaN where that is not known.
         provenance: How the numbers were made.

@@ -1,4 +1,4 @@
-"""Where does every head look from the query? One row of the attention pattern per example."""
+"""Where does every head look from the query? One row of the attention pattern per example; of few heads all rows."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,9 +39,38 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
         hooks = [(Site("pattern", layer).hook_name, _reader(batch, weights[:, layer])) for layer in range(n_layers)]
         with torch.inference_mode():
             model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
+    _check_finite(weights)
+    return weights.reshape(len(rows), n_layers * n_heads, n_keys)
+
+
+def patterns(
+    model: Any, examples: Sequence[EncodedExample], heads: Sequence[tuple[int, int]]
+) -> list[list[Float[np.ndarray, "query_pos key_pos"]]]:
+    """The whole attention pattern of some heads on some examples; for each head one an example.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        examples: With a query each; the patterns are as long as what is run.
+        heads: Each as layer and head.
+
+    Raises:
+        InputError: An example that the model cannot carry, or attention that is no number.
+    """
+    rows = [_row(number, encoded) for number, encoded in enumerate(examples)]
+    kept: list[list[np.ndarray]] = [[np.empty((0, 0))] * len(rows) for _ in heads]
+    for batch in batches(model, rows):
+        hooks = [(Site("pattern", layer).hook_name, _keeper(batch, layer, heads, kept)) for layer in dict(heads)]
+        with torch.inference_mode():
+            model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
+    for of_head in kept:
+        for pattern in of_head:
+            _check_finite(pattern)
+    return kept
+
+
+def _check_finite(weights: np.ndarray) -> None:
     if not np.isfinite(weights).all():
         raise InputError("the attention pattern holds NaN: scores overflow in the model's dtype; use float32")
-    return weights.reshape(len(rows), n_layers * n_heads, n_keys)
 
 
 def _row(number: int, encoded: EncodedExample) -> Row:
@@ -58,3 +87,14 @@ def _reader(batch: Batch, into: np.ndarray) -> Callable[..., None]:
         into[batch.examples, :, :width] = chosen[..., :width].float().cpu().numpy()
 
     return read
+
+
+def _keeper(
+    batch: Batch, layer: int, heads: Sequence[tuple[int, int]], kept: list[list[np.ndarray]]
+) -> Callable[..., None]:
+    def keep(pattern: Tensor, *, hook: Any) -> None:
+        for place, (_, head) in ((n, each) for n, each in enumerate(heads) if each[0] == layer):
+            for example, of_row in zip(batch.examples, pattern[:, head].float().cpu().numpy(), strict=True):
+                kept[place][example] = of_row
+
+    return keep

@@ -42,6 +42,11 @@ def attending_heads(attention_maps: pd.DataFrame, task: str) -> tuple[AttendingH
     )
 
 
+def scored(maps: pd.DataFrame) -> pd.DataFrame:
+    """Of whole patterns, the rows of the query that is scored: the last that is kept of each sentence."""
+    return maps[maps["query_pos"] == maps.groupby(["task", "rank", "example"])["query_pos"].transform("max")]
+
+
 def _sentence(rows: pd.DataFrame) -> tuple[Word, ...]:
     return tuple(
         Word(

@@ -2,8 +2,8 @@
 
 1. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text, and a character that would
    act or turn round the text beside it is shown (``legible.py``).
-2. One style sheet and one script stand in the page. A content security policy (``layout.html``) names both by their
-   hashes and forbids all else: other scripts, the network, forms.
+2. One style sheet and one script (``templates/scripts``, joined) stand in the page. A content security policy
+   (``layout.html``) names both by their hashes and forbids all else: other scripts, the network, forms.
 3. Provenance is flattened: whoever made the numbers may nest it as deep as they like.
 """
 
@@ -15,7 +15,12 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from interp.report.citation import citation
+from interp.report.embedded import as_json
 from interp.report.legible import isolated
+
+_SCRIPTS = ("data", "keys", "boxes", "buttons", "tables", "attention", "heads")
+"""In the order in which they run."""
 
 
 def render(template: str, **shown: Any) -> str:
@@ -33,13 +38,19 @@ def render(template: str, **shown: Any) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.globals.update(styles=_own("page.css"), script=_own("page.js"), hash_of=_hash_of)
+    environment.globals.update(styles=_own("page.css"), script=_script(), hash_of=_hash_of, citation=citation())
+    environment.filters["json"] = as_json
     return environment.get_template(template).render(**shown)
 
 
 def _shown(value: Any) -> Any:
     """What a template shows of a value; what is markup already is made of such."""
     return isolated(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _script() -> str:
+    """The script of every page, in strict mode."""
+    return "\n".join(('"use strict";', *(_own(f"scripts/{name}.js") for name in _SCRIPTS)))
 
 
 def _own(name: str) -> str:

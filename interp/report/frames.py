@@ -62,6 +62,7 @@ ATTENTION_COLUMNS = (
     "layer",
     "head",
     "example",
+    "query_pos",
     "key_pos",
     "weight",
     "token",
@@ -96,7 +97,7 @@ class HeadsFrames(Protocol):
 
     @property
     def attention_maps(self) -> pd.DataFrame:
-        """One row per top head, example and key position: the attention from the query."""
+        """One row per top head, example, query and key position up to the query that is scored."""
 
     @property
     def provenance(self) -> Mapping[str, Any]:

@@ -1,8 +1,9 @@
 """How does a reader see it all? One self-contained HTML page: no network, no model, no server.
 
-1. Every figure is a table with colours or a sentence with shaded words, so that it suits a light
-   and a dark page, a telephone, a printer and a screen reader.
-2. What was asked and the verdicts at a glance come first; what few will read is folded away.
+1. The verdicts come first, in sentences; then every head at a glance. What few will read is folded away.
+2. Every figure is a table with colours or a sentence with shaded words, so that it suits a light
+   and a dark page, a telephone, a printer and a screen reader. Without its script the page can be read; with it, a head
+   opens its card, and heads can be asked where they look.
 3. ``document.py`` makes it a document that asks for nothing.
 """
 
@@ -11,24 +12,48 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.attended import AttendingHead, attending_heads
+from interp.report.amounts import counted
+from interp.report.attended import AttendingHead, attending_heads, scored
 from interp.report.development import DevelopmentFrames, development_table, partial
 from interp.report.document import flatten, model_with_hash, render
-from interp.report.frames import FURTHER_HEAD_COLUMNS, HEAD_COLUMNS, TASK_COLUMNS, HeadsFrames, check_frames
+from interp.report.embedded import attention_data, columnar
+from interp.report.frames import (
+    FURTHER_HEAD_COLUMNS,
+    HEAD_COLUMNS,
+    TASK_COLUMNS,
+    HeadsFrames,
+    check_frames,
+    layer_by_head,
+)
 from interp.report.heatmap import Heatmap, heatmap
+from interp.report.leads import leads
 from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
+from interp.report.opened import for_cards, of_tasks
 from interp.report.reading import how_to_read
 from interp.report.replicated import replication_sentence, replication_table
-from interp.report.sentences import TaskSummary, reason_of, summarise
+from interp.report.sentences import TaskSummary, summarise
 from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
 
 _FEW = 3
 """Findings of a task that are not folded away."""
+_ROWS = 200
+"""Of a table, those that stand in the page itself; its script has all."""
+_NUMBERED = 16
+"""Heads of a layer up to which a heatmap has room for numbers."""
 _FIRST = ("task", "verdict")
 _ELSEWHERE = ("layer", "head", "query", "metric", *_FIRST)
 """Columns that have another name or place in the table, or that each task says once."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which head stands where: layers down, heads across; ``task`` is its number on the page."""
+
+    task: int
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -41,11 +66,13 @@ class TaskView:
     summary: TaskSummary
     shown: tuple[str, ...]
     further: tuple[str, ...]
+    grid: Grid
+    verdicts: tuple[tuple[Verdict | None, ...], ...]
     excess: Heatmap
     effect: Heatmap
     feature: str
     probe: Heatmap
-    heads: tuple[AttendingHead, ...]
+    top: AttendingHead | None
 
 
 def render_page(
@@ -69,22 +96,27 @@ def render_page(
     check_frames(report)
     provenance = flatten(report.provenance)
     report = with_shown_names(report)
-    named = report.frame.assign(name=[f"{row.layer}.{row.head}" for row in report.frame.itertuples()])
+    views, heads = _task_views(report), for_cards(report)
     rest = (each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _ELSEWHERE)
     columns = ("name", *_FIRST, *rest)
     return render(
         "page.html",
+        about=_about(report, provenance),
+        leads=leads(report),
         asked=_asked(report, provenance),
         command=command,
-        tasks=_task_views(report),
-        overview=_overview(report.frame, list(report.tasks["task"])),
+        tasks=views,
+        size="" if len(views[0].grid.heads) <= _NUMBERED else "tiny",
         cards=cards,
         verdicts=list(VERDICTS.values()),
         reading=how_to_read(report),
         development=None if development is None else _development(development),
         replication=None if report.replication.empty else _replication(report),
         partial="" if development is None else partial(development),
-        heads_table=sortable(named, columns),
+        heads_table=sortable(heads.head(_ROWS), columns),
+        heads=columnar(heads, columns),
+        of_tasks=of_tasks(report),
+        attention_data=attention_data(report.attention_maps, list(report.tasks["task"])),
         tasks_table=sortable(report.tasks, TASK_COLUMNS),
         provenance=provenance,
     )
@@ -100,11 +132,26 @@ def _replication(report: HeadsFrames) -> tuple[str, Table]:
     return replication_sentence(table), sortable(table, tuple(table.columns))
 
 
+def _about(report: HeadsFrames, provenance: list[tuple[str, str]]) -> str:
+    """What was looked at, in one line."""
+    known = _known(provenance)
+    n_heads = len(report.frame[["layer", "head"]].drop_duplicates())
+    of_model = f" of the model {known['model']}" if "model" in known else ""
+    parts = [f"{counted(n_heads, 'head')}{of_model}"]
+    parts.append(counted(len(report.tasks), "task"))
+    parts += [f"{known['ablation'].replace('_', ' ')} ablation"] if "ablation" in known else []
+    return "; ".join(parts)
+
+
+def _known(provenance: list[tuple[str, str]]) -> dict[str, str]:
+    """The facts by their short names: runs of several tasks keep such facts a level down."""
+    return {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
+
+
 def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The few facts that belong at the top; the rest stands under `How it was made`."""
+    """The few facts that say what was measured; the rest stands under `How it was made`."""
     counts = report.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
-    # Runs of several tasks keep such facts a level down.
-    first = {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
+    first = _known(provenance)
     first |= model_with_hash(first)
     facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
     return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
@@ -112,13 +159,15 @@ def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple
 
 def _task_views(report: HeadsFrames) -> list[TaskView]:
     return [
-        _task_view(report, task, summary)
-        for (_, task), summary in zip(report.tasks.iterrows(), summarise(report), strict=True)
+        _task_view(report, number, task, summary)
+        for number, ((_, task), summary) in enumerate(zip(report.tasks.iterrows(), summarise(report), strict=True))
     ]
 
 
-def _task_view(report: HeadsFrames, task: pd.Series, summary: TaskSummary) -> TaskView:
+def _task_view(report: HeadsFrames, number: int, task: pd.Series, summary: TaskSummary) -> TaskView:
     found = summary.findings
+    verdicts = layer_by_head(report.frame, task["task"], "verdict")
+    top = attending_heads(scored(report.attention_maps), task["task"])
     return TaskView(
         name=str(task["task"]),
         unit=UNITS.get(task["metric"], task["metric"]),
@@ -126,11 +175,13 @@ def _task_view(report: HeadsFrames, task: pd.Series, summary: TaskSummary) -> Ta
         summary=summary,
         shown=found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions),
         further=(*found[_FEW:], *summary.open_questions) if found else (),
+        grid=Grid(number, tuple(verdicts.index), tuple(verdicts.columns)),
+        verdicts=tuple(tuple(VERDICTS.get(str(name)) for name in row) for row in verdicts.to_numpy()),
         excess=heatmap(report.frame, task["task"], "excess", "attention"),
         effect=heatmap(report.frame, task["task"], "effect", "effect"),
         feature=_feature(report.frame[report.frame["task"] == task["task"]]),
         probe=heatmap(report.frame, task["task"], "probe_excess", "attention"),
-        heads=attending_heads(report.attention_maps, task["task"]),
+        top=top[0] if top else None,
     )
 
 
@@ -147,20 +198,3 @@ def _task_facts(task: pd.Series) -> tuple[tuple[str, str], ...]:
         ("Coverage", task["coverage"]),
     )
     return tuple((label, str(text)) for label, text in facts if pd.notna(text) and str(text))
-
-
-def _overview(frame: pd.DataFrame, tasks: list[str]) -> list[tuple[str, list[tuple[str, Verdict | None, str]]]]:
-    """One row per head: its name, and for every task its verdict, if any, with what hovering over it says."""
-    rows = []
-    for (layer, head), found in frame.groupby(["layer", "head"]):
-        by_task = found.set_index("task")
-        rows.append((f"{layer}.{head}", [_overview_cell(f"{layer}.{head}", task, by_task) for task in tasks]))
-    return rows
-
-
-def _overview_cell(head: str, task: str, by_task: pd.DataFrame) -> tuple[str, Verdict | None, str]:
-    if task not in by_task.index:
-        return task, None, f"Head {head}, {task}: not measured"
-    row = by_task.loc[task]
-    verdict, reason = VERDICTS[str(row["verdict"])], reason_of(row)
-    return task, verdict, f"Head {head}, {task}: {verdict.name}{f' ({reason})' if reason else ''}"

@@ -54,7 +54,7 @@ def summarise(report: HeadsFrames) -> tuple[TaskSummary, ...]:
             task=str(task["task"]),
             headline=_headline(task, heads),
             untested=_untested(task, heads),
-            findings=(*(head_sentence(row) for _, row in _strongest_first(heads).iterrows()), *unused_sentence(heads)),
+            findings=(*(head_sentence(row) for _, row in strongest_first(heads).iterrows()), *unused_sentence(heads)),
             open_questions=tuple(_open_questions(heads)),
         )
         for _, task in report.tasks.iterrows()
@@ -68,10 +68,15 @@ def head_sentence(row: pd.Series) -> str:
     Args:
         row: A row of the dossier's ``frame`` whose verdict is one of ``FINDINGS``.
     """
-    return f"{_verdict_sentence(row)}.{carried_sentence(row)}"
+    return f"{verdict_sentence(row)}.{carried_sentence(row)}"
 
 
-def _verdict_sentence(row: pd.Series) -> str:
+def verdict_sentence(row: pd.Series) -> str:
+    """Where one head looks and what its ablation costs, without a full stop.
+
+    Args:
+        row: As ``head_sentence`` takes it.
+    """
     name, task = f"Head {row['layer']}.{row['head']}", row["task"]
     where, cost = _attention_clause(row), _effect_clause(row)
     if row["verdict"] in ("tracks", "attends and causal"):
@@ -231,7 +236,8 @@ def _share(n: int, n_all: int) -> str:
     return f"all {count(n_all, 'example')}" if n == n_all else f"{n} of {count(n_all, 'example')}"
 
 
-def _strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
+def strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
+    """The heads of one task with a finding, by verdict and then by the size of the effect."""
     found = heads[heads["verdict"].isin(FINDINGS)]
     order = found.assign(place=found["verdict"].map(FINDINGS.index), size=-found["effect"].abs())
     return order.sort_values(["place", "size", "layer", "head"])

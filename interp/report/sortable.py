@@ -111,13 +111,22 @@ class Table:
 
 def sortable(frame: pd.DataFrame, columns: tuple[str, ...]) -> Table:
     """Put some columns of `frame` into a table, in the order given; what is missing is a dash and sorts last."""
-    captions = tuple(_CAPTIONS.get(column, column) for column in columns)
     rows = frame[list(columns)].itertuples(index=False, name=None)
-    return Table(captions, tuple(tuple(map(_cell, columns, row)) for row in rows))
+    return Table(tuple(map(caption, columns)), tuple(tuple(map(_cell, columns, row)) for row in rows))
+
+
+def caption(column: str) -> str:
+    """What a column is called above a table."""
+    return _CAPTIONS.get(column, column)
+
+
+def is_whole(column: str, values: pd.Series) -> bool:
+    """Whether its numbers are counts, which are read without decimals."""
+    return column.startswith("n_") or pd.api.types.is_integer_dtype(values)
 
 
 def _cell(column: str, value: Any) -> TableCell:
-    if pd.isna(value):
+    if pd.isna(value) or value == "":
         return TableCell("—", "")
     if isinstance(value, str):
         return TableCell(value, "")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from interp.report.frames import FURTHER_HEAD_COLUMNS
+from interp.report.frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS
 
 TASK = "blimp:data/made_up.jsonl"
 
@@ -72,8 +72,6 @@ REPORT = SimpleNamespace(
             }
         ]
     ),
-    attention_maps=pd.DataFrame(
-        columns=["task", "rank", "layer", "head", "example", "key_pos", "weight", "token", "is_query", "is_related"]
-    ),
+    attention_maps=pd.DataFrame(columns=list(ATTENTION_COLUMNS)),
     provenance={"model": "tiny", "seed": 0},
 )

@@ -65,14 +65,32 @@ def test_the_items_accuracy_is_theirs_alone():
     assert (task["accuracy_items"], task["accuracy_base"]) == (1, 0.5)
 
 
-def test_attention_maps_are_the_query_rows(report):
+def test_attention_maps_are_the_patterns_up_to_the_query(report):
     maps = report.attention_maps
     assert set(maps["rank"]) == {1, 2}
-    assert maps.groupby(["rank", "example"])["weight"].sum().to_numpy() == pytest.approx(1)
+    assert maps.groupby(["rank", "example", "query_pos"])["weight"].sum().to_numpy() == pytest.approx(1)
+    assert (maps["key_pos"] <= maps["query_pos"]).all()
     top = maps[maps["rank"] == 1]
     assert set(top["head"]) == {0}
-    assert top[top["is_related"]]["weight"].min() > 0.4
-    assert top.groupby("example")["is_query"].sum().tolist() == [1, 1]
+    scored = top[top["query_pos"] == top.groupby("example")["query_pos"].transform("max")]
+    assert scored[scored["is_related"]]["weight"].min() > 0.4
+    assert scored.groupby("example")["is_query"].sum().tolist() == [1] * scored["example"].nunique()
+
+
+def test_attention_maps_are_what_the_model_attends_to(report):
+    maps = report.attention_maps
+    task = varied_task()
+    for (layer, head, example), rows in maps.groupby(["layer", "head", "example"]):
+        _, cache = HandModel().run_with_cache(torch.tensor([task.examples[example].prompt]))
+        pattern = cache[f"blocks.{layer}.attn.hook_pattern"][0, head].numpy()
+        assert rows["weight"].to_numpy() == pytest.approx(pattern[rows["query_pos"], rows["key_pos"]], abs=1e-6)
+
+
+def test_of_a_long_sentence_only_the_scored_row_is_kept(monkeypatch):
+    monkeypatch.setattr("interp.methods.attention_maps.LONGEST_WHOLE", 2)
+    maps = heads(HandModel(), [varied_task()]).attention_maps
+    assert (maps.groupby(["rank", "example"])["query_pos"].nunique() == 1).all()
+    assert set(maps["query_pos"]) == set(maps.loc[maps["is_query"], "key_pos"])
 
 
 def test_a_head_that_helps_when_ablated_opposes():

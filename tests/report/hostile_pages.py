@@ -33,7 +33,7 @@ def with_texts(frame, *columns, texts=SAVED):
 def heads_report(texts=SAVED):
     report = synthetic_report(n_layers=1, n_heads=2, tasks=texts)
     spoken = ("description", "query", "metric", "dropped", "coverage")
-    tokens = report.attention_maps[report.attention_maps["key_pos"] == 0]
+    tokens = report.attention_maps[report.attention_maps["query_pos"] == 0]
     others = pd.DataFrame({"task": texts, "verdict": "tracks", "model": texts[0], "heads": "0.1", "n_heads": 2})
     others = pd.concat([others, others.assign(model=texts[1])]).assign(n_undecided=0, judged=True)
     return replace(

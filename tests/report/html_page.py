@@ -24,3 +24,8 @@ class Page(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def scripts(self) -> list[dict[str, str | None]]:
+        """The elements that a browser runs; of a type of its own is what a script reads."""
+        return [attributes for attributes in self.all("script") if "type" not in attributes]

@@ -168,25 +168,31 @@ def _task(task: str) -> dict[str, Any]:
 
 
 def _attention_maps(rng: np.random.Generator, tasks: tuple[str, ...]) -> pd.DataFrame:
+    heads = [(task, rank, *place) for task in tasks for rank, place in enumerate([(1, 3), (0, 2)])]
+    return pd.DataFrame([row for head in heads for example in range(2) for row in _pattern(rng, *head, example)])
+
+
+def _pattern(rng: np.random.Generator, task: str, rank: int, layer: int, head: int, example: int) -> list[dict]:
+    last = len(SENTENCE) - 1
     rows = []
-    for task in tasks:
-        for rank, (layer, head) in enumerate([(1, 3), (0, 2)]):
-            for example in range(2):
-                weights = rng.dirichlet(np.where(np.arange(len(SENTENCE)) == 3, 6.0, 0.4))
-                for position, (token, weight) in enumerate(zip(SENTENCE, weights, strict=True)):
-                    rows.append(
-                        {
-                            "task": task,
-                            "rank": rank,
-                            "layer": layer,
-                            "head": head,
-                            "example": example,
-                            "query_pos": len(SENTENCE) - 1,
-                            "key_pos": position,
-                            "weight": weight,
-                            "token": token,
-                            "is_query": position == len(SENTENCE) - 1,
-                            "is_related": position == 3,
-                        }
-                    )
-    return pd.DataFrame(rows)
+    for query in range(last + 1):
+        weights = rng.dirichlet(np.where(np.arange(query + 1) == 3, 6.0, 0.4))
+        rows += [
+            {
+                "task": task,
+                "rank": rank,
+                "layer": layer,
+                "head": head,
+                "verdict": "tracks",
+                "example": example,
+                "query_pos": query,
+                "key_pos": key,
+                "weight": weight,
+                "token": SENTENCE[key],
+                "is_query": key == last,
+                "is_related": key == 3,
+                "is_distractor": key == 6,
+            }
+            for key, weight in enumerate(weights)
+        ]
+    return rows

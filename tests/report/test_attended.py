@@ -1,10 +1,10 @@
 import pandas as pd
 
-from interp.report.attended import attending_heads
+from interp.report.attended import attending_heads, scored
 
 
 def test_words_stand_in_the_order_of_the_sentence_whatever_the_order_of_the_rows(make_report):
-    maps = make_report().attention_maps
+    maps = scored(make_report().attention_maps)
     shuffled = maps.sample(frac=1.0, random_state=0)
     assert not shuffled["key_pos"].is_monotonic_increasing
     assert attending_heads(shuffled, "agreement") == attending_heads(maps, "agreement")
@@ -15,6 +15,6 @@ def test_words_stand_in_the_order_of_the_sentence_whatever_the_order_of_the_rows
 
 
 def test_a_weight_that_is_not_known_has_no_colour(make_report):
-    maps = make_report().attention_maps.assign(weight=float("nan"))
+    maps = scored(make_report().attention_maps).assign(weight=float("nan"))
     words = attending_heads(pd.DataFrame(maps), "agreement")[0].sentences[0]
     assert {(word.weight, word.style) for word in words} == {("—", "")}

@@ -21,7 +21,7 @@ def source():
 def test_every_element_is_closed_and_text_stays_text(source):
     page = Page(source)
     assert page.open == []
-    assert len(page.all("script")) == 1
+    assert len(page.scripts) == 1
     assert "&lt;script&gt;alert(1)" in source
     assert "<b>" not in source
 

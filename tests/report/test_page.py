@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,9 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from html_page import Page
+from markupsafe import escape
 
 from interp.errors import InputError
 from interp.report.document import flatten
+from interp.report.leads import leads
+from interp.report.names import with_shown_names
 from interp.report.page import render_page
 
 
@@ -23,7 +27,7 @@ def test_every_element_is_closed(source):
 
 def test_text_from_data_stays_text(source):
     page = Page(source)
-    assert len(page.all("script")) == 1
+    assert len(page.scripts) == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in source
     assert "<script>alert" not in source
     assert "<b>tiny</b>" not in source
@@ -78,16 +82,25 @@ def test_missing_values_are_hatched_and_never_zero(make_report):
     report = make_report()
     source = render_page(replace(report, frame=report.frame.assign(excess=np.nan)))
     excess = source[source.index('id="task-1"') :].split("</table>")[0]
-    assert excess.count('class="unmeasured"') == 12
-    assert excess.count(": not testable (") == 12
+    assert excess.count('class="unmeasured">—<') == 12
     assert "0.00" not in excess
     assert "nan" not in excess
 
 
-def test_what_was_asked_comes_first_then_the_verdicts_then_how_to_read_them(source):
+def test_the_verdicts_come_first_then_every_head_then_how_to_read_them(source):
     headings = re.findall(r'<h2 id="([^"]+)"', source)
-    assert headings == ["overview", "reading", "task-1", "task-2", "task-3", "tables", "method"]
-    assert source.index('class="facts"') < source.index('id="overview"')
+    tasks = ["task-1", "task-2", "task-3"]
+    assert headings == ["overview", "every-head", "reading", *tasks, "tables", "asked", "method"]
+    assert source.index("12 heads of the model") < source.index('id="overview"')
+
+
+def test_each_task_begins_with_its_strongest_finding(make_report):
+    report = make_report()
+    source = render_page(report)
+    verdicts = source[source.index('id="overview"') :].split("</section>")[0]
+    for lead in leads(with_shown_names(report)):
+        assert escape(lead.finding) in verdicts
+        assert escape(lead.others) in verdicts
 
 
 def test_a_path_stands_in_the_provenance_alone(make_report):
@@ -95,7 +108,7 @@ def test_a_path_stands_in_the_provenance_alone(make_report):
     source = render_page(make_report(tasks=(path,)), command=f"interp heads --task {path}")
     shown, method = source.split('<h2 id="method">')
     assert path in method
-    assert "/work" not in shown
+    assert path not in shown
     assert shown.count("blimp:naïve_accord") >= 12
 
 
@@ -107,18 +120,24 @@ def test_a_task_says_why_its_attention_is_not_testable(make_report):
     assert source.count("Attention is not testable: in all 400 examples the query is the related word itself") == 3
 
 
-def test_hovering_over_a_verdict_tells_its_reason(make_report):
-    report = make_report()
-    frame = report.frame.assign(verdict="none", reason="attention is not testable")
-    source = render_page(replace(report, frame=frame))
-    assert 'title="Head 0.0, agreement: none (attention is not testable)"' in source
-    assert "attention is not testable" in source[source.index('class="legend"') :].split("</ul>")[0]
+def test_every_verdict_of_every_head_is_read_without_a_script(source, make_report):
+    frame = make_report().frame
+    grids = source[source.index('id="every-head"') :].split("</section>")[0]
+    for verdict, count in frame["verdict"].value_counts().items():
+        assert grids.count(f'aria-label="{verdict}"') == count
 
 
-def test_a_verdict_without_a_reason_has_no_empty_brackets(make_report):
-    report = make_report()
-    source = render_page(replace(report, frame=report.frame.assign(reason=[None, np.nan, ""] * 12)))
-    assert not re.search(r'title="Head[^"]*\((None|nan)?\)', source)
+def test_the_script_gets_every_number_as_it_was_measured(source, make_report):
+    frame = make_report().frame
+    heads = json.loads(re.findall(r'<script type="application/json" id="heads">(.*?)</script>', source)[0])
+    columns = {column["name"]: column for column in heads["columns"]}
+    assert heads["n_rows"] == len(frame)
+    for name in ("effect", "effect_low", "attention", "probe_q"):
+        assert [np.nan if each is None else each for each in columns[name]["values"]] == pytest.approx(
+            frame[name].tolist(), rel=0, abs=0, nan_ok=True
+        )
+    verdicts = columns["verdict"]
+    assert [verdicts["of"][place] for place in verdicts["at"]] == frame["verdict"].tolist()
 
 
 def test_minor_findings_and_the_provenance_are_folded_away(make_report):
@@ -126,7 +145,8 @@ def test_minor_findings_and_the_provenance_are_folded_away(make_report):
     frame = report.frame.assign(verdict="causal, by another route", reason="")
     source = render_page(replace(report, frame=frame))
     visible = re.sub(r"<details>.*?</details>", "", source, flags=re.DOTALL)
-    assert source.count(" matters for agreement") == 12
+    visible, section = (each[each.index('id="task-1"') :].split('id="tables"')[0] for each in (visible, source))
+    assert section.count(" matters for agreement") == 12
     assert visible.count(" matters for agreement") == 3
     assert "Further findings and open questions (9)" in source
     assert "model_hash" not in visible
@@ -144,7 +164,7 @@ def test_a_head_that_was_not_measured_on_a_task_is_a_gap(make_report):
     report = make_report()
     gone = (report.frame["task"] == "agreement") & (report.frame["layer"] == 0) & (report.frame["head"] == 0)
     source = render_page(replace(report, frame=pd.DataFrame(report.frame[~gone])))
-    assert 'title="Head 0.0, agreement: not measured"' in source
+    assert source.count('<td class="unmeasured" aria-label="not measured"></td>') == 1
 
 
 def test_clusters_stand_with_every_task_and_in_the_tables(source):

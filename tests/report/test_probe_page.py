@@ -24,7 +24,7 @@ def source():
 def test_every_element_is_closed_and_hostile_words_stay_text(source):
     page = Page(source)
     assert page.open == []
-    assert len(page.all("script")) == 1
+    assert len(page.scripts) == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt; (120)" in source
     assert "<b>tiny" not in source
     assert HOSTILE not in source

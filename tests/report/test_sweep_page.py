@@ -20,7 +20,7 @@ def source() -> str:
 def test_every_element_is_closed_and_text_stays_text(source):
     page = Page(source)
     assert page.open == []
-    assert len(page.all("script")) == 1
+    assert len(page.scripts) == 1
     assert page.all("img") == []
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in source
     assert "<b>" not in source

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.attended import AttendingHead, attending_heads
+from interp.report.attended import AttendingHead, attending_heads, scored
 from interp.report.cards.frames import COLUMNS, CardFrames, Shown, shown
 from interp.report.cards.heatmaps import at_a_glance, by_path, by_word
 from interp.report.cards.reading import how_to_read
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import quoted
 from interp.report.document import flatten, model_with_hash, render
+from interp.report.embedded import attention_data
 from interp.report.heatmap import Heatmap
 from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
@@ -71,6 +72,7 @@ def render_card(card: CardFrames, *, command: str | None = None) -> str:
         glance=at_a_glance(found),
         tasks=_views(card, found),
         reading=how_to_read(found),
+        attention_data=attention_data(found.attention_maps, list(found.tasks["task"])),
         tables=[(caption, _table(getattr(found, name), name)) for name, caption in _TABLES.items()],
         command=command,
         provenance=provenance,
@@ -99,7 +101,7 @@ def _view(card: Shown, says: str, further: tuple[str, ...], left_out: tuple[str,
         says=says,
         further=further,
         left_out=left_out,
-        heads=attending_heads(card.attention_maps, str(task["task"])),
+        heads=attending_heads(scored(card.attention_maps), str(task["task"])),
         words=by_word(card),
         feeds=by_path(card.feeds),
         readers=by_path(card.readers),

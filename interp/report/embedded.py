@@ -1,0 +1,125 @@
+"""What does the page's script read? Frames as JSON that stands in the page, where no character of it can act.
+
+1. Columns, not rows: a column of text that repeats holds each text once, and a number for every row.
+2. What was not measured is ``null``. Text is legible, and ``<`` is written so that no browser sees an element.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from interp.report.colours import paint
+from interp.report.legible import isolated
+from interp.report.sortable import caption, is_whole
+
+_SHADES = 21
+
+
+def as_json(value: Any) -> Markup:
+    """Plain values as JSON for an element of the page.
+
+    Args:
+        value: Nested lists, tuples and dictionaries of text, numbers and None.
+    """
+    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704  nothing of it can end the element that it stands in
+
+
+def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
+    """A frame as columns, those to be shown first.
+
+    Args:
+        frame: What a table is made of.
+        shown: Its columns that a reader sees; the others come along for cards and CSV.
+    """
+    names = (*shown, *(str(name) for name in frame.columns if name not in shown))
+    return {
+        "n_rows": len(frame),
+        "columns": [
+            {"name": name, "caption": caption(name), "shown": name in shown, **_column(name, frame[name])}
+            for name in names
+        ],
+    }
+
+
+def _column(name: str, values: pd.Series) -> dict[str, Any]:
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        return {"whole": is_whole(name, values), "values": _numbers(values)}
+    texts = [None if pd.isna(value) else str(value) for value in values]
+    distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return {"of": list(distinct), "at": [distinct[text] for text in texts]}
+
+
+def _numbers(values: Iterable[Any]) -> list[float | int | None]:
+    return [None if pd.isna(value) else int(value) if float(value).is_integer() else float(value) for value in values]
+
+
+def attention_data(maps: pd.DataFrame, tasks: Sequence[str]) -> dict[str, Any]:
+    """What is needed to draw where heads look: colours from 0 to 1 as CSS, and every task's ``attention_figure``."""
+    shades = [paint(step / (_SHADES - 1), "attention").style for step in range(_SHADES)]
+    return {"shades": shades, "figures": [attention_figure(maps[maps["task"] == task]) for task in tasks]}
+
+
+def attention_figure(maps: pd.DataFrame) -> dict[str, Any] | None:
+    """What is needed to draw the heads of one task on its sentences; None of no rows.
+
+    Args:
+        maps: One row per head (``rank``, ``layer``, ``head``, ``verdict``), sentence (``example``), ``query_pos`` and
+            ``key_pos``, with ``weight``, ``token`` and what it is.
+
+    Returns:
+        ``sentences`` with their tokens, the scored ``query``, the ``related`` and the ``distractors``, by position; and
+        ``heads``, best first, with their ``weights``: by sentence, query (None where it was not kept) and key.
+    """
+    if maps.empty:
+        return None
+    maps = maps.sort_values(["rank", "example", "query_pos", "key_pos"])
+    by_head = [rows for _, rows in maps.groupby("rank")]
+    sentences = [_sentence(rows) for _, rows in by_head[0].groupby("example")]
+    heads = [
+        {
+            "name": f"{rows['layer'].iloc[0]}.{rows['head'].iloc[0]}",
+            "verdict": str(rows["verdict"].iloc[0]) if "verdict" in rows else "",
+            "weights": [_weights(each) for _, each in rows.groupby("example")],
+        }
+        for rows in by_head
+    ]
+    return {"sentences": sentences, "heads": heads}
+
+
+def _sentence(rows: pd.DataFrame) -> dict[str, Any]:
+    keys = rows[rows["query_pos"] == rows["query_pos"].max()]
+    distractors = keys["is_distractor"] if "is_distractor" in keys else pd.Series(False, index=keys.index)
+    return {
+        "tokens": [str(token).strip() or "␣" for token in keys["token"]],
+        "query": int(rows["query_pos"].max()),
+        "related": keys.loc[keys["is_related"], "key_pos"].tolist(),
+        "distractors": keys.loc[distractors.astype(bool), "key_pos"].tolist(),
+    }
+
+
+def _weights(rows: pd.DataFrame) -> list[list[float | None] | None]:
+    kept = {query: [_rounded(weight) for weight in each["weight"]] for query, each in rows.groupby("query_pos")}
+    return [kept.get(query) for query in range(int(rows["query_pos"].max()) + 1)]
+
+
+def _rounded(weight: float) -> float | None:
+    return None if pd.isna(weight) else round(float(weight), 3)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {isolated(str(key)): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, str):
+        return isolated(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

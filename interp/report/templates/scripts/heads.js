@@ -1,0 +1,182 @@
+// A head of a grid opens its card, by mouse or key: all that was found about it, task by task, with intervals.
+class Heads {
+  constructor({ columns, n_rows }, tasks) {
+    this.columns = new Map(columns.map((column) => [column.name, column]));
+    this.tasks = tasks;
+    this.rows = new Map();
+    for (let row = 0; row < n_rows; row += 1) this.rows.set(`${this.at(row, "name")}|${this.at(row, "task")}`, row);
+  }
+
+  at(row, name) {
+    const column = this.columns.get(name);
+    return column ? valueAt(column, row) : null;
+  }
+
+  of(name, task) {
+    const row = this.rows.get(`${name}|${task.name}`);
+    return row === undefined ? null : (column) => this.at(row, column);
+  }
+}
+
+let ofPage = null;
+function headsOfPage() {
+  ofPage ??= new Heads(brought("heads"), brought("tasks"));
+  return ofPage;
+}
+
+const two = (number) => number.toFixed(2).replace(/^-0\.00$/, "0.00");
+const within = (low, high) => (low === null || high === null ? "" : ` [${two(low)}, ${two(high)}]`);
+
+// What hovering over a head says.
+function summary(name, task) {
+  const of = headsOfPage().of(name, task);
+  if (!of) return `Head ${name}, ${task.name}: not measured`;
+  const lines = [`Head ${name}, ${task.name}: ${of("verdict")}${of("reason") ? ` (${of("reason")})` : ""}`];
+  if (of("attention") !== null) lines.push(`attention ${two(of("attention"))}, best baseline ${two(of("attention_baseline") ?? 0)}`);
+  if (of("effect") !== null) lines.push(`ablation ${two(of("effect"))}${within(of("effect_low"), of("effect_high"))} ${task.unit}`);
+  if (of("probe") !== null) lines.push(`probe ${two(of("probe"))}${within(of("probe_low"), of("probe_high"))}`);
+  return lines.join("\n");
+}
+
+// One estimate on its scale: a point, its interval, 0, and what counts.
+function bar({ value, low, high, least, most, marks }) {
+  const place = (number) => `${(100 * (Math.min(Math.max(number, least), most) - least)) / (most - least)}%`;
+  const track = made("span", { className: "track" });
+  track.setAttribute("aria-hidden", "true");
+  for (const [kind, number] of marks) {
+    const mark = made("span", { className: `tick ${kind}` });
+    mark.style.left = place(number);
+    track.append(mark);
+  }
+  if (low !== null && high !== null) {
+    const interval = made("span", { className: "interval" });
+    interval.style.left = place(low);
+    interval.style.right = `calc(100% - ${place(high)})`;
+    track.append(interval);
+  }
+  const point = made("span", { className: "point" });
+  point.style.left = place(value);
+  track.append(point);
+  return track;
+}
+
+function evidence(of, task) {
+  const rows = [];
+  const add = (label, text, scale) => rows.push(made("dt", { textContent: label }), made("dd", {}, bar(scale), made("span", { textContent: text })));
+  const share = { least: -1, most: 1 };
+  if (of("excess") !== null) {
+    const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "minimum_attention"].map(of);
+    const baseline = of("baseline") ? ` (${of("baseline")})` : "";
+    add("Attention beyond baseline", `${two(value)}${within(low, high)}: ${two(of("attention"))} goes to the ${task.relation}, ${two(of("attention_baseline"))} to the best baseline${baseline}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
+  }
+  const effects = { least: -task.reach, most: task.reach };
+  if (of("effect") !== null) {
+    const [value, low, high, minimum] = ["effect", "effect_low", "effect_high", "minimum_effect"].map(of);
+    const right = of("accuracy_ablated") === null ? "" : `; accuracy from ${two(of("accuracy_base"))} to ${two(of("accuracy_ablated"))}`;
+    add("Ablation", `${two(value)}${within(low, high)} ${task.unit}${right}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
+  }
+  if (of("probe") !== null) {
+    const [value, low, high, control] = ["probe", "probe_low", "probe_high", "probe_baseline_score"].map(of);
+    add(`Probe for ${of("feature")}`, `${two(value)}${within(low, high)} right; toughest control (${of("probe_baseline")}) ${two(control)}`, { value, low, high, least: 0, most: 1, marks: [["least", control]] });
+  }
+  if (of("erasure_effect") !== null) {
+    const [value, low, high, random] = ["erasure_effect", "erasure_low", "erasure_high", "erasure_random"].map(of);
+    add(`Erasing ${of("feature")}`, `${two(value)}${within(low, high)} ${task.unit}; random directions ${random === null ? "not measured" : two(random)}`, { value, low, high, ...effects, marks: [["zero", 0], ...(random === null ? [] : [["least", random]])] });
+  }
+  return made("dl", { className: "bars" }, ...rows);
+}
+
+class Card {
+  constructor(cards) {
+    this.cards = cards;
+    this.title = made("h2", { id: "card-title" });
+    this.body = made("div", {});
+    const buttons = [["← Previous", -1], ["Next →", 1]].map(([text, step]) => {
+      const button = made("button", { type: "button", textContent: text });
+      button.addEventListener("click", () => this.show(this.neighbour(step)));
+      return button;
+    });
+    const close = made("button", { type: "button", textContent: "Close" });
+    close.addEventListener("click", () => this.dialog.close());
+    this.dialog = made("dialog", { className: "card" }, made("div", { className: "tools" }, ...buttons, close), this.title, this.body);
+    this.dialog.setAttribute("aria-labelledby", "card-title");
+    // A click beside the card closes it.
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
+    this.dialog.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
+    document.body.append(this.dialog);
+  }
+
+  names() {
+    return [...new Set([...headsOfPage().rows.keys()].map((key) => key.split("|")[0]))].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
+  }
+
+  neighbour(step) {
+    const names = this.names();
+    return names[(names.indexOf(this.name) + step + names.length) % names.length];
+  }
+
+  show(name, first = null) {
+    this.name = name;
+    this.title.textContent = `Head ${name}`;
+    const tasks = headsOfPage().tasks;
+    const sections = tasks.map((task, number) => this.section(task, number));
+    const full = this.cards.includes(name) ? [made("p", {}, made("a", { href: `cards/${name}.html`, textContent: "The whole card: replacements, halves, patching, direct paths and circuits" }))] : [];
+    this.body.replaceChildren(...full, ...sections);
+    if (!this.dialog.open) this.dialog.showModal();
+    this.dialog.scrollTop = 0;
+    if (first !== null) sections[first].scrollIntoView({ block: "nearest" });
+    history.replaceState(null, "", `#head-${name}`);
+  }
+
+  section(task, number) {
+    const of = headsOfPage().of(this.name, task);
+    if (!of) return made("section", {}, made("h3", { textContent: `${task.name}: not measured` }));
+    const verdict = task.verdicts[of("verdict")];
+    const symbol = made("span", { className: `symbol ${verdict.slug}`, textContent: verdict.symbol });
+    symbol.setAttribute("aria-hidden", "true");
+    const says = of("sentence") ? [made("p", { textContent: of("sentence") })] : [];
+    const figure = brought("attention").figures[number];
+    const looks = made("div", {});
+    const section = made("section", {}, made("h3", {}, symbol, ` ${task.name}: ${of("verdict")}`), ...says, evidence(of, task), looks);
+    if (figure?.heads.some((head) => head.name === this.name)) new AttentionFigure(looks, figure, [this.name]);
+    return section;
+  }
+}
+
+function startHeads() {
+  const grids = document.querySelectorAll("table[data-task]");
+  if (!grids.length) return;
+  let card = null;
+  const open = (name, task) => {
+    card ??= new Card(brought("cards"));
+    card.show(name, task);
+  };
+  for (const grid of grids) {
+    const names = (cell) => `${grid.dataset.layers.split(" ")[cell.parentElement.sectionRowIndex]}.${grid.dataset.heads.split(" ")[cell.cellIndex - 1]}`;
+    const task = Number(grid.dataset.task);
+    grid.setAttribute("role", "grid");
+    const moveTo = roving(grid, grid.tBodies[0].rows[0].cells[1], inTable);
+    grid.addEventListener("click", (event) => {
+      const cell = event.target.closest("td");
+      if (!cell) return;
+      moveTo(cell);
+      cell.focus();
+      open(names(cell), task);
+    });
+    grid.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      open(names(event.target.closest("td")), task);
+    });
+    const tell = (event) => {
+      const cell = event.target.closest("td");
+      if (cell && !cell.title) cell.title = summary(names(cell), headsOfPage().tasks[task]);
+    };
+    grid.addEventListener("pointerover", tell);
+    grid.addEventListener("focusin", tell);
+  }
+  const asked = /^#head-(\d+\.\d+)$/.exec(location.hash);
+  if (asked && new Set([...headsOfPage().rows.keys()].map((key) => key.split("|")[0])).has(asked[1])) open(asked[1], null);
+}
+
+startHeads();
