@@ -74,7 +74,6 @@ def _pairs(model: Any, encoded: EncodedExample, pattern: np.ndarray) -> list[dic
     distractors = {position for each in encoded.distractors.values() for position in each}
     keys = [
         {
-            "key_pos": key,
             "token": _text(model, tokens[key]),
             "is_query": key == scored,
             "is_related": key in encoded.related,
@@ -84,9 +83,9 @@ def _pairs(model: Any, encoded: EncodedExample, pattern: np.ndarray) -> list[dic
     ]
     queries = range(scored + 1) if scored < LONGEST_WHOLE else (scored,)
     return [
-        {"query_pos": query, **key, "weight": float(pattern[query, key["key_pos"]])}
+        {"query_pos": query, "key_pos": key, "weight": float(pattern[query, key]), **keys[key]}
         for query in queries
-        for key in keys[: query + 1]
+        for key in range(query + 1)
     ]
 
 

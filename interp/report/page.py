@@ -49,8 +49,9 @@ _ELSEWHERE = ("layer", "head", "query", "metric", *_FIRST)
 
 @dataclass(frozen=True)
 class Grid:
-    """Which head stands where: layers down, heads across; ``task`` is its number on the page."""
+    """Which head stands where: layers down, heads across; ``task`` is the number on the page of the task ``name``."""
 
+    name: str
     task: int
     layers: tuple[int, ...]
     heads: tuple[int, ...]
@@ -175,7 +176,7 @@ def _task_view(report: HeadsFrames, number: int, task: pd.Series, summary: TaskS
         summary=summary,
         shown=found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions),
         further=(*found[_FEW:], *summary.open_questions) if found else (),
-        grid=Grid(number, tuple(verdicts.index), tuple(verdicts.columns)),
+        grid=Grid(str(task["task"]), number, tuple(verdicts.index), tuple(verdicts.columns)),
         verdicts=tuple(tuple(VERDICTS.get(str(name)) for name in row) for row in verdicts.to_numpy()),
         excess=heatmap(report.frame, task["task"], "excess", "attention"),
         effect=heatmap(report.frame, task["task"], "effect", "effect"),

@@ -51,7 +51,10 @@ def test_nothing_runs_and_nothing_is_asked_for(open_file, page_file):
     page.evaluate(INTERACT)
     assert page.evaluate("window.ran") is None
     assert page.locator("script:not([type])").count() == page.locator("style").count() == 1
-    assert page.locator("main img:not([src^='data:']), svg:not(.arcs), iframe, base, form, body link, body meta").count() == 0
+    assert (
+        page.locator("main img:not([src^='data:']), svg:not(.arcs), iframe, base, form, body link, body meta").count()
+        == 0
+    )
     handlers = "[...document.querySelectorAll('*')].flatMap(e => e.getAttributeNames()).filter(n => n.startsWith('on'))"
     assert page.evaluate(handlers) == []
     assert page.evaluate('document.querySelectorAll(\'a:not([href^="#"]):not([href^="cards/"])\').length') == 0

@@ -1,0 +1,34 @@
+"""Every page, read with a keyboard or a screen reader: axe-core finds nothing."""
+
+import pytest
+from axe import violations
+from hostile_pages import PAGES
+
+from interp.report.page import render_page
+
+SIZES = [(375, "dark"), (1440, "light")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+@pytest.mark.parametrize("kind", [kind for kind in PAGES if kind != "heads"])
+def test_axe_finds_nothing_on_a_page(open_file, tmp_path, kind, width, scheme):
+    file = tmp_path / "report.html"
+    file.write_text(PAGES[kind](), encoding="utf-8")
+    assert violations(open_file(file, width, scheme)) == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_axe_finds_nothing_on_a_card_and_with_everything_unfolded(open_file, make_report, tmp_path, width, scheme):
+    file = tmp_path / "report.html"
+    file.write_text(render_page(make_report(), command="interp heads", cards=("1.3",)), encoding="utf-8")
+    page = open_file(file, width, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert violations(page) == []
+    page.locator("td.tracks").first.click()
+    assert violations(page) == []
+
+
+def test_axe_would_find_something(open_file, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(PAGES["sweep"]().replace("<main>", "<main><p style='color: #ddd'>pale</p>"), encoding="utf-8")
+    assert [each for each in violations(open_file(file)) if "color-contrast" in each]

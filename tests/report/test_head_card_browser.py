@@ -1,0 +1,168 @@
+"""A head's card on the page: opened by mouse and key, read, and left again."""
+
+import re
+
+import pytest
+from hostile_pages import PAGES
+
+from interp.report.page import render_page
+
+
+@pytest.fixture(scope="module")
+def report(make_report):
+    return make_report(n_layers=4, n_heads=12)
+
+
+@pytest.fixture(scope="module")
+def page_file(report, tmp_path_factory):
+    file = tmp_path_factory.mktemp("cards") / "report.html"
+    file.write_text(render_page(report, cards=("1.3",)), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def page(open_file, page_file):
+    return open_file(page_file)
+
+
+def cell(page, layer, head, grid=0):
+    return page.locator("table[data-task]").nth(grid).locator(f"tbody tr:nth-child({layer + 1}) td").nth(head)
+
+
+def card(page):
+    return page.locator("dialog[open]")
+
+
+def test_a_click_opens_the_card_of_that_head(page):
+    assert card(page).count() == 0
+    cell(page, 1, 3).click()
+    assert card(page).locator("h2").inner_text() == "Head 1.3"
+
+
+@pytest.mark.parametrize("key", ["Enter", " "])
+def test_a_key_opens_it_and_escape_leads_back_to_the_head(page, key):
+    cell(page, 0, 0).focus()
+    for arrow in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(arrow)
+    page.keyboard.press(key)
+    assert card(page).locator("h2").inner_text() == "Head 1.3"
+    page.keyboard.press("Escape")
+    assert card(page).count() == 0
+    assert page.evaluate("document.activeElement.parentElement.sectionRowIndex") == 1
+    assert page.evaluate("document.activeElement.cellIndex") == 4
+
+
+def test_one_tab_enters_a_grid_and_one_leaves_it(page):
+    focusable = "each => [...each.querySelectorAll('td')].filter(td => td.tabIndex === 0).length"
+    grid = page.locator("table[data-task]").first
+    assert grid.evaluate(focusable) == 1
+    cell(page, 0, 0).focus()
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.cellIndex") == 12
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.cellIndex") == 12
+    page.keyboard.press("Home")
+    assert page.evaluate("document.activeElement.cellIndex") == 1
+    assert grid.evaluate(focusable) == 1
+
+
+def test_it_says_what_was_measured_with_intervals(page, report):
+    cell(page, 1, 3).click()
+    (row,) = report.frame.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
+    section = card(page).locator("section").first.inner_text()
+    assert f"agreement: {row['verdict']}" in section
+    effect = f"{row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits"
+    assert effect in section
+    assert f"{row['probe']:.2f} [{row['probe_low']:.2f}, {row['probe_high']:.2f}] right" in section
+    assert f"{row['attention']:.2f} goes to the subject" in section
+
+
+def test_an_interval_is_drawn_where_it_lies(page, report):
+    cell(page, 1, 3).click()
+    (row,) = report.frame.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
+    ends = report.frame.query("task == 'agreement'")
+    reach = ends[["effect_low", "effect_high", "erasure_low", "erasure_high"]].abs().max().max()
+    bar = card(page).locator("dt", has_text="Ablation").first.locator("xpath=following-sibling::dd[1]")
+    drawn = bar.evaluate(
+        "each => { const place = name => { const box = each.querySelector(name).getBoundingClientRect();"
+        "return [box.left, box.right]; }; return [place('.track'), place('.interval')]; }"
+    )
+    (left, right), (low, high) = drawn
+    measured = [(2 * (end - left) / (right - left) - 1) * reach for end in (low, high)]
+    assert measured == pytest.approx([row["effect_low"], row["effect_high"]], abs=reach / 50)
+
+
+def test_next_and_previous_go_round_all_heads(page):
+    cell(page, 3, 11).click()
+    card(page).get_by_role("button", name="Next").click()
+    assert card(page).locator("h2").inner_text() == "Head 0.0"
+    card(page).get_by_role("button", name="Previous").click()
+    assert card(page).locator("h2").inner_text() == "Head 3.11"
+
+
+def test_a_head_with_a_page_of_its_own_leads_there(page):
+    cell(page, 1, 3).click()
+    assert card(page).locator("a").get_attribute("href") == "cards/1.3.html"
+    card(page).get_by_role("button", name="Close").click()
+    cell(page, 0, 0).click()
+    assert card(page).locator("a").count() == 0
+
+
+def test_a_card_has_an_address(page, open_file, page_file):
+    cell(page, 2, 10).click()
+    assert page.url.endswith("#head-2.10")
+    page.goto("about:blank")
+    page.goto(f"{page_file.as_uri()}#head-2.10")
+    assert card(page).locator("h2").inner_text() == "Head 2.10"
+    page.keyboard.press("Escape")
+    assert "#" not in page.url
+
+
+def test_an_address_of_no_head_opens_nothing(open_file, page_file):
+    page = open_file(page_file)
+    page.goto("about:blank")
+    page.goto(f"{page_file.as_uri()}#head-9.9")
+    assert page.locator("td").first.is_visible()
+    assert card(page).count() == 0
+
+
+def test_hovering_tells_the_numbers(page, report):
+    (row,) = report.frame.query("layer == 0 and head == 1 and task == 'coreference'").to_dict("records")
+    cell(page, 0, 1, grid=1).hover()
+    title = cell(page, 0, 1, grid=1).get_attribute("title")
+    assert title.startswith(f"Head 0.1, coreference: {row['verdict']}")
+    assert f"ablation {row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits" in title
+    assert not re.search("null|NaN|undefined", title)
+
+
+def test_what_was_not_measured_is_said(open_file, make_report, tmp_path):
+    report = make_report()
+    gone = (report.frame["task"] == "agreement") & (report.frame["layer"] == 0) & (report.frame["head"] == 0)
+    file = tmp_path / "report.html"
+    file.write_text(render_page(type(report)(**{**vars(report), "frame": report.frame[~gone]})), encoding="utf-8")
+    page = open_file(file)
+    cell(page, 0, 0).hover()
+    assert cell(page, 0, 0).get_attribute("title") == "Head 0.0, agreement: not measured"
+    cell(page, 0, 0).click()
+    assert "agreement: not measured" in card(page).inner_text()
+    assert not re.search("null|NaN|undefined", card(page).inner_text())
+
+
+def test_hostile_text_is_read_in_a_card_and_does_not_run(open_file, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(PAGES["heads"](), encoding="utf-8")
+    page = open_file(file)
+    cell(page, 0, 1).click()
+    assert "<script>" in card(page).inner_text()
+    assert card(page).locator("script, img, style, iframe").count() == 0
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_a_card_fits_the_window(open_file, page_file, width):
+    page = open_file(page_file, width)
+    cell(page, 1, 3).click()
+    box = card(page).bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert card(page).evaluate("each => each.scrollWidth <= each.clientWidth")

@@ -1,0 +1,38 @@
+"""Pages of as many heads as GPT-2 small and GPT-2 XL have, on five tasks."""
+
+import pytest
+from browser_scripts import BEYOND
+
+from interp.report.page import render_page
+
+TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
+SIZES = {144: (12, 12), 1200: (48, 25)}
+
+
+@pytest.fixture(scope="module", params=list(SIZES))
+def page_file(request, make_report, tmp_path_factory):
+    n_layers, n_heads = SIZES[request.param]
+    file = tmp_path_factory.mktemp("many") / f"{request.param}.html"
+    report = make_report(n_layers=n_layers, n_heads=n_heads, tasks=TASKS)
+    file.write_text(render_page(report, command="interp heads"), encoding="utf-8")
+    return file
+
+
+def test_the_page_of_gpt2_small_is_small(page_file):
+    if page_file.stem == "144":
+        assert page_file.stat().st_size < 3e6
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_it_fits_opens_cards_filters_and_prints(open_file, page_file, width):
+    page = open_file(page_file, width)
+    assert page.evaluate(BEYOND) == []
+    cells = page.locator("table.verdicts").first.locator("td.tracks")
+    assert cells.count() > 0
+    cells.last.click()
+    assert "agreement: tracks" in page.locator("dialog[open]").inner_text()
+    page.keyboard.press("Escape")
+    page.locator("#tables ~ .tools").first.get_by_role("searchbox").fill("ioi tracks")
+    assert page.evaluate(BEYOND) == []
+    page.emulate_media(media="print")
+    assert page.evaluate(BEYOND) == []

@@ -1,0 +1,52 @@
+"""The buttons of the page as a whole: light or dark, and what is copied."""
+
+import pytest
+
+from interp.report.citation import citation
+from interp.report.page import render_page
+
+COMMAND = "interp heads --task agreement --out report"
+
+
+@pytest.fixture(params=[COMMAND, None])
+def command(request):
+    return request.param
+
+
+def opened(open_file, make_report, tmp_path, command, scheme="light"):
+    file = tmp_path / "report.html"
+    file.write_text(render_page(make_report(), command=command), encoding="utf-8")
+    return open_file(file, scheme=scheme)
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_a_button_switches_between_light_and_dark(open_file, make_report, tmp_path, system):
+    page = opened(open_file, make_report, tmp_path, COMMAND, system)
+    colours = {"rgb(255, 255, 255)": "light", "rgb(21, 24, 28)": "dark"}
+
+    def now():
+        return colours[page.evaluate("getComputedStyle(document.body).backgroundColor")]
+
+    button, seen = page.locator("[data-scheme]"), []
+    for _ in range(4):
+        seen.append((button.inner_text(), now()))
+        button.click()
+    system_again = ("Colours: system", system)
+    assert seen == [system_again, ("Colours: dark", "dark"), ("Colours: light", "light"), system_again]
+
+
+def test_the_command_and_the_citation_are_copied(open_file, make_report, tmp_path, command):
+    page = opened(open_file, make_report, tmp_path, command)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("[data-copies]").click()
+    page.get_by_text("Copied.").wait_for()
+    expected = f"{command}\n\n{citation()}\n" if command else f"{citation()}\n"
+    assert page.evaluate("navigator.clipboard.readText()") == expected
+
+
+def test_without_the_clipboard_it_is_copied_the_old_way_or_said(open_file, make_report, tmp_path):
+    page = opened(open_file, make_report, tmp_path, COMMAND)
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.evaluate("document.execCommand = () => false")
+    page.locator("[data-copies]").click()
+    page.get_by_text("select the text above").wait_for()

@@ -1,0 +1,90 @@
+"""Tables as a reader works with them: filtered, shown whole, taken along as CSV."""
+
+import pandas as pd
+import pytest
+
+from interp.report.page import render_page
+from interp.report.sweeps.page import render_sweep
+
+
+@pytest.fixture(scope="module")
+def report(make_report):
+    return make_report(n_layers=12, n_heads=12)
+
+
+@pytest.fixture
+def page(open_file, report, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(render_page(report), encoding="utf-8")
+    return open_file(file)
+
+
+def rows(page):
+    return page.locator("table.sortable").first.locator("tbody tr").count()
+
+
+def tools(page):
+    return page.locator("#tables ~ .tools").first
+
+
+def downloaded(page, button):
+    with page.expect_download() as held:
+        button.click()
+    return held.value.suggested_filename, pd.read_csv(held.value.path())
+
+
+def test_a_filter_keeps_the_rows_that_hold_every_word(page, report):
+    tools(page).get_by_role("searchbox").fill("coreference opposes")
+    wanted = report.frame.query("task == 'coreference' and verdict == 'opposes'")
+    assert rows(page) == len(wanted) > 0
+    assert tools(page).get_by_role("status").inner_text() == f"{len(wanted)} of {len(report.frame)} rows"
+    tools(page).get_by_role("searchbox").fill("no such word")
+    assert rows(page) == 0
+
+
+def test_of_very_many_rows_the_first_are_shown_until_all_are_asked_for(page, report):
+    assert rows(page) == 200 < len(report.frame)
+    page.locator("table.sortable").first.locator("th", has_text="verdict").get_by_role("button").click()
+    assert rows(page) == 200
+    tools(page).get_by_role("button", name=f"Show all {len(report.frame)}").click()
+    assert rows(page) == len(report.frame)
+
+
+def test_sorting_sees_the_rows_that_are_not_shown(page, report):
+    heading = page.locator("table.sortable").first.locator("th").filter(has_text="effect").first
+    heading.get_by_role("button").click()
+    column = heading.evaluate("each => each.cellIndex")
+    first = page.locator("table.sortable").first.locator(f"tbody tr:first-child td:nth-child({column + 1})")
+    assert float(first.inner_text()) == pytest.approx(report.frame["effect"].min(), abs=0.0006)
+
+
+def test_the_csv_has_every_row_and_column_with_all_digits(page, report):
+    name, table = downloaded(page, tools(page).get_by_role("button", name="Download CSV"))
+    assert name == "every-head-and-task.csv"
+    assert len(table) == len(report.frame)
+    for column in ("effect", "effect_low", "attention", "probe"):
+        pd.testing.assert_series_equal(table[column], report.frame[column].reset_index(drop=True), check_exact=True)
+    assert table["verdict"].tolist() == report.frame["verdict"].tolist()
+
+
+def test_the_csv_has_what_the_filter_leaves_in_the_order_of_the_table(page, report):
+    tools(page).get_by_role("searchbox").fill("coreference opposes")
+    heading = page.locator("table.sortable").first.locator("th").filter(has_text="effect").first
+    heading.get_by_role("button").click()
+    _, table = downloaded(page, tools(page).get_by_role("button", name="Download CSV"))
+    wanted = report.frame.query("task == 'coreference' and verdict == 'opposes'")["effect"].sort_values()
+    assert table["effect"].tolist() == wanted.tolist()
+
+
+def test_a_table_that_stands_whole_in_the_page_is_taken_along_from_there(open_file, tmp_path):
+    from synthetic_sweeps import sweep
+
+    frames = sweep()
+    file = tmp_path / "sweep.html"
+    file.write_text(render_sweep(frames), encoding="utf-8")
+    page = open_file(file)
+    _, table = downloaded(page, page.get_by_role("button", name="Download CSV").first)
+    shown = page.locator("table.sortable").first
+    assert len(table) == shown.locator("tbody tr").count() > 1
+    keys = shown.locator("tbody tr td:nth-child(2)").evaluate_all("all => all.map(each => Number(each.dataset.key))")
+    assert table.iloc[:, 1].tolist() == keys
