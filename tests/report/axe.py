@@ -4,7 +4,7 @@ from importlib.resources import files
 
 SCRIPT = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 _FOUND = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations.map(
-    ({ impact, id, help, nodes }) => `${impact}: ${id}, ${help}: ${nodes.slice(0, 3).map(node => node.html).join(" | ")}`
+    ({ impact, id, help, nodes }) => `${impact}: ${id}, ${help}: ${nodes.map(node => node.html).slice(0, 3).join(" ")}`
 )"""
 
 
