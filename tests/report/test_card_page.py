@@ -35,10 +35,10 @@ def test_the_page_asks_for_nothing_and_its_links_arrive(source):
     assert source.count("<caption>") == len(page.all("table"))
 
 
-def test_all_tasks_come_first_then_each_then_the_tables(source):
+def test_all_tasks_come_first_then_each_then_what_was_asked_then_the_tables(source):
     found = re.findall(r'<h2 id="([^"]+)"', source)
-    assert found == ["across", "task-1", "task-2", "reading", "tables", "method"]
-    assert "40 units in 25 clusters" in source[: source.index("</header>")]
+    assert found == ["across", "task-1", "task-2", "asked", "reading", "tables", "method"]
+    assert "40 units in 25 clusters" in source[source.index('id="asked"') :].split("</section>")[0]
     assert "interp head 2.1 --out &lt;b&gt;" in source
 
 

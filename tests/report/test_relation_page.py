@@ -42,10 +42,10 @@ def test_the_page_asks_for_nothing_and_its_links_arrive(source):
     assert source.count("<caption>") == len(page.all("table"))
 
 
-def test_what_was_asked_comes_first_then_what_was_found(source):
+def test_what_was_found_comes_first_then_what_was_asked(source):
     found = re.findall(r'<h2 id="([^"]+)"', source)
-    assert found == ["findings", "heatmap", "examples", "tables", "reading", "method"]
-    header = source[: source.index("</header>")]
+    assert found == ["findings", "asked", "heatmap", "examples", "tables", "reading", "method"]
+    asked = source[source.index('id="asked"') :].split("</section>")[0]
     for text in (
         "(hash 0123456789ab)",
         "bank.conllu: 30 documents, 1,464 sentences, 28,397 words (hash fedcba987654)",
@@ -53,7 +53,7 @@ def test_what_was_asked_comes_first_then_what_was_found(source):
         "(4 directions)",
         "chosen on the other half of the documents; every head is tested",
     ):
-        assert text in header
+        assert text in asked
     assert "/home" not in source[: source.index('id="method"')]
     assert "/home/me/bank.conllu" in source
     assert "interp attend --out r" in source

@@ -35,12 +35,12 @@ def test_the_page_asks_for_nothing_and_its_links_arrive(source):
     assert source.count("<caption>") == len(page.all("table"))
 
 
-def test_what_was_asked_comes_first_then_what_was_found(source):
-    assert re.findall(r'<h2 id="([^"]+)"', source) == ["findings", "heatmap", "cells", "reading", "method"]
-    header = source[: source.index("</header>")]
+def test_what_was_found_comes_first_then_what_was_asked(source):
+    assert re.findall(r'<h2 id="([^"]+)"', source) == ["findings", "asked", "heatmap", "cells", "reading", "method"]
+    asked = source[source.index('id="asked"') :].split("</section>")[0]
     for text in ("z of the clean run patched into the corrupted run", "Does the verb agree?", "(hash 0123456789ab)"):
-        assert text in header
-    assert "Left out" not in header
+        assert text in asked
+    assert "Left out" not in asked
     assert "interp patch --out r" in source
 
 

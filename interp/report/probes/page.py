@@ -1,6 +1,6 @@
 """How does a reader see what probes found? One self-contained HTML page, as the dossier's.
 
-1. What speaks against the scores comes first, then what was asked; then the findings in sentences.
+1. What speaks against the scores comes first, then the findings in sentences; then what was asked.
 2. Heatmaps are tables with colours: every head, and the best cells beside their controls. Hovering tells the numbers.
 3. The table of cells can be sorted; of very many it has the first. Provenance is folded away.
 """

@@ -1,6 +1,6 @@
 """How does a reader see heads against relations? One self-contained HTML page, as the dossier's.
 
-1. What was asked comes first, and that a causal model looks back only; then the findings, those that track at the top.
+1. That a causal model looks back only comes first, then the findings, those that track at the top; then what was asked.
 2. The heatmap is a table with colours; hovering over a cell tells its numbers.
 3. Examples show where the best heads look.
 4. The tables can be sorted; of very many heads they have the first. Provenance is folded away.

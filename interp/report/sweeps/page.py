@@ -1,6 +1,6 @@
 """How does a reader see a sweep? One self-contained HTML page, as the dossier's.
 
-1. What was asked, and how well the model does unchanged, come first; then the findings in sentences.
+1. How well the model does unchanged comes first, then the findings in sentences; then what was asked.
 2. The heatmap is a table with colours; hovering over a cell tells its interval.
 3. The table of cells can be sorted; of very many cells it has the strongest.
 4. Provenance is folded away.
