@@ -39,6 +39,14 @@ def test_a_click_opens_the_card_of_that_head(page):
     assert card(page).locator("h2").inner_text() == "Head 1.3"
 
 
+def test_after_a_click_escape_leads_back_to_the_head_and_tab_still_leaves_the_grid(page):
+    cell(page, 2, 5).click()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.cellIndex") == 6
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('[data-task]')") is None
+
+
 @pytest.mark.parametrize("key", ["Enter", " "])
 def test_a_key_opens_it_and_escape_leads_back_to_the_head(page, key):
     cell(page, 0, 0).focus()
