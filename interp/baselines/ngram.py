@@ -3,7 +3,7 @@
 1. ``nltk.lm`` counts every n-gram of the rows up to the order. In front of each document stands BOS, as often as the
    highest order needs.
 2. With ``d`` the discount, ``c`` the count, ``n`` the number of different words after a context, and ``h'`` the context
-   without its first word::
+   without its first word:
 
        p(w | h) = (c(h w) - d) / c(h) + d n(h) / c(h) p(w | h'),    where c(h) is the sum of c(h w) over w
 
