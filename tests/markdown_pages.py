@@ -5,6 +5,7 @@ import re
 import shlex
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from itertools import takewhile
 
 import typer
 from typer.core import TyperGroup
@@ -68,7 +69,7 @@ def commands(block):
     for line in block.code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["interp"]:
-            yield words[1:]
+            yield list(takewhile(lambda word: word not in (">", "|", "&&"), words[1:]))
 
 
 def parse_command(arguments):

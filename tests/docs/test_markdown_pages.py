@@ -22,7 +22,7 @@ print(torch.cuda.device_count())
 
 ```sh
 make report
-interp tasks --json   # all of them
+interp tasks --json > tasks.json   # all of them
 interp ablate --task ioi \\
   --out ablation
 ```
