@@ -102,12 +102,13 @@ def agrees(expected, printed):
     """Whether `printed` is what a page says.
 
     ``...`` stands for anything, any space for any other, and a number may differ by one in its last digit: processors
-    round differently.
+    round differently. It has as many digits as on the page, unless ``...`` stands for the rest of them.
     """
     pattern, numbers = [], []
-    for piece in PIECE.findall(expected.strip()):
+    pieces = PIECE.findall(expected.strip())
+    for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
         if re.fullmatch(NUMBER, piece):
-            numbers.append(piece)
+            numbers.append((piece, following == "..."))
             pattern.append(NUMBER)
         else:
             pattern.append({"...": ".*?"}.get(piece) or (r"\s+" if piece.isspace() else re.escape(piece)))
@@ -115,9 +116,15 @@ def agrees(expected, printed):
     return found is not None and all(map(_as_near_as_written, numbers, found.groups()))
 
 
-def _as_near_as_written(expected, got):
+def _as_near_as_written(number, got):
+    expected, cut = number
     mantissa, _, exponent = expected.partition("e")
-    digits = len(mantissa.partition(".")[2])
+    digits = _decimals(mantissa)
     if "." not in mantissa:
         return expected == got
-    return abs(float(expected) - float(got)) <= 1.01 * 10.0 ** (int(exponent or 0) - digits)
+    near = abs(float(expected) - float(got)) <= 1.01 * 10.0 ** (int(exponent or 0) - digits)
+    return near and (cut or digits == _decimals(got.partition("e")[0]))
+
+
+def _decimals(mantissa):
+    return len(mantissa.partition(".")[2])

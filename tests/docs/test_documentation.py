@@ -20,7 +20,7 @@ SLOW = {
     "tutorial.md",
     *(f"explanation/{name}.md" for name in ("evidence", "replacements")),
     *(f"how-to/{name}.md" for name in ("ablate", "calibrate", "figures", "heads-that-track", "how-many-examples")),
-    *(f"how-to/{name}.md" for name in ("little-memory", "long-runs", "probe", "train", "warnings")),
+    *(f"how-to/{name}.md" for name in ("little-memory", "long-runs", "probe", "reproduce", "train", "warnings")),
 }
 NOT_RUN = {"how-to/long-runs.md": ["it needs a Ray cluster"]}
 """Why a page has a block that the tests do not run, in the page's own words."""
