@@ -1,6 +1,7 @@
 # Two commands, each enough on a bare machine with Python (3.10 or newer) and make:
 #   make report   which heads of the embedded model track what; prints the page's path
 #   make test     everything a change must pass
+# make docs writes the documentation to out/site, where it is read from the disk; a test of make test-all does so, too.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 OUT ?= out/report
 PARALLEL := --numprocesses auto --dist loadfile
 
-.PHONY: report test test-all lint clean
+.PHONY: report test test-all docs lint clean
 
 report: $(VENV)/.installed
 	$(BIN)/interp heads --out $(OUT)
@@ -19,6 +20,10 @@ test: $(VENV)/.installed-dev lint
 test-all: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest $(PARALLEL)
 	$(BIN)/python .ci/audit.py constraints.txt
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo $(CURDIR)/out/site/index.html
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

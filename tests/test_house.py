@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_pages import blocks, run_python
 
 import interp
 
@@ -87,17 +88,13 @@ def test_the_command_line_asks_for_help_without_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def readme_blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-
-
-def test_readme_code_runs(tmp_path, monkeypatch, capsys):
+def test_readme_code_runs(tmp_path, monkeypatch):
+    """Each block by itself, as it is copied."""
     monkeypatch.chdir(tmp_path)
-    blocks = readme_blocks("python")
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    assert capsys.readouterr().out.strip()
+    readme = ROOT / "README.md"
+    printed = [run_python(block, readme, {"__name__": "__main__"}) for block in blocks(readme, "python")]
+    assert printed
+    assert all(each.strip() for each in printed)
 
 
 def test_readme_paths_exist():

@@ -3,12 +3,10 @@
 1. ``nltk.lm`` counts every n-gram of the rows up to the order. In front of each document stands BOS, as often as the
    highest order needs.
 2. With ``d`` the discount, ``c`` the count, ``n`` the number of different words after a context, and ``h'`` the context
-   without its first word::
-
-       p(w | h) = (c(h w) - d) / c(h) + d n(h) / c(h) p(w | h'),    where c(h) is the sum of c(h w) over w
-
-   and the first term is 0 for a word that never followed. At the highest order ``c`` counts occurrences; below it, how
-   many different words stand in front. An unseen context has the distribution of its shorter one.
+   without its first word, ``p(w | h) = (c(h w) - d) / c(h) + d n(h) / c(h) p(w | h')``. There ``c(h)`` is the sum of
+   ``c(h w)`` over ``w``, and the first term is 0 for a word that never followed. At the highest order ``c`` counts
+   occurrences; below it, how many different words stand in front. An unseen context has the distribution of its shorter
+   one.
 3. Below the unigrams lies the uniform distribution, reached by the same recursion. Only here this differs from nltk,
    which does not discount the unigrams, so that a word it never saw has probability 0.
 

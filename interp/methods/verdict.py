@@ -36,14 +36,12 @@ Each kind of evidence is first judged by itself, against its minimum effect:
 
 Then, rows are the effect, columns the attention:
 
-=========  ========================  ========================  ============  ===========
-effect     shown                     none                      not testable  undecided
-=========  ========================  ========================  ============  ===========
-drop       attends and causal [1]    causal, by another route  causal        undecided
-rise       opposes                   opposes                   opposes       opposes
-none       attends, not causal       none [2]                  none [2]      undecided
-undecided  undecided                 undecided                 undecided     undecided
-=========  ========================  ========================  ============  ===========
+| effect    | shown                  | none                     | not testable | undecided |
+|-----------|------------------------|--------------------------|--------------|-----------|
+| drop      | attends and causal [1] | causal, by another route | causal       | undecided |
+| rise      | opposes                | opposes                  | opposes      | opposes   |
+| none      | attends, not causal    | none [2]                 | none [2]     | undecided |
+| undecided | undecided              | undecided                | undecided    | undecided |
 
 A drop is ``general`` where its specificity is, whatever the attention; what is shown to have no effect is ``redundant``
 where the head has partners.

@@ -1,11 +1,9 @@
 """Where are a model's activations kept, and how are they read again? In a folder, memory-mapped.
 
-==========================  ==========================================================================================
-``manifest.json``           the request, and every file's SHA-256
-``index.parquet``           one row a word: where it stands, and what is known of it
-``shard-00000.safetensors`` activations of the first words, one tensor ``[row ...]`` a site, by TransformerLens' name
-...                         as many words each, but the last
-==========================  ==========================================================================================
+- ``manifest.json``: the request, and every file's SHA-256;
+- ``index.parquet``: one row a word: where it stands, and what is known of it;
+- ``shard-00000.safetensors``: activations of the first words, a tensor ``[row ...]`` a site, by its hook;
+- and so on: as many words each, but the last.
 
 ``collecting.py`` writes it.
 """

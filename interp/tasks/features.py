@@ -1,18 +1,16 @@
 """What could a head's output say about a word? The features of a treebank, as labels of the words they are read at.
 
-==============  ======================================================  ======================
-name            what it is                                              read at
-==============  ======================================================  ======================
-``upos``        universal part of speech                                the word
-``deprel``      dependency label without its subtype                    the word
-``distance``    how many words on its head stands (before it: below 0)  the word
-``entity``      type of the entity that is mentioned                    the mention's head
-``sense:bank``  sense of a word with this lemma (``Sense=`` in MISC)    the word
-``feats:Case``  any morphological feature                               the word
-``number``      number of a verb's subject, which stands before it      the word before a verb
-``gender``      gender of the antecedent of *he*, *she*, their forms    the word before these
-``antecedent``  lemma of the antecedent of a pronoun                    the pronoun
-==============  ======================================================  ======================
+| name           | what it is                                             | read at                |
+|----------------|--------------------------------------------------------|------------------------|
+| ``upos``       | universal part of speech                               | the word               |
+| ``deprel``     | dependency label without its subtype                   | the word               |
+| ``distance``   | how many words on its head stands (before it: below 0) | the word               |
+| ``entity``     | type of the entity that is mentioned                   | the mention's head     |
+| ``sense:bank`` | sense of a word with this lemma (``Sense=`` in MISC)   | the word               |
+| ``feats:Case`` | any morphological feature                              | the word               |
+| ``number``     | number of a verb's subject, which stands before it     | the word before a verb |
+| ``gender``     | gender of the antecedent of *he*, *she*, their forms   | the word before these  |
+| ``antecedent`` | lemma of the antecedent of a pronoun                   | the pronoun            |
 
 ``number`` and ``gender`` are read where they are needed to predict the next word, as tasks read them. The antecedent is
 the nearest earlier mention of the entity in the window whose head is no pronoun. The *carrier* is the word that the

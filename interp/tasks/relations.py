@@ -1,19 +1,17 @@
 """Which word is to find which? The relations of a corpus, as words that look and the words that they should find.
 
-====================  =================================================================  =========================
-name                  what it is                                                         who looks at whom
-====================  =================================================================  =========================
-``nsubj``, ``obj`` …  a dependency label, with all of its subtypes                       dependent and head
-``nsubj:pass`` …      a label with its subtype                                           dependent and head
-``coref``             mentions of one entity: any earlier one counts as found            anaphor and antecedent
-``coref:nearest``     the nearest earlier mention alone                                  anaphor and antecedent
-``coref:pronoun``,    ``coref`` of anaphors whose head is a pronoun, a proper noun or    anaphor and antecedent
-``:proper``,          neither
-``:nominal``
-``pos:NOUN`` …        words of a universal part of speech (``pos:PROPN``: proper nouns)  any other word at them
-``entity:person`` …   heads of mentions of an entity type                                any other word at them
-any other             links that a corpus of one's own names                             query and related word
-====================  =================================================================  =========================
+| name                 | what it is                                                        | who looks at whom      |
+|----------------------|-------------------------------------------------------------------|------------------------|
+| ``nsubj``, ``obj`` … | a dependency label, with all of its subtypes                      | dependent and head     |
+| ``nsubj:pass`` …     | a label with its subtype                                          | dependent and head     |
+| ``coref``            | mentions of one entity: any earlier one counts as found           | anaphor and antecedent |
+| ``coref:nearest``    | the nearest earlier mention alone                                 | anaphor and antecedent |
+| ``coref:pronoun``    | ``coref`` of anaphors whose head is a pronoun                     | anaphor and antecedent |
+| ``coref:proper``     | or a proper noun                                                  | anaphor and antecedent |
+| ``coref:nominal``    | or neither                                                        | anaphor and antecedent |
+| ``pos:NOUN`` …       | words of a universal part of speech (``pos:PROPN``: proper nouns) | any other word at them |
+| ``entity:person`` …  | heads of mentions of an entity type                               | any other word at them |
+| any other            | links that a corpus of one's own names                            | query and related word |
 
 Of a mention, its head looks and is looked at. Each relation has two directions, but for the classes of words. Where
 several words would be right (two objects, several earlier mentions), each of them is.

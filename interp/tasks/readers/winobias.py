@@ -1,7 +1,7 @@
 """How are WinoBias' sentences read, and where in them are the pronoun and whom it stands for?
 
 WinoBias (Zhao et al., 2018, https://aclanthology.org/N18-2003) has one numbered sentence a line, about two occupations,
-with brackets around whom the pronoun stands for and around the pronouns::
+with brackets around whom the pronoun stands for and around the pronouns:
 
     1 [The developer] argued with the designer because [she] did not like the design.
 
