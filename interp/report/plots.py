@@ -18,11 +18,13 @@ from matplotlib.figure import Figure
 from interp.report.colours import SEQUENTIAL, reach
 from interp.report.drawing import draw_table, hatching, short, verdict_marker
 from interp.report.frames import HeadsFrames, layer_by_head
+from interp.report.given import require
 from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
 from interp.report.verdicts import VERDICTS
 
 _LONGEST_TITLE = 48
+_ATTRIBUTES = ("frame", "examples", "tasks", "pairs", "replication", "attention_maps", "provenance")
 
 
 def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:
@@ -59,6 +61,7 @@ def overview(report: HeadsFrames) -> Figure:
     Effects are shares of the whole model's own metric, so that tasks with different scales can be
     compared: -1 is all of it. A task that the whole model does not do has no such share.
     """
+    require(report, _ATTRIBUTES, "overview", "interp.heads")
     report = with_shown_names(report)
     frame, tasks = report.frame, report.tasks
     attention = [layer_by_head(frame, task, "excess") for task in tasks["task"]]
