@@ -13,6 +13,7 @@ from interp.report.styles import LINE
 
 _LEAST, _WRITTEN = 0.02, 0.1
 """Attention from which on there is an arc, and a number at it."""
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
 _MOST_ROWS, _MOST_TOKENS = 24, 120
 
 
@@ -79,10 +80,11 @@ def _draw(ax: Axes, given: Patterns, number: int, query: int) -> None:
             x = query + (key - query) * (1 - np.cos(t)) / 2
             ax.plot(x, top * np.sin(t), color=LINE, linewidth=width, alpha=alpha, solid_capstyle="round", zorder=2)
         if weight >= _WRITTEN:
-            ax.annotate(f"{weight:.2f}", (key, 0), (0, 2), textcoords="offset points", fontsize=7, ha="center")
+            place = (query - 0.35, 0.14) if key == query else ((query + key) / 2, top)
+            ax.text(*place, f"{weight:.2f}", fontsize=7, ha="center", va="center", bbox=_BEHIND, zorder=5)
     ax.plot([query], [0], "v", color="black", markersize=6, zorder=4, clip_on=False)
     ax.set_xlim(-0.6, n - 0.4)
-    ax.set_ylim(0, 1)
+    ax.set_ylim(0, 1.12)
     ax.set_yticks([])
     ax.tick_params(axis="x", length=0)
     ax.set_ylabel(given.names[number], rotation=0, ha="right", va="center", fontsize=9)

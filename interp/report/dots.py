@@ -12,8 +12,8 @@ from interp.report.drawing import despined, short, wrapped_title
 from interp.report.styles import style
 
 _LONGEST = 44
-_SPREAD = 0.3
-"""How far from the middle of its row the first and the last series stand."""
+_APART, _SPREAD = 0.15, 0.32
+"""How far series stand from each other, and the first and the last at most from the middle of the row."""
 MOST_ROWS = 40
 
 
@@ -69,7 +69,8 @@ def _compare(ax: Axes, dots: Dots) -> None:
 
 
 def _draw(ax: Axes, frame: pd.DataFrame, number: int, n_series: int, name: str) -> None:
-    away = np.linspace(-_SPREAD, _SPREAD, n_series)[number] if n_series > 1 else 0.0
+    spread = min(_SPREAD, _APART * (n_series - 1) / 2)
+    away = np.linspace(-spread, spread, n_series)[number]
     place, look = np.arange(len(frame)) + away, style(number)
     ax.hlines(place, frame["low"], frame["high"], color=look["color"], linewidth=1.6, zorder=2)
     ax.plot(frame["estimate"], place, linestyle="none", markersize=5, zorder=3, label=name, **look)

@@ -50,7 +50,7 @@ def draw_table(
         vmin=vmin,
         vmax=vmax,
         # Adding 0 takes the sign from -0.00.
-        annot=values.round(2) + 0.0 if annotate and values.size <= _MOST_ANNOTATED else None,
+        annot=values.round(2) + 0.0 if annotate and is_annotated(values) else None,
         fmt=".2f",
         annot_kws={"fontsize": 8, "va": "bottom"},
         linewidths=0.5,
@@ -68,6 +68,11 @@ def draw_table(
         hatch = UNMEASURED if hatches is None else str(hatches[row, column])
         ax.add_patch(Rectangle((column, row), 1, 1, facecolor="0.92", edgecolor="0.6", hatch=hatch, linewidth=0))
     ax.tick_params(length=0)
+
+
+def is_annotated(table: pd.DataFrame) -> bool:
+    """Whether there is room for numbers in the cells."""
+    return table.size <= _MOST_ANNOTATED
 
 
 def hatching(hatch: str = UNMEASURED) -> Patch:
@@ -115,7 +120,7 @@ def despined(ax: Axes, *, left: bool = False) -> None:
 
 def map_size(n_layers: int, n_heads: int) -> tuple[float, float]:
     """Inches of a map of heads: room for numbers in the cells of a small one, less for those of a large one."""
-    wide, high = (0.62, 0.55) if n_layers * n_heads <= _MOST_ANNOTATED else (0.3, 0.26)
+    wide, high = (0.62, 0.55) if n_layers * n_heads <= _MOST_ANNOTATED else (0.28, 0.26)
     return max(4.2, wide * n_heads + 1.9), max(2.6, high * n_layers + 1.6)
 
 

@@ -79,8 +79,8 @@ def inline(figure: Figure) -> str:
 
 
 def with_interval(frame: pd.DataFrame, value: str, low: str, high: str, unit: str = "") -> list[str]:
-    """Estimates with their intervals, as text; ``not measured`` where there is none."""
-    rows = frame[[value, low, high]].to_numpy(dtype=float, na_value=np.nan).tolist()
+    """Estimates with their intervals, as text; said where one is not measured, or has no interval."""
+    rows = frame.reindex(columns=[value, low, high]).to_numpy(dtype=float, na_value=np.nan).tolist()
     return ["not measured" if isnan(at) else estimate(at, start, end, unit) for at, start, end in rows]
 
 

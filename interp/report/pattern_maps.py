@@ -1,6 +1,7 @@
 """What do heads' patterns look like? Queries down, keys across, the heads side by side."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -9,15 +10,17 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import UNMEASURED
 from interp.report.patterns import Head, Patterns, patterns_of
 from interp.report.styles import diverging
 
-_MOST_NAMED = 60
-_LARGEST, _SMALLEST, _LARGEST_OF_MANY = 5.2, 1.5, 2.6
+_LARGEST, _LARGEST_OF_MANY, _LARGEST_OF_HUNDREDS, _SMALLEST = 5.6, 2.7, 1.0, 0.9
 """Inches of a panel."""
+_LEFT, _RIGHT, _TITLE, _GAP = 0.3, 0.75, 0.3, 0.12
+_SMALLEST_LETTERS = 4.0
 
 
 def attention_pattern(
@@ -47,35 +50,85 @@ def attention_pattern(
             weights that are no attention.
     """
     given = patterns_of(attention, tokens, heads, key_tokens=key_tokens, example=example, scores=scores)
-    n_heads, n_keys = len(given.names), len(given.keys)
-    n_across = min(n_heads, 4 if n_heads <= 16 else 12)
-    n_down = ceil(n_heads / n_across)
-    side = max(_SMALLEST, min(_LARGEST if n_heads == 1 else _LARGEST_OF_MANY, 0.24 * n_keys))
-    named = side / n_keys > 0.085 if n_heads > 1 else n_keys <= _MOST_NAMED
-    margin = 0.07 * max(map(len, (*given.queries, *given.keys))) if named else 0.2
-    high = side * len(given.queries) / n_keys
-    size = (n_across * side + margin + 1.2, n_down * (high + 0.35) + margin + 0.6)
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    axes = figure.subplots(n_down, n_across, squeeze=False, sharex=True, sharey=True)
+    plan = _Plan.of(given)
+    figure, axes = plan.figure()
     reach = max(1.0, float(np.nanmax(np.abs(given.weights), initial=0.0))) if scores else 1.0
     for number, ax in enumerate(axes.flat):
-        if number < n_heads:
+        if number < len(given.names):
             _draw(ax, given, number, reach, scores)
         else:
             ax.set_axis_off()
-    _name(axes, given, n_heads, min(8.0, 72 * side / n_keys * 0.8), named=named)
-    bar = figure.colorbar(axes[0, 0].collections[0], ax=axes, aspect=max(10, 9 * n_down), fraction=0.05, shrink=0.9)
+    _name(axes, given, plan)
+    bar = figure.colorbar(axes[0, 0].collections[0], cax=plan.bar(figure))
     bar.set_label("score" if scores else "attention", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     return figure
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where everything stands, in inches: panels of one size, so that no layout has to be tried out.
+
+    Attributes:
+        n_across: Panels of a row.
+        n_down: Rows of panels.
+        wide: Of a panel.
+        high: Of a panel.
+        letters: Points of the tokens' letters; 0 where there is no room for them.
+        margin: What the longest token takes.
+    """
+
+    n_across: int
+    n_down: int
+    wide: float
+    high: float
+    letters: float
+    margin: float
+
+    @classmethod
+    def of(cls, given: Patterns) -> "_Plan":
+        """Of panels for these patterns."""
+        n_heads, n_keys = len(given.names), max(len(given.keys), len(given.queries))
+        n_across = min(n_heads, 4 if n_heads <= 16 else 12)
+        largest = _LARGEST if n_heads == 1 else _LARGEST_OF_MANY if n_heads <= 16 else _LARGEST_OF_HUNDREDS
+        cell = max(_SMALLEST, min(largest, 0.26 * n_keys)) / n_keys
+        letters = min(8.0, 72 * 0.8 * cell)
+        letters = letters if letters >= _SMALLEST_LETTERS else 0.0
+        margin = 0.0084 * letters * max(map(len, (*given.queries, *given.keys))) + 0.1 if letters else 0.3
+        size = (cell * len(given.keys), cell * len(given.queries))
+        return cls(n_across, ceil(n_heads / n_across), *size, letters, margin)
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        wide = _LEFT + self.margin + self.n_across * (self.wide + _GAP) + _RIGHT
+        return wide, _TITLE + self.n_down * (self.high + _TITLE) + self.margin + _LEFT
+
+    def figure(self) -> tuple[Figure, np.ndarray]:
+        """The figure and its panels, ``[down across]``."""
+        (wide, high), left, below = self._size, _LEFT + self.margin, _LEFT + self.margin
+        figure = Figure(figsize=(wide, high), dpi=150)
+        places = {"left": left / wide, "right": 1 - (_RIGHT + _GAP) / wide, "bottom": below / high}
+        gaps = {"wspace": _GAP / self.wide, "hspace": _TITLE / self.high}
+        axes = figure.subplots(
+            self.n_down, self.n_across, squeeze=False, gridspec_kw={**places, **gaps, "top": 1 - _TITLE / high}
+        )
+        figure.text((left + (wide - _RIGHT)) / 2 / wide, 0.06 / high, "to", fontsize=8, ha="center")
+        figure.text(0.1 / wide, (below + high) / 2 / high, "from", fontsize=8, va="center", rotation=90)
+        return figure, axes
+
+    def bar(self, figure: Figure) -> Axes:
+        """The place of the colours' bar: beside the panels, no longer than two of them."""
+        (wide, high), below = self._size, _LEFT + self.margin
+        long = min(high - below - _TITLE, 2 * self.high + _TITLE)
+        return figure.add_axes(((wide - _RIGHT) / wide, (high - _TITLE - long) / high, 0.13 / wide, long / high))
 
 
 def _draw(ax: Axes, given: Patterns, number: int, reach: float, scores: bool) -> None:
     weights = given.weights[number]
     palette = diverging() if scores else sns.color_palette(SEQUENTIAL, as_cmap=True)
     low = -reach if scores else 0.0
-    # What is missing lies behind the cells, in one piece.
-    ax.add_patch(_behind(weights.shape))
+    if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
+        ax.add_patch(_behind(weights.shape))
     ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
     ax.set_aspect("equal")
     ax.set_xlim(0, weights.shape[1])
@@ -89,18 +142,17 @@ def _behind(shape: tuple[int, ...]) -> Rectangle:
     )
 
 
-def _name(axes: np.ndarray, given: Patterns, n_heads: int, size: float, *, named: bool) -> None:
-    """Texts at the left and below; where there is no room for each, numbers of positions."""
-    for ax in axes[:, 0]:
-        ax.set_ylabel("from", fontsize=8)
-        if named:
-            ax.set_yticks(np.arange(len(given.queries)) + 0.5, labels=given.queries, fontsize=size, parse_math=False)
-    for number in range(axes.shape[1]):
-        own = [ax for ax in axes[:, number] if ax.axison]
-        own[-1].set_xlabel("to", fontsize=8)
-        if named:
-            ticks = np.arange(len(given.keys)) + 0.5
-            own[-1].set_xticks(ticks, labels=given.keys, rotation=90, fontsize=size, parse_math=False)
-            own[-1].tick_params(axis="x", labelbottom=True)
-    for ax in axes.flat[:n_heads]:
-        ax.tick_params(length=0, labelsize=size if named else 7)
+def _name(axes: np.ndarray, given: Patterns, plan: _Plan) -> None:
+    """Texts at the left and below the panels; where there is no room for each, some positions' numbers."""
+    n_heads = len(given.names)
+    for number, ax in enumerate(axes.flat[:n_heads]):
+        ax.tick_params(length=0, labelsize=plan.letters or 7)
+        outer = {"x": number + plan.n_across >= n_heads, "y": number % plan.n_across == 0}
+        for axis, texts in (("x", given.keys), ("y", given.queries)):
+            if not outer[axis]:
+                ax.tick_params(axis=axis, labelbottom=False, labelleft=False)
+            elif plan.letters:
+                name = ax.set_xticks if axis == "x" else ax.set_yticks
+                name(np.arange(len(texts)) + 0.5, labels=texts, rotation=90 if axis == "x" else 0, parse_math=False)
+            else:
+                (ax.xaxis if axis == "x" else ax.yaxis).set_major_locator(MaxNLocator(3, integer=True, prune="upper"))

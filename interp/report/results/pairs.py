@@ -92,7 +92,10 @@ def _matrix(table: pd.DataFrame, names: list[str], about: str) -> Figure:
 
 def _mark(name: str, x: Any = (), y: Any = ()) -> Line2D:
     shape, colour = _MARKS[name]
-    return Line2D(x, y, linestyle="none", marker=shape, markersize=5, markerfacecolor=colour, markeredgecolor="black")
+    edge = "white" if colour == "black" else "black"
+    mark = Line2D(x, y, linestyle="none", marker=shape, markersize=6, markeredgewidth=0.7)
+    mark.set(markerfacecolor=colour, markeredgecolor=edge)
+    return mark
 
 
 def _dots(table: pd.DataFrame, about: str) -> Figure:
