@@ -83,6 +83,11 @@ def test_importing_the_package_imports_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_figures_are_reached_by_name_and_need_no_torch():
+    code = "import interp, sys; interp.plots.sweep; sys.exit('torch' in sys.modules or 'plots' not in dir(interp))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_the_command_line_asks_for_help_without_torch():
     code = "import interp.cli, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

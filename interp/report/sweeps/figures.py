@@ -11,6 +11,7 @@ from interp.report.given import require
 from interp.report.styles import LINE
 from interp.report.sweeps.cells import described
 from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweeps.names import GROWING
 from interp.report.sweeps.panel import panel
 from interp.report.sweeps.plots import heatmap_figure, strongest_figure
 from interp.report.sweeps.result import SweepLike, sweep_frames
@@ -33,7 +34,8 @@ def sweep(result: SweepLike | SweepFrames, *, tokens: Sequence[str] | None = Non
     """
     frames = sweep_frames(result, tokens)
     cells = described(frames)
-    placed = None if along_paths(frames) or len(frames.labels) == 1 or "step" in frames.labels else panel(frames, cells)
+    in_a_row = along_paths(frames) or len(frames.labels) == 1 or frames.labels == GROWING
+    placed = None if in_a_row else panel(frames, cells)
     return strongest_figure(frames, cells) if placed is None else heatmap_figure(frames, cells, placed)
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
 from interp.report.sweeps.cells import MARKS, described, strongest_first
 from interp.report.sweeps.figures import greedy, sweep
+from interp.report.sweeps.names import GROWING
 from interp.report.sweeps.result import SweepLike, sweep_frames
 from interp.report.sweeps.sentences import evidence, findings, nothing_changed, partial
 from interp.report.sweeps.words import done, title, unit
@@ -14,10 +15,9 @@ def sweep_glance(result: SweepLike) -> Glance:
     """What a notebook shows of an ablation or of patching."""
     frames = sweep_frames(result)
     cells = described(frames)
-    first = strongest_first(cells)
-    # A greedy set stays in its order: each step has the ones before in it.
-    steps = "step" in frames.labels
-    first = cells if steps else first
+    steps = frames.labels == GROWING
+    # A growing set stays in its order: each step has the ones before in it.
+    first = cells if steps else strongest_first(cells)
     columns = {"cell": first["name"]}
     if frames.patched:
         columns["share of the clean run's answer"] = with_interval(first, "shown", "shown_low", "shown_high")

@@ -84,7 +84,7 @@ def _runs(cells: pd.DataFrame, provenance: Mapping[str, Any]) -> pd.DataFrame:
 def _tokens(frame: pd.DataFrame, tokens: Sequence[str] | None) -> pd.DataFrame:
     if tokens is None:
         return pd.DataFrame(columns=_TOKENS)
-    places = {each for axis in ("pos", "key") if axis in frame for each in frame[axis].unique()}
+    places = [each for axis in ("pos", "key") if axis in frame for each in frame[axis].unique()]
     named = [each for each in places if isinstance(each, str)]
     if named or not places:
         got = f"cells called {named[0]!r}" if named else "a sweep without positions"

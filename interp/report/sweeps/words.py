@@ -3,7 +3,7 @@
 from interp.report.metrics import UNITS
 from interp.report.names import shown_names
 from interp.report.sweeps.frames import SweepFrames
-from interp.report.sweeps.names import PATH
+from interp.report.sweeps.names import GROWING, PATH
 
 _COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}
 _AXES = {"pos": "position", "key": "position attended to"}
@@ -30,7 +30,7 @@ def done(frames: SweepFrames) -> str:
         return f"{how['site']} of the {source} run patched into the {run} run, by {_listed(frames.labels)}"
     if frames.labels == ("heads",):
         return f"{_kind(frames)} ablation of sets of heads"
-    if "step" in frames.labels:
+    if frames.labels == GROWING:
         return f"{_kind(frames)} ablation of one more head at each step"
     if _at_site(frames):
         return f"{_kind(frames)} ablation of {how['site']}, by {_listed(frames.labels)}"
