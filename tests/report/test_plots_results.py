@@ -22,6 +22,9 @@ from interp.residual.logit_lens import LensReading
 pytestmark = pytest.mark.unchecked
 
 
+ENDS = ("estimate", "low", "high")
+
+
 def by_position(direction=None):
     """A sweep over two layers and three numbered positions, of 24 clusters."""
     rows = [(layer, pos, unit) for layer in (0, 1) for pos in range(3) for unit in range(24)]
@@ -81,6 +84,12 @@ def test_dots_stand_at_the_estimates_and_lines_over_the_intervals():
     assert dots == {"x": (1.0, "o"), "y": (-1.0, "s")}
     assert [text.get_text() for text in ax.texts] == [" not measured"]
     assert ax.yaxis_inverted()
+
+
+def test_a_notebook_shows_a_figure_at_its_size():
+    picture, size = dots_figure(Dots(["a"], {"x": pd.DataFrame({name: [1.0] for name in ENDS})}, "", ""))._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    assert size == {"width": 700, "height": 197}
 
 
 def test_each_series_has_a_shape_of_its_own():
