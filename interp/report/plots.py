@@ -26,6 +26,8 @@ from interp.report.verdicts import VERDICTS
 _LONGEST_TITLE = 48
 _CELL, _SMALLEST_CELL, _MARKED_CELL, _WIDEST = 0.42, 0.1, 0.25, 3.8
 """Inches in the overview: of a cell of a small and of a large model, of one that holds a whole mark, and of a panel."""
+_LEGEND = 1.9
+"""Inches of a column of the legend."""
 _ATTRIBUTES = ("frame", "examples", "tasks", "pairs", "replication", "attention_maps", "provenance")
 
 
@@ -75,7 +77,7 @@ def overview(report: HeadsFrames) -> Figure:
     cell = min(_CELL, max(_SMALLEST_CELL, _WIDEST / max(n_layers, n_heads)))
     width = max(1.9, cell * n_heads, 0.09 * max(map(len, titles)))
     size = (width * len(tasks) + 1.9, rows * max(1.7, cell * n_layers) + 1.1)
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    figure = Figure(figsize=size, dpi=150, layout="compressed")
     axes = figure.subplots(rows, len(tasks), squeeze=False, sharex=True, sharey=True)
     for number, task in enumerate(tasks["task"]):
         column = axes[:, number]
@@ -170,4 +172,5 @@ def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
         handles.append(hatching())
         labels.append("not testable")
     if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        fitting = min(3, max(1, int(figure.get_figwidth() / _LEGEND)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_text import cut_off
 from matplotlib.patches import Rectangle
 from synthetic_heads import synthetic_report
 
@@ -61,9 +62,10 @@ def test_what_is_no_report_is_refused(draw):
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (3, 4), (12, 12), (48, 25)])
 def test_models_of_any_size_stay_within_a_screen(n_layers, n_heads):
-    report = synthetic_report(n_layers=n_layers, n_heads=n_heads, tasks=("agreement",))
-    for figure in (plots.overview(report), plots.heads(report), plots.head_map(scores(n_layers, n_heads), "score")):
+    report, frame = synthetic_report(n_layers=n_layers, n_heads=n_heads, tasks=("a", "b")), scores(n_layers, n_heads)
+    for figure in (plots.overview(report), plots.heads(report, "a"), plots.head_map(frame, "score")):
         assert max(figure.get_size_inches()) < 17
+        assert cut_off(figure) == []
         for places in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
             assert 1 <= len(places) <= 26
 

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import matplotlib as mpl
 import pandas as pd
 import pytest
+from drawn_text import cut_off
 from real_results import dossier, real_results
 
 import interp
@@ -96,7 +97,7 @@ def test_figures_are_drawn_and_nothing_else_is_touched(results, name):
     for draw in FIGURES[name]:
         figure = draw(results[name])
         assert isinstance(figure, Figure)
-        figure.draw_without_rendering()
+        assert cut_off(figure) == []
     assert dict(mpl.rcParams) == before
     assert repr(results[name]) == rows
 
