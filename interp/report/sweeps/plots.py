@@ -11,11 +11,11 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from interp.report.colours import reach
 from interp.report.drawing import draw_table, hatching, label_text, short
+from interp.report.figure import Figure
 from interp.report.sweeps.cells import LARGE, MEANINGS, SMALL, origin, strongest_first
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.panel import Panel
@@ -133,7 +133,8 @@ def _legend(figure: Figure, found: list[str], states: list[str]) -> None:
 
 
 def _title(figure: Figure, frames: SweepFrames) -> None:
-    partial = "" if frames.complete else f"\nPARTIAL: {frames.n_measured} of {frames.n_examples} examples"
+    of = "" if frames.n_examples is None else f" of {frames.n_examples}"
+    partial = "" if frames.complete else f"\nPARTIAL: {frames.n_measured}{of} examples"
     what = textwrap.fill(done(frames), int(11 * figure.get_figwidth()))
     text = f"{short(task_name(frames), _LONGEST_TITLE)}\n{what}{partial}"
     figure.suptitle(text, fontsize=9, parse_math=False)
