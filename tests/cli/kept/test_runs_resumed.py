@@ -82,7 +82,7 @@ def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
     (anew / "result.json").unlink()
     before = (own / "log.jsonl").read_bytes()
     listed = interp("runs", "ls", "--runs", tmp_path).stderr
-    assert listed == f"1 begun anew; interp runs ls --runs {anew.parent}\n"
+    assert listed.startswith(f"1 begun anew; interp runs ls --runs {anew.parent}\n")
     resumed = in_a_process_of_its_own("runs", "resume", folder.name, "--runs", anew.parent, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
