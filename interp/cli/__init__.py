@@ -1,5 +1,7 @@
 """The command ``interp``: subcommands and nothing else; each imports what it needs when it runs."""
 
+import os
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -102,4 +104,6 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other libraries, as of a download, are for terminals, too
     app(prog_name="interp")
