@@ -51,6 +51,11 @@ def _one_line() -> Iterator[None]:
             raise
         command = error.ctx.command_path if error.ctx else "interp"
         raise _failed(f"{error.format_message().rstrip('.')}; see {command} --help") from error
+    except ImportError as error:
+        name = (error.name or "").partition(".")[0]
+        if name == "interp":
+            raise
+        raise _failed(f"{name or 'a library'} cannot be imported ({error}); see interp doctor", FAILED) from error
     except BrokenPipeError:  # whoever read along has gone, which ends a command quietly
         raise
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long

@@ -25,6 +25,7 @@ _PLACES = {
     name: (order, heading)
     for order, (heading, name) in enumerate((heading, name) for heading, names in HEADINGS.items() for name in names)
 }
+_OTHERS = (-1, next(iter(HEADINGS)))
 
 
 class Grouped(TyperCommand):
@@ -34,12 +35,12 @@ class Grouped(TyperCommand):
         super().__init__(*arguments, **options)
         for each in self.params:
             if each.param_type_name == "option":
-                each.rich_help_panel = _PLACES[str(each.name)][1]  # type: ignore[attr-defined]
-        self.params.sort(key=lambda each: _PLACES.get(str(each.name), (-1, ""))[0])
+                each.rich_help_panel = _PLACES.get(str(each.name), _OTHERS)[1]  # type: ignore[attr-defined]
+        self.params.sort(key=lambda each: _PLACES.get(str(each.name), _OTHERS)[0])
 
     def get_help_option(self, ctx: Any) -> Any:
         """The option --help, too."""
         found = super().get_help_option(ctx)
         if found is not None:
-            found.rich_help_panel = _PLACES["help"][1]  # type: ignore[attr-defined]
+            found.rich_help_panel = _PLACES["help"][1]
         return found

@@ -271,7 +271,7 @@ def _require_this_program(run: "KnownRun") -> None:
 def _root(given: Path | None) -> Path:
     """The folder of runs; what a killed process left on the way to its place is put there."""
     from interp.runs.anew import put_back
-    from interp.runs.record import root_of
+    from interp.runs.root import root_of
 
     root = root_of(given)
     with suppress(OutputError):

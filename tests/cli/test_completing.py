@@ -50,7 +50,7 @@ def test_a_shell_is_told_and_nothing_heavy_is_loaded(line, names):
     assert offered(line) == names
 
 
-@pytest.mark.parametrize("line", ["interp --nonsense ", "interp nonsense ", "interp heads --nonsense ", "interp tasks x "])
+@pytest.mark.parametrize("line", ["interp --nonsense ", "interp nonsense ", "interp heads --nonsense "])
 def test_a_line_that_is_wrong_disturbs_nobody(line):
     offered(line)
 

@@ -108,7 +108,10 @@ class TestSweeps:
         (hints.after_train("my model", checkpoints=False), "heads"),
         (hints.after_plan("gpt2-xl"), "ablate"),
         (hints.after_plan("llama-2-7b"), "model plan"),
-        (hints.after_runs([{"key": "3f9a", "state": "finished"}, {"key": "77", "state": "begun"}], None), "runs resume"),
+        (
+            hints.after_runs([{"key": "3f9a", "state": "finished"}, {"key": "77", "state": "begun"}], None),
+            "runs resume",
+        ),
         (hints.after_runs([{"key": "3f9a", "state": "finished"}], "runs"), "runs show"),
         (hints.after_runs([], None), "heads"),
         (hints.after_run("3f9a", "finished", "runs"), "runs export"),
