@@ -1,4 +1,4 @@
-# Two commands, each enough on a bare machine with Python (3.10 or newer) and make:
+# Two commands, each enough on a bare machine with Python (3.11 or newer, for the pins) and make:
 #   make report   which heads of the embedded model track what; prints the page's path
 #   make test     everything a change must pass
 
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 OUT ?= out/report
 PARALLEL := --numprocesses auto --dist loadfile
 
-.PHONY: report test test-all lint clean
+.PHONY: report test test-all lint dist clean
 
 report: $(VENV)/.installed
 	$(BIN)/interp heads --out $(OUT)
@@ -25,6 +25,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The wheel and the sdist, in dist/; what is in them is held by tests/packaging.
+dist: $(VENV)/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
 # torch first and by itself: with the exact version in place, nothing asks for another build of it.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -37,4 +42,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) out dist
