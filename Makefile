@@ -1,4 +1,4 @@
-# Two commands, each enough on a bare machine with Python (3.10 or newer) and make:
+# Two commands, each enough on a bare machine with Python (3.11 or newer, for the pins) and make:
 #   make report   which heads of the embedded model track what; prints the page's path
 #   make test     everything a change must pass
 # make docs writes the documentation to out/site, where it is read from the disk; a test of make test-all does so, too.
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 OUT ?= out/report
 PARALLEL := --numprocesses auto --dist loadfile
 
-.PHONY: report test test-all docs lint clean
+.PHONY: report test test-all docs lint dist clean
 
 report: $(VENV)/.installed
 	$(BIN)/interp heads --out $(OUT)
@@ -30,6 +30,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The wheel and the sdist, in dist/; what is in them is held by tests/packaging.
+dist: $(VENV)/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
 # torch first and by itself: with the exact version in place, nothing asks for another build of it.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -42,4 +47,4 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) out dist

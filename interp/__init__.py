@@ -1,75 +1,24 @@
-"""Which attention heads track what: the table of contents. Names are imported when first used."""
+"""Which attention heads track what? The table of contents: ``__init__.pyi`` lists the names, and where each is at home.
 
+They are imported when first used.
+"""
+
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import interp.source  # noqa: F401  notes what the source is, before any of it is imported
-
-if TYPE_CHECKING:
-    from interp import plots as plots
-    from interp.methods.ablation import ablate
-    from interp.methods.attention import attend
-    from interp.methods.dossier import heads
-    from interp.methods.patching import patch
-    from interp.methods.path_patching import path_patch
-    from interp.methods.probing import probe
-    from interp.model.folding import fold_layer_norm
-    from interp.model.loading import load_model, save_model
-    from interp.model.transformer import HookedTransformer
-    from interp.residual.lens import direct_logit_attribution
-    from interp.residual.stream import residual_stream
-    from interp.runs.run import Run
-    from interp.tasks.catalogue import list_tasks, load_task
-    from interp.tasks.encoding import encode_task
-    from interp.tasks.example import Example, MinimalPair, Relation, Span
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Example": "interp.tasks.example",
-    "HookedTransformer": "interp.model.transformer",
-    "MinimalPair": "interp.tasks.example",
-    "Relation": "interp.tasks.example",
-    "Run": "interp.runs.run",
-    "Span": "interp.tasks.example",
-    "ablate": "interp.methods.ablation",
-    "attend": "interp.methods.attention",
-    "direct_logit_attribution": "interp.residual.lens",
-    "encode_task": "interp.tasks.encoding",
-    "fold_layer_norm": "interp.model.folding",
-    "heads": "interp.methods.dossier",
-    "list_tasks": "interp.tasks.catalogue",
-    "load_model": "interp.model.loading",
-    "load_task": "interp.tasks.catalogue",
-    "patch": "interp.methods.patching",
-    "path_patch": "interp.methods.path_patching",
-    "probe": "interp.methods.probing",
-    "residual_stream": "interp.residual.stream",
-    "save_model": "interp.model.loading",
+    alias.name: str(node.module)
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ImportFrom) and node.module != "interp"  # a module of its own is no name of this one
+    for alias in node.names
 }
-
-__all__ = [
-    "Example",
-    "HookedTransformer",
-    "MinimalPair",
-    "Relation",
-    "Run",
-    "Span",
-    "ablate",
-    "attend",
-    "direct_logit_attribution",
-    "encode_task",
-    "fold_layer_norm",
-    "heads",
-    "list_tasks",
-    "load_model",
-    "load_task",
-    "patch",
-    "path_patch",
-    "probe",
-    "residual_stream",
-    "save_model",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,28 @@
-"""``python -m interp`` is the command ``interp``."""
+"""``python -m interp`` is the command ``interp``; where that cannot even begin, a sentence says why."""
 
-from interp.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; without what that is made of, still examine the installation."""
+    try:
+        from interp.cli import main as run
+    except ImportError as error:
+        if (error.name or "").split(".")[0] == "interp":
+            raise
+        sys.exit(_without(error))
+    run()
+
+
+def _without(error: ImportError) -> int:
+    from interp.doctor.examine import examine, in_lines
+
+    if sys.argv[1:2] == ["doctor"]:
+        sys.stdout.writelines(f"{line}\n" for line in in_lines(examine()))
+    else:
+        sys.stderr.write(f"error: the command line cannot begin ({error}); `interp doctor` says what to do\n")
+    return 1
+
+
+if __name__ == "__main__":
+    main()

@@ -58,7 +58,7 @@ class OutputError(InterpError, ValueError):
 class _Short(Repr):
     """Writes out the beginning of a value: what lists within lists share would be written a thousandfold."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.maxstring = self.maxother = self.maxlong = MOST_SHOWN
         self.maxlist = self.maxtuple = self.maxdict = 8

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-NO_PART = ("report", "cli")
+NO_PART = ("report", "cli", "doctor")
 """Folders of this package on which no number depends."""
 
 

@@ -34,8 +34,9 @@ MAY_IMPORT = {
     "calibration": BASE | {"model", "tasks", "stats", "interventions", "runs", "report", "methods"},
     "cli": BASE
     | {"model", "residual", "tasks", "stats", "interventions", "runs", "cluster"}
-    | {"report", "methods", "recipes", "calibration"},
-    "__main__": {"cli"},
+    | {"report", "methods", "recipes", "calibration", "doctor"},
+    "doctor": BASE | {"model", "tasks", "runs", "methods"},
+    "__main__": {"cli", "doctor"},
 }
 MODULES = sorted((ROOT / "interp").rglob("*.py"))
 

@@ -15,7 +15,7 @@ NO_LIMIT = sys.maxsize
 class CheckedConfig:
     """Base of the configs, which are frozen dataclasses."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.check(vars(self))
 
     @classmethod

@@ -12,6 +12,7 @@ Every French word knows the English one that it translates, so an attention patt
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,7 @@ class _Writer:
         self._source.append(english)
         self._target.append((french, len(self._source) - 1))
 
-    def _one_of(self, words: Sequence) -> tuple:
+    def _one_of(self, words: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         return words[int(self._rng.integers(len(words)))]
 
 

@@ -1,15 +1,11 @@
-"""The command ``interp``: subcommands and nothing else; each imports what it needs when it runs.
+"""The command ``interp``: subcommands and nothing else; each imports what it needs when it runs."""
 
-Exit codes: 0 done, 1 an audit that failed, 2 bad input (one line on standard error that starts with ``error:``),
-130 interrupted (a sweep's complete examples are kept, and the complete shards of a store of activations).
-"""
-
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from interp.cli import (
     ablate,
@@ -17,6 +13,7 @@ from interp.cli import (
     attend,
     calibrate,
     convert,
+    doctor,
     head,
     heads,
     patch,
@@ -26,126 +23,72 @@ from interp.cli import (
     show,
     train,
 )
-from interp.cli.exits import BAD_INPUT, INTERRUPTED, OUR_FAULT
-from interp.cli.running import events_as_lines, interrupted, kept_in
+from interp.cli.commands import Commands
+from interp.cli.examples import epilog
+from interp.cli.exits import MEANINGS
+from interp.cli.headings import Grouped
 from interp.cli.saying import say
-from interp.errors import AuditError, InputError, InterpError, plain
-from interp.runs.anew import anew_together
 
-# Typer's own, or click's in older versions, where Typer has none.
-UsageError: Any = typer.BadParameter.__mro__[1]
-
-
-class Commands(TyperGroup):
-    """Turns what goes wrong into one line and an exit code."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options that stand before the command."""
-        with _one_line():
-            _require_text(args)
-            return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Read the command's options and run it."""
-        kept_in.set(None)
-        with _one_line(), events_as_lines(), anew_together():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _one_line() -> Iterator[None]:
-    """Bad input becomes one line and exit code 2."""
-    try:
-        yield
-    except AuditError as error:
-        raise _failed(str(error), OUR_FAULT) from error
-    except InterpError as error:
-        raise _failed(str(error)) from error
-    except UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            raise
-        command = error.ctx.command_path if error.ctx else "interp"
-        raise _failed(f"{error.format_message().rstrip('.')}; see {command} --help") from error
-    except BrokenPipeError:  # whoever read along has gone, which ends a command quietly
-        raise
-    except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
-        raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
-    except KeyboardInterrupt as interrupt:
-        say(interrupted(), err=True)
-        raise typer.Exit(INTERRUPTED) from interrupt
-
-
-def _require_text(args: Iterable[str]) -> None:
-    """Refuse what no page, table or manifest could hold: a file's name in another encoding, for example."""
-    for argument in args:
-        try:
-            argument.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"argument {argument!r}: expected text in UTF-8, got other bytes; rename the file"
-            ) from error
-
-
-def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
-    """Say in one line what is wrong."""
-    say(f"error: {plain(' '.join(message.split()))}", err=True)
-    return typer.Exit(code)
-
+ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare, and look"
+START = """Start:
+  interp doctor                # is all well here?
+  interp heads --out report    # which heads of the embedded model track what?
+  interp head 2.2              # what does one of them do?"""
 
 app = typer.Typer(
     cls=Commands,
-    help="Which attention heads track what, with evidence from attention, ablation and patching.",
-    epilog="Example: interp heads --out report",
+    help="Which attention heads track what, with evidence from attention, ablation, patching and probes.",
+    epilog="\n".join([START, "", "Exit codes:", *(f"  {code:<3}  {says}" for code, says in MEANINGS.items())]),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-model_app = typer.Typer(help="Look at a model, or convert it.", no_args_is_help=True)
-app.add_typer(model_app, name="model")
-activations_app = typer.Typer(help="Store a model's activations, or check a store.", no_args_is_help=True)
-app.add_typer(activations_app, name="activations")
-
-runs_app = typer.Typer(help="Look after what is kept of what was measured.", no_args_is_help=True)
-
-app.command("heads", epilog="Example: interp heads --out report --task agreement --task ioi --n 100")(heads.heads)
-app.command("head", epilog="Example: interp head 2.2 --out card")(head.head)
-app.command("calibrate", epilog="Example: interp calibrate --quick --processes 2 --out calibration")(
-    calibrate.calibrate
+model_app = typer.Typer(
+    help="What is this model, and what would it need? Look at one, or convert it.", no_args_is_help=True
 )
-app.command("tasks", epilog="Example: interp tasks --json")(show.tasks)
-app.command("ablate", epilog="Example: interp ablate --task agreement --out ablation")(ablate.ablate)
-app.command("patch", epilog="Example: interp patch --task ioi --site resid_pre --by layer,pos --out patching")(
-    patch.patch
+activations_app = typer.Typer(
+    help="What does a model hold at every word? Store it, or check a store.", no_args_is_help=True
 )
-app.command(
-    "attend", epilog="Example: interp attend --data en_gum-ud-test.conllu --relation nsubj,obj,coref --out relations"
-)(attend.attend)
-app.command(
-    "probe", epilog="Example: interp probe --feature number --task agreement --site z --model default --out probes"
-)(probe.probe)
-model_app.command("info", epilog="Example: interp model info --model ./my-gpt2")(show.model_info)
-model_app.command("plan", epilog="Example: interp model plan gpt2-xl --hardware a100 --dtype bfloat16")(plan.model_plan)
-model_app.command("convert", epilog="Example: interp model convert ./nanogpt/ckpt.pt my-model")(convert.convert)
-activations_app.command(
-    "collect", epilog="Example: interp activations collect --data en_gum-ud-test.conllu --site z --out store"
-)(activations.collect)
-activations_app.command("verify", epilog="Example: interp activations verify store")(activations.verify)
-app.add_typer(runs_app, name="runs")
-runs_app.command("ls", epilog="Example: interp runs ls")(runs.ls)
-runs_app.command("show", epilog="Example: interp runs show 3f9a")(runs.show)
-runs_app.command("resume", epilog="Example: interp runs resume 3f9a")(runs.resume)
-runs_app.command("verify", epilog="Example: interp runs verify 3f9a")(runs.verify)
-runs_app.command("export", epilog="Example: interp runs export 3f9a --out effects.csv")(runs.export)
-runs_app.command("rm", epilog="Example: interp runs rm 3f9a")(runs.rm)
-app.command("train", epilog="Example: interp train books --text prose.txt --out my-model")(train.train)
+runs_app = typer.Typer(help="What is kept of what was measured? Look after it, or go on.", no_args_is_help=True)
+
+
+def _add(name: str, function: Callable[..., None], panel: str | None = None, group: typer.Typer = app) -> None:
+    """Make a function a command, with its examples."""
+    command = group.command(name.split()[-1], cls=Grouped, epilog=epilog(name), rich_help_panel=panel)
+    command(function)
+
+
+_add("heads", heads.heads, ASK)
+_add("head", head.head, ASK)
+_add("ablate", ablate.ablate, ASK)
+_add("patch", patch.patch, ASK)
+_add("attend", attend.attend, ASK)
+_add("probe", probe.probe, ASK)
+_add("calibrate", calibrate.calibrate, TRUST)
+_add("doctor", doctor.doctor, TRUST)
+app.add_typer(runs_app, name="runs", rich_help_panel=TRUST)
+_add("tasks", show.tasks, PREPARE)
+app.add_typer(model_app, name="model", rich_help_panel=PREPARE)
+app.add_typer(activations_app, name="activations", rich_help_panel=PREPARE)
+_add("train", train.train, PREPARE)
+_add("model info", show.model_info, group=model_app)
+_add("model plan", plan.model_plan, group=model_app)
+_add("model convert", convert.convert, group=model_app)
+_add("activations collect", activations.collect, group=activations_app)
+_add("activations verify", activations.verify, group=activations_app)
+_add("runs ls", runs.ls, group=runs_app)
+_add("runs show", runs.show, group=runs_app)
+_add("runs resume", runs.resume, group=runs_app)
+_add("runs verify", runs.verify, group=runs_app)
+_add("runs export", runs.export, group=runs_app)
+_add("runs rm", runs.rm, group=runs_app)
 
 
 def _print_version(wanted: bool) -> bool:
     if wanted:
-        from importlib.metadata import version
+        import interp
 
-        say(f"interp {version('interp')}")
+        say(f"interp {interp.__version__}")
         raise typer.Exit
     return wanted
 
@@ -161,4 +104,6 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other libraries, as of a download, are for terminals, too
     app(prog_name="interp")

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from interp.cli import completing
+from interp.cli.hints import after_sweep, say_next
 from interp.cli.options import (
     ABLATIONS,
     BY,
+    SITE_NAMES,
     SITES,
     Ablation,
     AddressOption,
@@ -53,12 +56,20 @@ def ablate(
     ] = "heads",
     site: Annotated[
         str | None,
-        typer.Option(help=f"In place of components: {SITES}.", show_default="z where --by is given", metavar="NAME"),
+        typer.Option(
+            help=f"In place of components: {SITES}.",
+            show_default="z where --by is given",
+            metavar="NAME",
+            autocompletion=completing.one_of(*SITE_NAMES),
+        ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            help=f"{BY} What is left out is ablated all at once.", show_default="layer, and head", metavar="NAMES"
+            help=f"{BY} What is left out is ablated all at once.",
+            show_default="layer, and head",
+            metavar="NAMES",
+            autocompletion=completing.AXES,
         ),
     ] = None,
     kind: Annotated[
@@ -82,7 +93,7 @@ def ablate(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ablate one head, or every head, MLP or neuron by itself, and show the effects on a task with their intervals."""
+    """What does a task lose without a head? Or without an MLP, a neuron, a site: each effect with its interval."""
     started = time.perf_counter()
     if site is None and by is None:
         which = _chosen(layer, head, components)
@@ -126,6 +137,7 @@ def ablate(
         sweeps.exit_if_partial(frames)
     else:
         sweeps.end(frames, folder, started)
+        say_next(after_sweep(frames, task, model))
 
 
 def _chosen(layer: int | None, head: int | None, components: Components) -> dict[str, Any]:

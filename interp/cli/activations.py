@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli import completing
+from interp.cli.answers import seconds_since
 from interp.cli.exits import INTERRUPTED
+from interp.cli.hints import after_collect, say_next
 from interp.cli.options import (
     AddressOption,
     Context,
@@ -35,7 +38,12 @@ if TYPE_CHECKING:
 def collect(
     site: Annotated[
         list[str],
-        typer.Option(help="Sites, separated by commas: z, resid_post, ...", show_default=False, metavar="NAMES"),
+        typer.Option(
+            help="Sites, separated by commas: z, resid_post, ...",
+            show_default=False,
+            metavar="NAMES",
+            autocompletion=completing.sites,
+        ),
     ],
     out: Annotated[
         Path,
@@ -44,7 +52,11 @@ def collect(
     data: TreebankOption = None,
     task: Annotated[
         str | None,
-        typer.Option(help="In place of --data, a task of `interp tasks`: the position that predicts.", metavar="NAME"),
+        typer.Option(
+            help="In place of --data, a task of `interp tasks`: the position that predicts.",
+            metavar="NAME",
+            autocompletion=completing.TASKS,
+        ),
     ] = None,
     model: ModelOption = None,
     layer: Annotated[
@@ -84,7 +96,7 @@ def collect(
     gpus: GpusOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Store activations at every word; asked again after an interrupt, go on."""
+    """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
     started = time.perf_counter()
     from interp.report.place import FOLDER, absolute, check_place
     from interp.runs.folder import require_usable
@@ -107,17 +119,17 @@ def collect(
     else:
         source = of_corpus(loaded, corpus, features, context or "document", window)
     store = _collected(loaded, source, sites, folder, pooling=pooling, executor=who)
-    _show(store, source, started, as_json)
+    _show(store, source, started, as_json, out, model)
 
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="A store of activations.", metavar="DIR")], as_json: JsonOption = False
 ) -> None:
-    """Compare every byte of a store with its manifest."""
+    """Is the store as it was written? Every byte is compared with its manifest."""
     started = time.perf_counter()
     from interp.runs.store import ActivationStore
 
-    _show(ActivationStore.open(folder), None, started, as_json)
+    _show(ActivationStore.open(folder), None, started, as_json, folder, None)
 
 
 def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path, **options: Any) -> "ActivationStore":
@@ -146,7 +158,9 @@ def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path
     return store
 
 
-def _show(store: "ActivationStore", source: Source | None, started: float, as_json: bool) -> None:
+def _show(
+    store: "ActivationStore", source: Source | None, started: float, as_json: bool, given: Path, model: str | None
+) -> None:
     from interp.cli.terminal import print_json
 
     request = store.manifest.request
@@ -162,7 +176,7 @@ def _show(store: "ActivationStore", source: Source | None, started: float, as_js
         "model_hash": request.model_hash,
         "data_hash": request.data_hash,
         **({} if source is None else {"left_out": source.left_out}),
-        "seconds": round(time.perf_counter() - started, 3),
+        "seconds": seconds_since(started),
     }
     if as_json:
         print_json(result)
@@ -171,3 +185,4 @@ def _show(store: "ActivationStore", source: Source | None, started: float, as_js
         if value is not None:
             shown = ", ".join(f"{key}: {each}" for key, each in value.items()) if isinstance(value, dict) else value
             say(f"{name}: {', '.join(shown) if isinstance(shown, list) else shown}")
+    say_next(after_collect(str(given), result["features"], model))

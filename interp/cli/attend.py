@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli.hints import after_attend, say_next
 from interp.cli.options import (
     AddressOption,
     CorrectionOption,
@@ -83,7 +84,7 @@ def attend(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score every head on relations of treebanks, in both directions, against the best rule without attention."""
+    """Which heads look along which relation of real text? Against the best rule without attention, both ways."""
     started = time.perf_counter()
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
@@ -109,6 +110,8 @@ def attend(
     result = _with_files(result, data, choose_on)
     folder = None if out is None else relations.save(loaded, corpus, result, out)
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
+    if not as_json:
+        say_next(after_attend(relations.first(result), data, model))
 
 
 def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tuple[Corpus, Corpus | None]":

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli.answers import left, page_line
+from interp.cli.hints import after_looking, say_next
 from interp.cli.options import (
     AddressOption,
     ExecutorOption,
@@ -48,7 +50,7 @@ def calibrate(
     fresh: FreshOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure error rates of the verdicts of `interp heads`, on models with planted heads and on models without any."""
+    """How often are verdicts wrong? `interp heads` on models of known truth: heads planted by hand, and none."""
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar
     from interp.report.folder import check_output
@@ -72,15 +74,15 @@ def calibrate(
     with progress_bar("models") as progress:
         found = measure(QUICK if quick else FULL, progress=progress, **options)
     folder = found.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
-    seconds = time.perf_counter() - started
     if as_json:
-        print_json({"folder": str(folder), "seconds": round(seconds, 3), **_headline(found)})
+        print_json({**left(folder, started), **_headline(found)})
         return
     from interp.report.calibration.sentences import findings
 
     for sentence in findings(found):
         say(sentence)
-    say(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+    say(page_line(folder, started))
+    say_next(after_looking(None))
 
 
 def _headline(found: "Calibration") -> dict[str, Any]:

@@ -1,3 +1,10 @@
-"""What a command's exit code says."""
+"""What does a command's exit code say? The same of every command, as ``interp --help`` lists them."""
 
-OUR_FAULT, BAD_INPUT, INTERRUPTED = 1, 2, 130
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+MEANINGS = {
+    DONE: "done",
+    FAILED: "a check failed: an audit, or one of `interp doctor`",
+    BAD_INPUT: "bad input or usage: one line says what, expected, got and what to do",
+    INTERRUPTED: "interrupted: what is complete is kept, and the same command goes on",
+}

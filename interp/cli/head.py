@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli.answers import left, page_line
+from interp.cli.hints import after_head, say_next
 from interp.cli.options import (
     ABLATIONS,
     Ablation,
@@ -64,7 +66,7 @@ def head(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all that can be said about one head: verdicts, replacements, halves, words, paths and circuits."""
+    """What does this head do? Its verdicts, kinds of ablation, halves, words, direct paths and circuits."""
     started = time.perf_counter()
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
@@ -91,18 +93,18 @@ def head(
     with warnings_as_lines(), progress_bar("head") as progress:
         card = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)
     folder = None if out is None else card.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
-    seconds = time.perf_counter() - started
     if as_json:
-        _print_json(card, folder, seconds)
+        _print_json(card, folder, started)
         return
     from interp.cli.head_view import print_card
 
     print_card(card)
     if folder is not None:
-        say(f"{folder / 'report.html'}  ({seconds:.0f} s)")
+        say(page_line(folder, started))
+    say_next(after_head(card.name, names[0], model, folder is not None))
 
 
-def _print_json(card: "HeadCard", folder: "Path | None", seconds: float) -> None:
+def _print_json(card: "HeadCard", folder: "Path | None", started: float) -> None:
     """Print the card as one JSON object; of direct paths the strongest of each task."""
     import math
 
@@ -113,9 +115,7 @@ def _print_json(card: "HeadCard", folder: "Path | None", seconds: float) -> None
     print_json(
         {
             "head": card.name,
-            "folder": None if folder is None else str(folder),
-            "page": None if folder is None else str(folder / "report.html"),
-            "seconds": round(seconds, 3),
+            **left(folder, started),
             "verdicts": records(card.verdicts[["task", "verdict", "reason", "partners"]]),
             "copying": None if math.isnan(card.copying) else card.copying,
             **{name: records(getattr(card, name)) for name in whole},

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from interp.cli.terminal import verbatim
+from interp.cli.terminal import console, verbatim
 from interp.report.cards.frames import Shown, shown
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import kind
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 def print_card(card: "HeadCard") -> None:
     """Print a card on standard output."""
-    console = Console(highlight=False)
+    out = console(highlight=False)
     for sentence in across_tasks(card):
-        console.print(verbatim(sentence))
-    console.print()
-    console.print(_glance(shown(card)))
+        out.print(verbatim(sentence))
+    out.print()
+    out.print(_glance(shown(card)))
     for words in by_task(card):
-        console.print()
-        console.print(verbatim(words.task, style="bold"))
-        console.print(_indented(verbatim(words.verdict), 2))
-        console.print(Group(*(_item(text) for text in (*words.further, *words.weights, *words.left_out))))
-    console.print()
+        out.print()
+        out.print(verbatim(words.task, style="bold"))
+        out.print(_indented(verbatim(words.verdict), 2))
+        out.print(Group(*(_item(text) for text in (*words.further, *words.weights, *words.left_out))))
+    out.print()
 
 
 def _glance(card: Shown) -> Table:

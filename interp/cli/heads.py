@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli import completing
+from interp.cli.answers import left, page_line, seconds_since
+from interp.cli.hints import after_checkpoints, after_heads, say_next
 from interp.cli.options import (
     ABLATIONS,
     Ablation,
@@ -74,6 +77,7 @@ def heads(
             "several.",
             show_default=False,
             metavar="NAME",
+            autocompletion=completing.models,
         ),
     ] = None,
     cards: Annotated[
@@ -91,7 +95,11 @@ def heads(
     fresh: FreshOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the heads that track each task, by attention, ablation and probes, and write a report."""
+    """Which heads track what? Attention, ablation and probes of every head, a verdict on each, and a page.
+
+    Each is held against its best position baseline, other tasks and controls;
+    claims are tested, and corrected over all heads and tasks.
+    """
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines
     from interp.report.folder import check_output, save_report
@@ -128,15 +136,14 @@ def heads(
         pages = _card_pages(loaded, tasks, report, command, run) if cards else {}
     finally:  # whatever became of the cards
         folder = save_report(report, out, command=command, cards=pages)
-    seconds = time.perf_counter() - started
     if not as_json:
-        _print_summary(report, folder, seconds)
+        _print_summary(report)
+        say(page_line(folder, started))
+        say_next(after_heads(report.frame, model))
         return
     print_json(
         {
-            "folder": str(folder),
-            "page": str(folder / "report.html"),
-            "seconds": round(seconds, 3),
+            **left(folder, started),
             "verdicts": records(report.frame[["layer", "head", "task", "verdict", "reason", "partners"]]),
             "tasks": records(report.tasks),
             "replication": records(report.replication),
@@ -168,7 +175,7 @@ def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command:
 
 
 def _judge_checkpoints(
-    folder: Path, tasks: list[str], out: Path, command: str, as_json: bool, threads: int, **options: Any
+    given: Path, tasks: list[str], out: Path, command: str, as_json: bool, threads: int, **options: Any
 ) -> None:
     """Judge a training's checkpoints; the page is the last one's. Interrupted, those that are judged are kept."""
     import torch
@@ -183,18 +190,14 @@ def _judge_checkpoints(
 
     started = time.perf_counter()
     torch.set_num_threads(threads)
-    folder = Path(os.path.expanduser(folder))
+    folder = Path(os.path.expanduser(given))
     inside = folder / CHECKPOINTS
     found_there = checkpoints(inside if inside.is_dir() else folder)
     with warnings_as_lines(), progress_bar("heads") as progress:
         found = development(found_there, tasks, **options, progress=progress)
     written, begins = save_report(found.last, out, command=command, development=found), found.begins()
-    seconds = time.perf_counter() - started
     if as_json:
-        complete = not found.unjudged
-        print_json(
-            {"folder": str(written), "seconds": round(seconds, 3), "complete": complete, "begins": records(begins)}
-        )
+        print_json({**left(written, started), "complete": not found.unjudged, "begins": records(begins)})
     else:
         first = min(found_there)
         for row in begins.itertuples():
@@ -202,11 +205,13 @@ def _judge_checkpoints(
             say(f"{row.task}: head {row.layer}.{row.head} attends and is causal {since}")
         if begins.empty:
             say("no head attends and is causal at the last checkpoint")
-        say(f"{written / 'figures' / 'development.png'}  ({seconds:.0f} s)")
+        say(f"{written / 'figures' / 'development.png'}  ({seconds_since(started):.0f} s)")
     if found.unjudged:
         say(partial(found), err=True)
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
+    if not as_json:
+        say_next(after_checkpoints(begins, str(given)))
 
 
 def generated_tasks() -> list[str]:
@@ -216,7 +221,7 @@ def generated_tasks() -> list[str]:
     return [name for name in list_tasks()["name"] if ":" not in name]
 
 
-def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
+def _print_summary(report: "HeadsFrames") -> None:
     from interp.report.replicated import replication_sentence, replication_table
     from interp.report.sentences import summarise
 
@@ -234,4 +239,3 @@ def _print_summary(report: "HeadsFrames", folder: Path, seconds: float) -> None:
         say()
     if not report.replication.empty:
         say(f"{replication_sentence(replication_table(report.replication))}\n")
-    say(f"{folder / 'report.html'}  ({seconds:.0f} s)")

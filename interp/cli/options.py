@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from interp.cli import completing
 from interp.errors import shown
 
 Context = Literal["document", "sentence"]
@@ -14,6 +15,7 @@ Pooling = Literal["first", "last", "mean"]
 Correction = Literal["max-T", "fdr"]
 Ablation = Literal["mean", "zero", "positional_mean", "resample"]
 Metric = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
+LARGEST_SEED = 2**63 - 1
 _DIGITS = 30
 """Of an amount of memory; one of hundreds is beyond every number."""
 _BYTES = {"": 1, "B": 1} | {
@@ -29,6 +31,13 @@ def no_more_than_cpus(threads: int) -> int:
     if threads > cpus:
         raise typer.BadParameter(f"expected at most {cpus}, the CPUs of this machine, got {threads}")
     return threads
+
+
+def no_larger_seed(seed: int | None) -> int | None:
+    """Refuse a seed that no generator takes."""
+    if seed is not None and seed > LARGEST_SEED:
+        raise typer.BadParameter(f"expected at most {LARGEST_SEED}, got {shown(seed)}")
+    return seed
 
 
 def bytes_of(text: str | None) -> str | None:
@@ -56,7 +65,11 @@ def names_in(lists: list[str] | None) -> list[str] | None:
     return list(dict.fromkeys(name for each in lists for name in axes_of(each) if name))
 
 
-SITES = "resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, result, q, k, v, pattern, mlp_pre, mlp_post"
+SITE_NAMES = (
+    *("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out"),
+    *("z", "result", "q", "k", "v", "pattern", "mlp_pre", "mlp_post"),
+)
+SITES = ", ".join(SITE_NAMES)
 BY = "What makes a cell, separated by commas: layer, pos, head, key (of pattern), neuron (of mlp_pre and mlp_post)."
 
 
@@ -73,6 +86,7 @@ ModelOption = Annotated[
         help="A folder or checkpoint file, a hub name, bridge:NAME (by TransformerLens), or an embedded model.",
         show_default="the embedded default",
         metavar="NAME",
+        autocompletion=completing.models,
     ),
 ]
 NOption = Annotated[
@@ -81,10 +95,15 @@ NOption = Annotated[
         "--n", help="Units to draw of each task.", show_default="the task's own; a file is used whole", metavar="N"
     ),
 ]
-LARGEST_SEED = 2**63 - 1
-SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.", min=0, max=LARGEST_SEED, metavar="N")]
-DeviceOption = Annotated[str, typer.Option(help="cpu, cuda or auto.", metavar="NAME")]
-DtypeOption = Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.", metavar="NAME")]
+SeedOption = Annotated[
+    int, typer.Option(help="Seed of every random draw.", min=0, callback=no_larger_seed, metavar="N")
+]
+DeviceOption = Annotated[
+    str, typer.Option(help="cpu, cuda or auto.", metavar="NAME", autocompletion=completing.DEVICES)
+]
+DtypeOption = Annotated[
+    str, typer.Option(help="float32, bfloat16, float16 or float64.", metavar="NAME", autocompletion=completing.DTYPES)
+]
 ThreadsOption = Annotated[
     int,
     typer.Option(
@@ -92,7 +111,9 @@ ThreadsOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-TaskOption = Annotated[str, typer.Option("--task", help="A task of `interp tasks`.", metavar="NAME")]
+TaskOption = Annotated[
+    str, typer.Option("--task", help="A task of `interp tasks`.", metavar="NAME", autocompletion=completing.TASKS)
+]
 TasksOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -100,6 +121,7 @@ TasksOption = Annotated[
         help="A task of `interp tasks`; repeat it for several.",
         show_default="all generated tasks",
         metavar="NAME",
+        autocompletion=completing.TASKS,
     ),
 ]
 MetricOption = Annotated[

@@ -5,8 +5,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from interp.cli import completing
+from interp.cli.hints import after_sweep, say_next
 from interp.cli.options import (
     BY,
+    SITE_NAMES,
     SITES,
     AddressOption,
     DeviceOption,
@@ -31,9 +34,15 @@ from interp.cli.options import (
 
 def patch(
     task: TaskOption,
-    site: Annotated[str, typer.Option(help=f"What is patched: {SITES}.", metavar="NAME")] = "z",
+    site: Annotated[
+        str,
+        typer.Option(help=f"What is patched: {SITES}.", metavar="NAME", autocompletion=completing.one_of(*SITE_NAMES)),
+    ] = "z",
     by: Annotated[
-        str, typer.Option(help=f"{BY} What is left out is patched all at once.", metavar="NAMES")
+        str,
+        typer.Option(
+            help=f"{BY} What is left out is patched all at once.", metavar="NAMES", autocompletion=completing.AXES
+        ),
     ] = "layer,head",
     direction: Annotated[
         Literal["denoise", "noise"],
@@ -63,7 +72,7 @@ def patch(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Patch activations between the clean and the corrupted prompts of a task, and show what each brings back."""
+    """Where does the answer travel? Activations patched between clean and corrupted prompts, cell by cell."""
     started = time.perf_counter()
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
@@ -99,3 +108,4 @@ def patch(
         return
     sweeps.print_sweep(frames)
     sweeps.end(frames, folder, started)
+    say_next(after_sweep(frames, task, model))

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli import completing
+from interp.cli.hints import after_plan, say_next
 from interp.cli.options import DtypeOption, JsonOption, ThreadsOption
 from interp.cli.saying import say
 from interp.errors import InputError
@@ -16,10 +18,17 @@ def model_plan(
     preset: Annotated[
         str,
         typer.Argument(
-            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b.", metavar="PRESET"
+            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b.",
+            metavar="PRESET",
+            autocompletion=completing.PRESETS,
         ),
     ],
-    hardware: Annotated[str, typer.Option(help="cpu (measured now), a100, h100 or h200.", metavar="NAME")] = "cpu",
+    hardware: Annotated[
+        str,
+        typer.Option(
+            help="cpu (measured now), a100, h100 or h200.", metavar="NAME", autocompletion=completing.HARDWARE
+        ),
+    ] = "cpu",
     devices: Annotated[
         int,
         typer.Option(
@@ -42,7 +51,7 @@ def model_plan(
     threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a published model's weights, cache and full head ablation would need in memory, operations and time."""
+    """What would a model need? Memory, operations and time of its weights, its cache and a full head ablation."""
     from interp.cli.terminal import print_json
     from interp.methods.plan import hardware_called, plan
     from interp.model.presets import PRESETS
@@ -90,6 +99,7 @@ def model_plan(
 
     if counts:
         _print_scaling(parts, scaling, devices)
+    say_next(after_plan(preset))
 
 
 def _counts(text: str | None) -> list[int]:
@@ -100,8 +110,9 @@ def _counts(text: str | None) -> list[int]:
 
 
 def _print_scaling(parts: Any, scaling: "list[Scaled]", per_worker: int) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from interp.cli.terminal import console
 
     say(
         f"\nAs {parts.n:,} parts of {_time(parts.seconds)} on {parts.batches:,} batches; a worker begins in "
@@ -113,7 +124,7 @@ def _print_scaling(parts: Any, scaling: "list[Scaled]", per_worker: int) -> None
     for each in scaling:
         shares = (_time(each.seconds), f"{each.speedup:,.1f}", f"{100 * each.efficiency:.0f} %")
         table.add_row(str(each.devices), str(each.workers), *shares, "-" if each.limit == "computing" else each.limit)
-    Console().print(table)
+    console().print(table)
     say(f"Twice the devices bring less than a tenth from {parts.saturates * per_worker:,} on.")
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from interp.cli import completing
+from interp.cli.hints import after_probe, say_next
 from interp.cli.options import (
     Context,
     CorrectionOption,
@@ -44,7 +46,12 @@ def probe(
     ],
     task: Annotated[
         str | None,
-        typer.Option(help="A task of `interp tasks`; or one of --data, --store.", show_default=False, metavar="NAME"),
+        typer.Option(
+            help="A task of `interp tasks`; or one of --data, --store.",
+            show_default=False,
+            metavar="NAME",
+            autocompletion=completing.TASKS,
+        ),
     ] = None,
     data: TreebankOption = None,
     store: Annotated[
@@ -61,6 +68,7 @@ def probe(
             help="Where it is read: z, q, k, v or result of every head; resid_pre, resid_mid, resid_post, attn_out, "
             "mlp_out or mlp_post of every layer; embed.",
             metavar="NAME",
+            autocompletion=completing.site,
         ),
     ] = "z",
     model: ModelOption = None,
@@ -134,7 +142,7 @@ def probe(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train probes for a feature on every head, or every layer, and hold them against controls.
+    """What can be read out of every head, or layer? Probes for a feature, held against their controls.
 
     Words come from exactly one of --task, --data and --store.
     """
@@ -169,6 +177,8 @@ def probe(
     result = probes.with_source(result, data=data, store=store)
     folder = None if out is None else probes.save(result, out)
     (probes.print_json_object if as_json else probes.print_text)(result, folder, started)
+    if not as_json:
+        say_next(after_probe(feature, model, task=task, data=data))
 
 
 def _source(**given: Any) -> str:

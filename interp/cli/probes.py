@@ -2,16 +2,15 @@
 
 import shlex
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from interp.cli.answers import left, page_line
 from interp.cli.saying import say
-from interp.cli.terminal import print_json, records, verbatim
+from interp.cli.terminal import console, print_json, records, verbatim
 from interp.methods.probes.result import ProbeResult
 from interp.report.manifest import plain
 from interp.report.probes.asked import asked, title
@@ -50,9 +49,7 @@ def print_json_object(result: ProbeResult, folder: Path | None, started: float) 
             "cautions": cautions(result),
             "verdicts": {str(name): int(n) for name, n in result.frame["verdict"].value_counts().items()},
             "best": records(best),
-            "folder": None if folder is None else str(folder),
-            "page": None if folder is None else str(folder / "report.html"),
-            "seconds": round(time.perf_counter() - started, 3),
+            **left(folder, started),
         }
     )
 
@@ -71,10 +68,10 @@ def print_text(result: ProbeResult, folder: Path | None, started: float) -> None
     for note in summary.notes:
         say(note)
     say()
-    Console().print(_table(result))
+    console().print(_table(result))
     say(_scale(result))
     if folder is not None:
-        say(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+        say(page_line(folder, started))
 
 
 def _table(result: ProbeResult) -> Table:

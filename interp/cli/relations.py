@@ -2,15 +2,14 @@
 
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from interp.cli.answers import left, page_line
 from interp.cli.saying import say
-from interp.cli.terminal import print_json, records, verbatim
+from interp.cli.terminal import console, print_json, records, verbatim
 from interp.methods.relations.maps import relation_maps
 from interp.methods.relations.result import RelationResult
 from interp.report.amounts import points
@@ -30,6 +29,12 @@ def save(model: Any, corpus: Corpus, result: RelationResult, out: Path) -> Path:
     return save_relations(result, maps, out, command=shlex.join(["interp", *sys.argv[1:]]))
 
 
+def first(result: RelationResult) -> str:
+    """The relation with the most telling head; empty where nothing was scored."""
+    found = leading(result.frame)
+    return "" if found.empty else str(found["relation"].iloc[0])
+
+
 def print_json_object(result: RelationResult, folder: Path | None, started: float) -> None:
     """Print the headline numbers as one JSON object."""
     how = result.provenance
@@ -39,9 +44,7 @@ def print_json_object(result: RelationResult, folder: Path | None, started: floa
             "verdicts": {str(name): int(n) for name, n in result.frame["verdict"].value_counts().items()},
             "relations": records(result.relations),
             "best": records(leading(result.frame)),
-            "folder": None if folder is None else str(folder),
-            "page": None if folder is None else str(folder / "report.html"),
-            "seconds": round(time.perf_counter() - started, 3),
+            **left(folder, started),
         }
     )
 
@@ -57,10 +60,10 @@ def print_text(result: RelationResult, folder: Path | None, started: float) -> N
         for line in filter(None, (each.finding, each.attention, each.counted, each.left_out)):
             say(f"  {line[0].upper()}{line[1:]}{'' if line.endswith('.') else '.'}")
     say()
-    Console().print(_table(result))
+    console().print(_table(result))
     say("Of 100 pairs: those that the best head and the best rule without attention get right.")
     if folder is not None:
-        say(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+        say(page_line(folder, started))
 
 
 def _table(result: RelationResult) -> Table:

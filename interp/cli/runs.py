@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli.answers import seconds_since
+from interp.cli.hints import after_looking, after_run, after_runs, say_next
 from interp.cli.options import JsonOption, RunsOption
 from interp.cli.run_words import in_words
 from interp.cli.saying import say
@@ -26,7 +28,7 @@ RESUMABLE = ("ablate", "patch", "heads", "head", "attend", "probe", "calibrate")
 
 
 def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
-    """List the runs that are kept, the latest first."""
+    """What has been measured? The runs that are kept, the latest first."""
     from interp.cli.terminal import print_json
     from interp.runs.anew import folders_anew
     from interp.runs.catalogue import runs_in
@@ -42,21 +44,21 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
     if not rows:
         say(f"no runs in {root}")
         return
-    from rich.console import Console
     from rich.table import Table
 
-    from interp.cli.terminal import verbatim
+    from interp.cli.terminal import console, verbatim
 
     table = Table("key", "asked", "state", "parts", "MB", "begun", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         asked = row["asked"] or f"see `interp runs verify {row['key']}`"
         numbers = (_parts(row), f"{row['bytes'] / 1e6:.1f}", row["begun"])
         table.add_row(row["key"], verbatim(asked), row["state"], *numbers)
-    Console().print(table)
+    console().print(table)
+    say_next(after_runs(rows, runs))
 
 
 def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
-    """Show what a run was asked, by what program it is computed, and how far it is."""
+    """What was this run asked? By what program it is computed, too, and how far it is."""
     from interp.cli.terminal import print_json
 
     run = _found(key, runs)
@@ -76,6 +78,7 @@ def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False)
     for name, value in more.items():
         say(f"{name}:")
         _say_inner(value, 1)
+    say_next(after_run(facts["key"], facts["state"], runs))
 
 
 def _say_inner(given: dict[str, Any], depth: int) -> None:
@@ -94,7 +97,7 @@ def verify(
     runs: RunsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare every byte of a run, or of all, with what was written."""
+    """Is it as it was written? Every byte of a run, or of all, is compared."""
     from interp.cli.terminal import print_json
     from interp.runs.catalogue import runs_in
 
@@ -119,6 +122,8 @@ def verify(
             f"{len(others)} of {len(chosen)} runs are in the format of another version of interp, which can check "
             f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm` removes them"
         )
+    if not as_json:
+        say_next(after_runs([_facts(each) for each in chosen], runs))
 
 
 def export(
@@ -131,7 +136,7 @@ def export(
     runs: RunsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a finished run's table as CSV."""
+    """What are the numbers? A finished run's table as CSV."""
     from interp.cli.terminal import print_json
     from interp.report.place import absolute, os_errors_of
 
@@ -148,13 +153,14 @@ def export(
         finally:
             draft.unlink(missing_ok=True)
     if as_json:
-        print_json({"file": str(path), "rows": len(frame), "seconds": round(time.perf_counter() - started, 3)})
+        print_json({"file": str(path), "rows": len(frame), "seconds": seconds_since(started)})
     else:
         say(f"{path}  ({len(frame):,} rows)")
+        say_next(after_looking(None))
 
 
-def resume(key: KeyArgument, runs: RunsOption = None) -> None:
-    """Ask again what a run was asked, with the same command, in the same folder: it goes on where it ended."""
+def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
+    """Will it go on? What a run was asked is asked again, in the same folder: it goes on where it ended."""
     from interp.cli import app
     from interp.runs.anew import root_before
 
@@ -175,6 +181,8 @@ def resume(key: KeyArgument, runs: RunsOption = None) -> None:
     root = root_before(run.folder.parent)
     command = command if root is None else [command[0], "--fresh", *command[1:]]
     os.environ["INTERP_RUNS"] = str(root or run.folder.parent)
+    if as_json and "--json" not in command:
+        command = [*command, "--json"]
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
     try:
         app(command, prog_name="interp")
@@ -194,12 +202,20 @@ def rm(
         typer.Argument(help="Keys of runs, or their first digits, as `interp runs ls` has them.", metavar="KEY..."),
     ],
     runs: RunsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Remove runs."""
+    """Is it needed no more? Removes runs, and what they measured."""
     chosen = {run.key: run for run in [_found(key, runs) for key in keys]}
     for run in chosen.values():
         run.remove()
-        say(f"removed {run.folder}")
+        if not as_json:
+            say(f"removed {run.folder}")
+    if as_json:
+        from interp.cli.terminal import print_json
+
+        print_json({"removed": [str(run.folder) for run in chosen.values()]})
+    else:
+        say_next(after_runs([], runs))
 
 
 def _parts(row: dict[str, Any]) -> str:
@@ -255,7 +271,7 @@ def _require_this_program(run: "KnownRun") -> None:
 def _root(given: Path | None) -> Path:
     """The folder of runs; what a killed process left on the way to its place is put there."""
     from interp.runs.anew import put_back
-    from interp.runs.record import root_of
+    from interp.runs.root import root_of
 
     root = root_of(given)
     with suppress(OutputError):

@@ -1,5 +1,6 @@
 """How does text get onto a terminal? Legibly: no name moves its cursor, wipes its screen or turns round a line."""
 
+import os
 from collections.abc import Iterable
 
 import typer
@@ -7,6 +8,11 @@ import typer
 from interp.report.legible import legible
 
 _MOST_LINES = 5
+
+
+def colours() -> bool:
+    """Whether a terminal may be sent colours: not where NO_COLOR is set, nor to a dumb one."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def say(text: str = "", *, err: bool = False) -> None:

@@ -4,30 +4,31 @@ import os
 from pathlib import Path
 from typing import Any
 
+from interp.cli.hints import after_looking, say_next
 from interp.cli.options import JsonOption, ModelOption
 from interp.cli.saying import say
 
 
 def tasks(as_json: JsonOption = False) -> None:
-    """List the tasks that heads can be tested on."""
-    from interp.cli.terminal import print_json, records, verbatim
+    """What can heads be asked? The tasks, what each says, and by what it is measured."""
+    from interp.cli.terminal import console, print_json, records, verbatim
     from interp.tasks.catalogue import list_tasks
 
     rows = records(list_tasks())
     if as_json:
         print_json({"tasks": rows})
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("task", "what it says", "measured by", box=None, padding=(0, 2, 1, 0))
     for row in rows:
         table.add_row(verbatim(row["name"]), verbatim(row["description"]), row["metric"].replace("_", " "))
-    Console().print(table)
+    console().print(table)
+    say_next(after_looking(None))
 
 
 def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
-    """Show a model's architecture, parameters, tokenizer, hash and card."""
+    """What is this model? Its architecture, parameters, tokenizer, hash and card."""
     from interp.cli.terminal import print_json
     from interp.model.loading import load_model
 
@@ -41,6 +42,7 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
         say(f"{name}: {value}")
     if card is not None:
         say(f"\n{card.strip()}")
+    say_next(after_looking(model))
 
 
 def _facts(loaded: Any) -> dict[str, Any]:

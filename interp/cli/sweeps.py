@@ -2,16 +2,16 @@
 
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from interp.cli.answers import left, page_line
 from interp.cli.exits import INTERRUPTED
 from interp.cli.running import interrupted
 from interp.cli.saying import say
-from interp.cli.terminal import print_json, records, verbatim
+from interp.cli.terminal import console, print_json, records, verbatim
 from interp.report.manifest import plain
 from interp.report.sweeps.cells import described, strongest_first
 from interp.report.sweeps.folder import save_sweep
@@ -35,7 +35,7 @@ def end(frames: SweepFrames, folder: Path | None, started: float) -> None:
     if at_chance(frames):
         say(f"warning: {at_chance(frames)}", err=True)
     if folder is not None:
-        say(f"{folder / 'report.html'}  ({time.perf_counter() - started:.0f} s)")
+        say(page_line(folder, started))
     exit_if_partial(frames)
 
 
@@ -57,9 +57,7 @@ def facts(frames: SweepFrames, folder: Path | None, started: float) -> dict[str,
         "above_chance": first["above_chance"],
         "complete": frames.complete,
         "examples": frames.n_measured,
-        "folder": None if folder is None else str(folder),
-        "page": None if folder is None else str(folder / "report.html"),
-        "seconds": round(time.perf_counter() - started, 3),
+        **left(folder, started),
     }
 
 
@@ -83,8 +81,6 @@ def print_sweep_json(frames: SweepFrames, asked: dict[str, Any], folder: Path | 
 
 def print_sweep(frames: SweepFrames) -> None:
     """Print a sweep's strongest cells as a table, with what was found in sentences."""
-    from rich.console import Console
-
     cells = described(frames)
     say(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
     if partial(frames):
@@ -92,7 +88,7 @@ def print_sweep(frames: SweepFrames) -> None:
     for sentence in unchanged(frames):
         say(sentence)
     say()
-    Console().print(_table(frames, cells))
+    console().print(_table(frames, cells))
     for sentence in (*findings(frames, cells), *nothing_changed(cells)):
         say(f"- {sentence}")
 

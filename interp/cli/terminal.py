@@ -1,7 +1,11 @@
-"""What a command shows while and after it works: progress on standard error, results on standard output."""
+"""What a command shows while and after it works: progress on standard error, results on standard output.
+
+On a terminal progress is a bar; elsewhere a line a minute, without escape codes.
+"""
 
 import json
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,13 +16,25 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from interp.cli.saying import say, say_lines
+from interp.cli.saying import colours, say, say_lines
 from interp.report.legible import ACTING, legible
+
+SELDOM = 60.0
+"""Seconds between lines of progress, where no bar is drawn."""
+
+
+def console(*, err: bool = False, highlight: bool = True) -> Console:
+    """Standard output, or standard error, with colours where these are welcome."""
+    return Console(stderr=err, highlight=highlight, color_system="auto" if colours() else None)
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar with the time left; yields the function to tell (done, total)."""
+    """A progress bar with the time left, or seldom a line; yields the function to tell (done, total)."""
+    where = console(err=True)
+    if not where.is_interactive:
+        yield _Lines(description)
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -27,7 +43,7 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    progress = Progress(*columns, console=Console(stderr=True))
+    progress = Progress(*columns, console=where)
     bar = progress.add_task(description, total=None)
 
     def tell(done: int, total: int) -> None:
@@ -40,6 +56,21 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if progress.live.is_started:
             progress.stop()
+
+
+class _Lines:
+    """Says how far a command is, and not often: short ones stay silent."""
+
+    def __init__(self, description: str):
+        self.description, self.begun = description, time.monotonic()
+        self.said = self.begun
+
+    def __call__(self, done: int, total: int) -> None:
+        """Told after every step."""
+        now = time.monotonic()
+        if now - self.said >= SELDOM:
+            self.said = now
+            say(f"{self.description}: {done:,} of {total:,} after {now - self.begun:.0f} s", err=True)
 
 
 @contextmanager

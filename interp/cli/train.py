@@ -6,13 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from interp.cli.options import LARGEST_SEED, DeviceOption, JsonOption, ThreadsOption
+from interp.cli import completing
+from interp.cli.answers import seconds_since
+from interp.cli.hints import after_train, say_next
+from interp.cli.options import DeviceOption, JsonOption, ThreadsOption, no_larger_seed
 from interp.cli.saying import say
 
 
 def train(
     config: Annotated[
-        str, typer.Argument(help="default or books, the embedded models' recipes, or a TOML file.", metavar="CONFIG")
+        str,
+        typer.Argument(
+            help="default or books, the embedded models' recipes, or a TOML file.",
+            metavar="CONFIG",
+            autocompletion=completing.recipes,
+        ),
     ],
     out: Annotated[
         Path,
@@ -29,7 +37,7 @@ def train(
         typer.Option(
             help="Seed of the weights and of the order of the text.",
             min=0,
-            max=LARGEST_SEED,
+            callback=no_larger_seed,
             show_default="the recipe's own",
             metavar="N",
         ),
@@ -41,7 +49,7 @@ def train(
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Train a model from a recipe; a training that was interrupted goes on from its newest checkpoint."""
+    """How is a model made? Train one from a recipe; an interrupted training goes on from its newest checkpoint."""
     from interp.cli.terminal import print_json, progress_bar
     from interp.report.place import FOLDER, absolute
     from interp.report.training import check_training_folder, save_loss
@@ -62,7 +70,7 @@ def train(
     save_loss(training.frame(), folder)
     result = {
         "folder": str(folder),
-        "seconds": round(time.perf_counter() - started, 3),
+        "seconds": seconds_since(started),
         "tokens": training.tokens,
         "loss": training.loss,
         "held_out_loss": training.curve.held_out.get(total),
@@ -74,3 +82,4 @@ def train(
     for name, value in result.items():
         if value is not None:
             say(f"{name}: {value}")
+    say_next(after_train(str(out), bool(checkpoints(folder / CHECKPOINTS))))

@@ -44,7 +44,7 @@ class Ray:
     address: str | None = None
     gpus: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         whole_number("workers", self.n, expected="a whole number of at least 1")
 
     def stream(

@@ -72,7 +72,7 @@ class Erase:
     from_source: bool = False
     keeps: tuple[Site, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for _, site in self.maps:
             if "key_pos" in site.axes:
                 raise InputError(f"erase: {site.name!r} is no vector to read a feature out of; choose another site")

@@ -65,7 +65,7 @@ class Intervention:
     units: tuple[int, ...] | None = None
     keys: tuple[int, ...] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.site.name in UNWRITTEN:
             raise InputError(f"site {self.site.name!r}: sweeps do not write there; use resid_pre, or pattern")
         for name, axis in (("heads", "head"), ("units", "d_mlp"), ("keys", "key_pos")):

@@ -36,6 +36,8 @@ from interp.stats.permutation import sign_flip_test
 from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task
 
+__all__ = ["Cell", "Progress", "Sweep", "SweepResult"]
+
 
 @dataclass(frozen=True)
 class SweepResult:

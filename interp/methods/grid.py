@@ -38,7 +38,7 @@ class Grid:
     by: tuple[Axis, ...]
     layers: tuple[int, ...] | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         written = [name for name in SITES if name not in UNWRITTEN]
         if self.site not in written:
             meant = str(self.site).rpartition("hook_")[2]  # TransformerLens' name of the point

@@ -175,7 +175,8 @@ def _screen_method(screen: Any) -> Method | None:
         raise InputError(
             f"screen: expected True, False or a method, got {screen!r}; {suggest(str(screen), get_args(Method))}"
         )
-    return screen
+    method: Method = screen
+    return method
 
 
 def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:

@@ -193,7 +193,8 @@ def _passed_on(node: Node, change: Residual, runs: _Runs, batch: Batch) -> Resid
     block = list(runs.model.blocks)[node.layer]
     if node.head is None:
         stream = run[Site(_seen_by_mlp(node), node.layer).hook_name]
-        return block.mlp(block.ln2(stream + change)) - run[Site("mlp_out", node.layer).hook_name]
+        changed: Residual = block.mlp(block.ln2(stream + change))
+        return changed - run[Site("mlp_out", node.layer).hook_name]
     attention, head = block.attn, node.head
     q, k, v = (run[Site(name, node.layer).hook_name].clone() for name in ("q", "k", "v"))
     read = {"q": (q, attention.W_Q, attention.b_Q), "k": (k, attention.W_K, attention.b_K)}

@@ -106,7 +106,7 @@ class TransformerConfig:
     n_token_types: int = 0
     prediction_head: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check(vars(self))
         for name in NUMBERS:  # a whole number, as JSON may have it, can be one that no tensor takes
             object.__setattr__(self, name, float(getattr(self, name)))

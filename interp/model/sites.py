@@ -51,7 +51,7 @@ class Site:
     name: str
     layer: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.name not in SITES:
             raise InputError(f"no site is called {self.name!r}; {suggest(self.name, SITES)}")
         layered = is_layered(self.name)

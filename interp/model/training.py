@@ -66,7 +66,7 @@ class TrainingConfig:
     log_every: int = 50
     checkpoint_every: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check(vars(self))
 
     @classmethod

@@ -66,7 +66,7 @@ class Processes:
 
     n: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         whole_number("processes", self.n, expected="a whole number of at least 1")
 
     def stream(

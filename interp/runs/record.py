@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from interp.errors import InputError
 from interp.interventions.asked import canonical
 from interp.runs.code import code_hash, versions
 from interp.runs.names import KEY_DIGITS, MANIFEST, PART, RESULT, TABLE
@@ -119,23 +117,3 @@ def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:
 def _are_parts(given: Any) -> TypeGuard[list[str]]:
     """Whether these are names of parts' files, which lead nowhere else."""
     return isinstance(given, list) and all(isinstance(each, str) and PART.fullmatch(each) for each in given)
-
-
-def root_of(given: str | os.PathLike[str] | None) -> Path:
-    """The folder of runs that is given, or the default one, as an absolute path.
-
-    Raises:
-        InputError: No path could be that.
-    """
-    if given is not None and "\0" in os.fspath(given):
-        raise InputError(f"folder of runs {os.fspath(given)!r:.80}: expected a path, got one with a null character")
-    return default_root() if given is None else Path(os.path.expanduser(given)).absolute()
-
-
-def default_root() -> Path:
-    """Where runs are kept unless told otherwise: ``$INTERP_RUNS``, or a folder of the user's own."""
-    given = os.environ.get("INTERP_RUNS")
-    if given:
-        return Path(os.path.expanduser(given)).absolute()
-    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return Path(data) / "interp" / "runs"

@@ -18,7 +18,8 @@ from interp.runs.disk import writing
 from interp.runs.executors import HERE, Executor
 from interp.runs.names import FRAME
 from interp.runs.parts import PartKind, stream_parts
-from interp.runs.record import Record, root_of
+from interp.runs.record import Record
+from interp.runs.root import root_of
 from interp.runs.run_folder import Finished, RunFolder
 
 _LOG = logging.getLogger(__name__)

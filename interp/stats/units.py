@@ -37,7 +37,7 @@ class UnitTable:
     strata: Sequence[str]
     cells: pd.Index
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         expected = (len(self.clusters), len(self.cells))
         if self.values.shape != expected or len(self.strata) != len(self.clusters):
             raise InputError(

@@ -106,7 +106,7 @@ class MinimalPair:
     counterfactual: Example | None
     cluster: str
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.cluster, str):
             raise TaskError(f"cluster: expected the name of a lexical draw, got {self.cluster!r}; give it as text")
 

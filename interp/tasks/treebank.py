@@ -74,7 +74,7 @@ class Sentence:
     words: tuple[Word, ...]
     links: tuple[Link, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         places = range(len(self.words))
         for number, word in enumerate(self.words):
             if word.head not in places and word.head != ROOT:
@@ -122,7 +122,7 @@ class Document:
     sentences: tuple[Sentence, ...]
     mentions: tuple[Mention, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for each in self.mentions:
             length = len(self.sentences[each.sentence].words) if 0 <= each.sentence < len(self.sentences) else 0
             if not all(0 <= word < length for word in (*each.words, each.head)):

@@ -82,7 +82,7 @@ class Windows:
     both_sides: bool
     too_long: dict[str, int] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.around = special_around(self.tokenizer, both_sides=self.both_sides)
         self._room = self.n_ctx - sum(map(len, self.around))
 

@@ -84,7 +84,6 @@ def test_the_choices_and_defaults_are_those_of_the_method(run):
     ).stdout
     assert f"[default: {MINIMUM}]" in shown
     assert f"[default: {LONGEST_WINDOW}]" in shown
-    assert "Example: interp attend --data en_gum-ud-test.conllu --relation nsubj,obj,coref --out relations" in shown
 
 
 def test_blocks_and_a_table_say_what_was_found(run, data):

@@ -101,7 +101,6 @@ def test_the_choices_and_defaults_are_those_of_the_method():
         env={**os.environ, "COLUMNS": "200"},
     ).stdout
     assert f"[default: {MINIMUM}]" in shown
-    assert "Example: interp probe --feature number --task agreement --site z --model default --out probes" in shown
 
 
 def test_what_was_found_is_said_and_tabled(run):

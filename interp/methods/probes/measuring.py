@@ -77,7 +77,7 @@ class Measuring:
     permuted: bool = True
     _fits: list[CrossFit] = field(default_factory=list)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         given, nested = self.labelled, len(self.strengths) > 1
         self._folds = make_folds(given.groups, given.lemmas, self.n_folds, nested=nested, seed=self.seed)
         self._seen = self._folds

@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
-from interp.methods.relations.counts import RelationCounts, Sums
+from interp.methods.relations.batch import Sums
+from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.rules import CHANCE, MOST_TOKENS, rule_names
 from interp.tasks.references import deal
 from interp.tasks.relations import Direction

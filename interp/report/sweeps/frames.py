@@ -51,7 +51,7 @@ class SweepFrames:
     n_examples: int | None
     provenance: Mapping[str, Any]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         patched = NORMALISED if "direction" in self.provenance else ()
         expected = {
             "cells": (*self.labels, *CELL_COLUMNS, *COUNTS, *patched),

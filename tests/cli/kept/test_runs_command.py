@@ -127,7 +127,9 @@ def test_runs_are_removed_all_that_are_named_or_none(tmp_path, monkeypatch, fold
         f"removed {tmp_path / key}\n" for key in keys[:2]
     )
     assert [path.name for path in tmp_path.iterdir()] == keys[2:]
-    assert interp("runs", "rm", keys[2]).exit_code == 0
+    gone = interp("runs", "rm", keys[2], "--json")
+    assert json.loads(gone.stdout) == {"removed": [str(tmp_path / keys[2])]}
+    assert gone.stderr == ""
     assert "no runs in" in interp("runs", "ls").stdout
 
 

@@ -82,7 +82,7 @@ def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
     (anew / "result.json").unlink()
     before = (own / "log.jsonl").read_bytes()
     listed = interp("runs", "ls", "--runs", tmp_path).stderr
-    assert listed == f"1 begun anew; interp runs ls --runs {anew.parent}\n"
+    assert listed.startswith(f"1 begun anew; interp runs ls --runs {anew.parent}\n")
     resumed = in_a_process_of_its_own("runs", "resume", folder.name, "--runs", anew.parent, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
@@ -159,13 +159,14 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
 
 
 def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
-    asked = (*ABLATE, "--fresh", "--runs", tmp_path / "old")
+    asked = (*(each for each in ABLATE if each != "--json"), "--fresh", "--runs", tmp_path / "old")
     assert interp(*asked, cwd=tmp_path).exit_code == 0
     (tmp_path / "old").rename(tmp_path / "new")
     (folder,) = (tmp_path / "new").iterdir()
     (folder / "result.json").unlink()
-    again = interp("runs", "resume", folder.name, "--runs", tmp_path / "new", cwd=tmp_path)
+    again = interp("runs", "resume", folder.name, "--runs", tmp_path / "new", "--json", cwd=tmp_path)
     assert again.exit_code == 0, again.stderr
+    assert json.loads(again.stdout)["task"] == "agreement", "as JSON, though it was begun without"
     assert (folder / "result.json").exists()
     assert not (tmp_path / "old").exists()
     events = [json.loads(line)["event"] for line in (folder / "log.jsonl").read_text().splitlines()]

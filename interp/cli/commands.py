@@ -1,0 +1,82 @@
+"""What is the same of every command? What goes wrong ends it in one line and an exit code."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from interp.cli.exits import BAD_INPUT, FAILED, INTERRUPTED
+from interp.cli.running import events_as_lines, interrupted, kept_in
+from interp.cli.saying import colours, say
+from interp.errors import AuditError, InputError, InterpError, plain
+from interp.runs.anew import anew_together
+
+# Typer's own, or click's in older versions, where Typer has none.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class Commands(TyperGroup):
+    """Turns what goes wrong into one line and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options that stand before the command."""
+        if not colours():
+            from typer import rich_utils
+
+            rich_utils.COLOR_SYSTEM = None
+        with _one_line():
+            _require_text(args)
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the command's options and run it."""
+        kept_in.set(None)
+        with _one_line(), events_as_lines(), anew_together():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Bad input becomes one line and exit code 2."""
+    try:
+        yield
+    except AuditError as error:
+        raise _failed(str(error), FAILED) from error
+    except InterpError as error:
+        raise _failed(str(error)) from error
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        command = error.ctx.command_path if error.ctx else "interp"
+        raise _failed(f"{error.format_message().rstrip('.')}; see {command} --help") from error
+    except ImportError as error:
+        name = (error.name or "").partition(".")[0]
+        if name == "interp":
+            raise
+        raise _failed(f"{name or 'a library'} cannot be imported ({error}); see interp doctor", FAILED) from error
+    except BrokenPipeError:  # whoever read along has gone, which ends a command quietly
+        raise
+    except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
+        raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
+    except KeyboardInterrupt as interrupt:
+        say(interrupted(), err=True)
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def _require_text(args: Iterable[str]) -> None:
+    """Refuse what no page, table or manifest could hold: a file's name in another encoding, for example."""
+    for argument in args:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"argument {argument!r}: expected text in UTF-8, got other bytes; rename the file"
+            ) from error
+
+
+def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
+    """Say in one line what is wrong."""
+    say(f"error: {plain(' '.join(message.split()))}", err=True)
+    return typer.Exit(code)

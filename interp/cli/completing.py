@@ -1,0 +1,63 @@
+"""What does the shell offer when one presses tab? Names, from what can be known without torch.
+
+Names of tasks and presets stand here once more, because to import what they belong to takes a second or more; a test
+holds them equal.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+Completer = Callable[[str], list[str]]
+_PACKAGE = Path(__file__).parent.parent
+
+
+def one_of(*names: str) -> Completer:
+    """Offers those of the names that begin as what is there."""
+    return lambda incomplete: _beginning(incomplete, names)
+
+
+def several_of(*names: str) -> Completer:
+    """Offers them for the last name of a list with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        left = [name for name in names if name not in before.split(",")]
+        return [f"{before}{comma}{name}" for name in _beginning(last, left)]
+
+    return complete
+
+
+def models(incomplete: str) -> list[str]:
+    """The embedded models; of files the shell itself knows."""
+    return _beginning(incomplete, sorted(path.parent.name for path in _PACKAGE.glob("model/zoo/*/config.json")))
+
+
+def recipes(incomplete: str) -> list[str]:
+    """The recipes of the embedded models."""
+    return _beginning(incomplete, sorted(path.stem for path in _PACKAGE.glob("recipes/*.toml")))
+
+
+def site(incomplete: str) -> list[str]:
+    """A point where activations are read and written."""
+    from interp.model.sites import SITES
+
+    return _beginning(incomplete, SITES)
+
+
+def sites(incomplete: str) -> list[str]:
+    """Several of these."""
+    from interp.model.sites import SITES
+
+    return several_of(*SITES)(incomplete)
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+TASKS = one_of("agreement", "coreference", "reflexive", "ioi", "induction")
+PRESETS = one_of("gpt", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b", "llama-2-7b", "llama-2-70b")
+HARDWARE = one_of("cpu", "a100", "h100", "h200")
+DEVICES = one_of("cpu", "cuda", "auto")
+DTYPES = one_of("float32", "bfloat16", "float16", "float64")
+AXES = several_of("layer", "pos", "head", "key", "neuron")

@@ -1,0 +1,46 @@
+"""Under which heading does an option stand in a command's help? Under the same one in every command."""
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+HEADINGS: dict[str, tuple[str, ...]] = {
+    "What is asked": (
+        *("task", "data", "store", "relation", "feature", "model", "checkpoints", "sibling"),
+        *("components", "site", "by", "layer", "layers", "head", "heads", "at", "direction"),
+        *("prompts", "tokens", "text", "table"),
+    ),
+    "How it is measured": (
+        *("ablation", "kind", "metric", "n", "seed", "quick", "choose", "choose_on", "screen", "probes", "path_units"),
+        *("steps", "pooling", "context", "window", "include_special", "include_self", "least", "folds"),
+        *("description_lengths", "minimum", "alpha", "correction"),
+    ),
+    "What is left, and where": ("out", "cards", "runs", "fresh", "as_json", "help"),
+    "Which machine": (
+        *("hardware", "device", "devices", "dtype", "memory", "threads"),
+        *("processes", "executor", "address", "gpus"),
+    ),
+}
+_PLACES = {
+    name: (order, heading)
+    for order, (heading, name) in enumerate((heading, name) for heading, names in HEADINGS.items() for name in names)
+}
+_OTHERS = (-1, next(iter(HEADINGS)))
+
+
+class Grouped(TyperCommand):
+    """A command whose options stand under headings, each in its place."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        for each in self.params:
+            if each.param_type_name == "option":
+                each.rich_help_panel = _PLACES.get(str(each.name), _OTHERS)[1]  # type: ignore[attr-defined]
+        self.params.sort(key=lambda each: _PLACES.get(str(each.name), _OTHERS)[0])
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option --help, too."""
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.rich_help_panel = _PLACES["help"][1]
+        return found

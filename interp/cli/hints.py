@@ -1,0 +1,158 @@
+"""What does one ask next? One line on standard error after a command that did its work, never with --json.
+
+It follows from the result: the head with the best verdict, the strongest cell, the run that is not finished. The line
+can be given to a shell as it is; what stands behind the # says why.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from interp.cli.saying import say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from interp.report.sweeps.frames import SweepFrames
+
+MOST_UNITS = 2_000
+"""No hint asks for more of a generated task."""
+
+
+@dataclass(frozen=True)
+class Next:
+    """A command, without ``interp`` itself, and why."""
+
+    command: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return f"interp {shlex.join(self.command)}  # {self.why}"
+
+
+def say_next(hint: Next) -> None:
+    """Say it."""
+    say(f"next: {hint}", err=True)
+
+
+def of_model(model: str | None) -> tuple[str, ...]:
+    """The option that names the model, where one was named."""
+    return () if model is None else ("--model", model)
+
+
+def after_heads(frame: "pd.DataFrame", model: str | None) -> Next:
+    """The head with the best verdict; or as many units as would decide."""
+    from interp.report.verdicts import FINDINGS
+
+    found = frame[frame["verdict"].isin(FINDINGS)]
+    if not found.empty:
+        best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]
+        return _a_head(best, model, str(best["task"]), f"{best['verdict']}: {best['task']}")
+    needed = frame.loc[frame["verdict"] == "undecided", "n_to_decide"].astype(float).dropna()
+    units = () if needed.empty else (str(int(needed.min())),)
+    if units and int(units[0]) <= MOST_UNITS:
+        return Next(("heads", *of_model(model), "--n", *units, "--out", "report"), "units that would decide on a head")
+    return Next(("calibrate", "--quick", "--out", "calibration"), "no head was found: how often is one missed?")
+
+
+def after_checkpoints(begins: "pd.DataFrame", folder: str) -> Next:
+    """The head that begins first, of the trained model; or what the model is."""
+    if begins.empty:
+        return Next(("model", "info", "--model", folder), "no head attends and is causal: what was trained?")
+    first = begins.loc[begins["step"].astype(float).idxmin()]
+    return _a_head(first, folder, str(first["task"]), f"the first of {first['task']}")
+
+
+def after_head(name: str, task: str, model: str | None, written: bool) -> Next:
+    """The card as a page; once that is there, where the answer travels."""
+    if not written:
+        return Next(("head", name, *of_model(model), "--out", "card"), "the same with its pictures, as a page")
+    where = ("--site", "resid_pre", "--by", "layer,pos")
+    why = "where does the answer travel?"
+    return Next(("patch", "--task", task, *of_model(model), *where, "--out", "patching"), why)
+
+
+def after_sweep(frames: "SweepFrames", task: str, model: str | None) -> Next:
+    """The strongest cell's head; of cells that are no heads, what heads do."""
+    from interp.report.sweeps.cells import described, strongest_first
+
+    if {"layer", "head"} <= set(frames.labels):
+        return _a_head(strongest_first(described(frames)).iloc[0], model, task, "the strongest cell's head")
+    if frames.patched:
+        why = "which heads carry it there?"
+        return Next(("patch", "--task", task, *of_model(model), "--by", "layer,head", "--out", "patching"), why)
+    where = ("--site", "resid_pre", "--by", "layer,pos")
+    return Next(("patch", "--task", task, *of_model(model), *where, "--out", "patching"), "where does it travel?")
+
+
+def after_attend(relation: str, data: Sequence[str], model: str | None) -> Next:
+    """Whether the heads that look matter, on minimal pairs of the same file."""
+    task = "coreference" if relation.startswith("coref") else "agreement"
+    why = "do heads that look matter, on pairs made of these sentences?"
+    return Next(("heads", "--task", f"{task}:{data[0]}", *of_model(model), "--out", "report"), why)
+
+
+def after_probe(feature: str, model: str | None, *, task: str | None, data: Sequence[str] | None) -> Next:
+    """Whether what can be read is used; of a treebank, along what heads look."""
+    if task is not None:
+        return Next(("heads", "--task", task, *of_model(model), "--out", "report"), "is it used? erased and ablated")
+    if data:
+        why = "which heads look along its relations?"
+        return Next(("attend", "--data", data[0], *of_model(model), "--out", "relations"), why)
+    return Next(("heads", *of_model(model), "--out", "report"), f"which heads need what they carry, as {feature}?")
+
+
+def after_collect(folder: str, features: Sequence[str], model: str | None) -> Next:
+    """A probe on what is stored."""
+    feature = "number" if "number" in features else features[0] if features else "number"
+    return Next(("probe", "--feature", feature, "--store", folder, *of_model(model)), "what can be read there?")
+
+
+def after_train(folder: str, checkpoints: bool) -> Next:
+    """The heads of what was trained, at its end or on the way."""
+    if checkpoints:
+        return Next(("heads", "--checkpoints", folder, "--out", "report"), "from which step on does each head track?")
+    return Next(("heads", "--model", folder, "--out", "report"), "which of its heads track what?")
+
+
+def after_plan(preset: str) -> Next:
+    """The sweep itself, of what the hub has; of the rest, how it would scale."""
+    if preset.startswith("gpt2"):
+        return Next(
+            ("ablate", "--task", "ioi", "--model", preset, "--out", "ablation"), "the sweep itself, from the hub"
+        )
+    return Next(("model", "plan", preset, "--hardware", "h100", "--gpus", "8,64,512"), "how would it scale?")
+
+
+def after_runs(rows: Sequence[dict[str, Any]], runs: "Path | None") -> Next:
+    """The latest run that is not finished, else the latest; after the last one the main job."""
+    for row in rows:
+        if row["state"] == "begun":
+            return after_run(row["key"], "begun", runs)
+    if rows:
+        return Next(("runs", "show", rows[0]["key"], *_of_folder(runs)), "what was the latest asked?")
+    return after_looking(None)
+
+
+def after_run(key: str, state: str, runs: "Path | None") -> Next:
+    """Its numbers; or the rest of them."""
+    if state == "finished":
+        return Next(("runs", "export", key, *_of_folder(runs), "--out", "effects.csv"), "its numbers")
+    return Next(("runs", "resume", key, *_of_folder(runs)), "it is not finished")
+
+
+def _of_folder(runs: "Path | None") -> tuple[str, ...]:
+    return () if runs is None else ("--runs", str(runs))
+
+
+def after_looking(model: str | None) -> Next:
+    """The main job."""
+    return Next(("heads", *of_model(model), "--out", "report"), "which heads track what?")
+
+
+def _a_head(row: Any, model: str | None, task: str, why: str) -> Next:
+    name = f"{int(row['layer'])}.{int(row['head'])}"
+    return Next(("head", name, "--task", task, *of_model(model), "--out", "card"), why)

@@ -1,0 +1,80 @@
+"""`interp doctor`: what it prints, its exit code, and that it needs nothing that it looks for."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from interp.doctor.finding import Finding, Look
+
+WELL = Look("b", lambda: [Finding("b", "well", "fine")], "")
+WRONG = Look("c", lambda: [Finding("c", "wrong", "is broken", "mend it")], "")
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    return lambda *looks: monkeypatch.setattr("interp.doctor.examine.LOOKS", looks)
+
+
+def test_all_is_well(run, looks):
+    looks(WELL)
+    result = run("doctor")
+    assert (result.exit_code, result.stdout) == (0, "ok     b  fine\n\nAll is well.\n")
+    assert result.stderr.startswith("next: interp heads --out report")
+
+
+def test_what_is_wrong_is_exit_code_1_and_what_to_do(run, looks):
+    looks(WELL, WRONG)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "WRONG  c  is broken\n          -> mend it\n" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json(run, looks):
+    looks(WELL, WRONG)
+    result = run("doctor", "--json")
+    printed = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert not printed["well"]
+    assert printed["checks"][1] == {"what": "c", "state": "wrong", "says": "is broken", "todo": "mend it"}
+    assert printed["seconds"] >= 0
+
+
+WITHOUT = """if True:
+    import sys
+    class Missing:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in {missing}:
+                raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+    sys.meta_path.insert(0, Missing())
+    sys.argv = ["interp", *{arguments}]
+    from interp.__main__ import main
+    main()
+"""
+
+
+def without(missing, *arguments):
+    """The command where these libraries cannot be imported."""
+    code = WITHOUT.format(missing=set(missing), arguments=list(arguments))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("missing", [("torch", "pandas", "numpy"), ("rich", "typer", "packaging", "torch")])
+def test_it_looks_without_what_it_looks_for(missing):
+    done = without(missing, "doctor")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "ok     model default" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith(f"{done.stdout.count('WRONG')} wrong: ")
+
+
+def test_other_commands_say_what_is_missing_in_a_line():
+    done = without(["typer"], "heads", "--out", "r")
+    assert done.returncode == 1
+    why = "(No module named 'typer')"
+    assert done.stderr == f"error: the command line cannot begin {why}; `interp doctor` says what to do\n"
+    done = without(["pandas"], "tasks")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: pandas cannot be imported (No module named 'pandas'); see interp doctor\n"

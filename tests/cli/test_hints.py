@@ -1,0 +1,137 @@
+"""What does one ask next? A line that can be typed, and that follows from the result."""
+
+import json
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from fake_evidence import REPORT, TASK
+from fake_sweeps import ablation, patching
+from parsed import parsed
+
+from interp.cli import hints
+from interp.cli.sweep_frames import frames_of
+
+
+def typed(hint):
+    """The command that a hint gives, with its options."""
+    return parsed(str(hint))
+
+
+def said(result):
+    """The one hint on standard error, and nothing but one."""
+    assert result.exit_code == 0, result.output
+    assert "next:" not in result.stdout
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("next: ")]
+    return parsed(line.removeprefix("next: "))
+
+
+def frames(result):
+    return frames_of(result, SimpleNamespace(description="", dropped={}, coverage={}, examples=[]), None)
+
+
+def judged(**verdicts):
+    rows = [
+        {"layer": 1, "head": number, "task": "ioi", "verdict": verdict, "n_to_decide": needed}
+        for number, (verdict, needed) in enumerate(verdicts.values())
+    ]
+    return pd.DataFrame(rows)
+
+
+class TestHeads:
+    def test_the_best_verdict_leads_to_its_head(self):
+        name, options = typed(hints.after_heads(judged(a=("opposes", None), b=("tracks", None)), "books"))
+        assert (name, options["name"], options["task"], options["model"]) == ("head", "1.1", ["ioi"], "books")
+
+    def test_where_more_units_would_decide_they_are_asked_for(self):
+        name, options = typed(hints.after_heads(judged(a=("none", None), b=("undecided", 410.0)), None))
+        assert (name, options["n"]) == ("heads", 410)
+
+    @pytest.mark.parametrize("verdict", [("none", None), ("undecided", None), ("undecided", 1e6)])
+    def test_where_nothing_is_found_or_too_much_is_needed_the_question_is_how_much_is_missed(self, verdict):
+        assert typed(hints.after_heads(judged(a=verdict), None))[0] == "calibrate"
+
+    def test_the_command_says_it_and_its_json_does_not(self, run, tmp_path):
+        name, options = said(run("heads", "--out", tmp_path / "r", "--task", TASK, "--model", "a model"))
+        assert (name, options["name"], options["task"], options["model"]) == ("head", "0.0", [TASK], "a model")
+        silent = run("heads", "--out", tmp_path / "r", "--task", TASK, "--json")
+        assert silent.stderr == ""
+        assert json.loads(silent.stdout)["folder"]
+
+    def test_what_fails_says_no_more_than_why(self, run, tmp_path):
+        result = run("heads", "--out", tmp_path / "r", "--n", "x")
+        assert "next:" not in result.output
+
+
+def test_of_checkpoints_the_first_head():
+    begins = pd.DataFrame({"task": ["ioi", "agreement"], "layer": [0, 2], "head": [1, 3], "step": [50, 20]})
+    assert typed(hints.after_checkpoints(begins, "m"))[1]["name"] == "2.3"
+    assert typed(hints.after_checkpoints(begins.iloc[:0], "m"))[0] == "model info"
+
+
+def test_a_head_without_a_folder_is_written_then_patched_around():
+    assert typed(hints.after_head("2.2", "ioi", None, written=False))[0] == "head"
+    assert typed(hints.after_head("2.2", "ioi", None, written=True))[1]["by"] == "layer,pos"
+
+
+class TestSweeps:
+    def test_the_strongest_head(self, run):
+        name, options = said(run("ablate", "--task", "agreement"))
+        assert (name, options["name"], options["task"]) == ("head", "0.0", ["agreement"])
+        assert said(run("patch", "--task", "agreement"))[:1] == ("head",)
+
+    def test_of_other_cells_where_the_answer_travels(self):
+        name, options = typed(hints.after_sweep(frames(ablation({"layer": [0, 1]})), "ioi", None))
+        assert (name, options["site"]) == ("patch", "resid_pre")
+        name, options = typed(hints.after_sweep(frames(patching({"layer": [0, 1]})), "ioi", None))
+        assert (name, options["by"]) == ("patch", "layer,head")
+
+    def test_none_of_an_interrupted_one(self, run, monkeypatch):
+        partial = ablation({"layer": [0], "head": [0, 1]}, complete=False, replacement="mean")
+        monkeypatch.setattr("interp.methods.ablation.ablate", lambda *_arguments, **_options: partial)
+        result = run("ablate", "--task", "agreement")
+        assert result.exit_code == 130
+        assert "next:" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("hint", "command"),
+    [
+        (hints.after_attend("nsubj", ["a b.conllu"], None), "heads"),
+        (hints.after_attend("coref:pronoun", ["b.conllu"], "books"), "heads"),
+        (hints.after_probe("number", None, task="ioi", data=None), "heads"),
+        (hints.after_probe("upos", "m", task=None, data=["b.conllu"]), "attend"),
+        (hints.after_probe("upos", None, task=None, data=None), "heads"),
+        (hints.after_collect("store", ["upos", "number"], None), "probe"),
+        (hints.after_collect("store", [], "m"), "probe"),
+        (hints.after_train("my model", checkpoints=True), "heads"),
+        (hints.after_train("my model", checkpoints=False), "heads"),
+        (hints.after_plan("gpt2-xl"), "ablate"),
+        (hints.after_plan("llama-2-7b"), "model plan"),
+        (
+            hints.after_runs([{"key": "3f9a", "state": "finished"}, {"key": "77", "state": "begun"}], None),
+            "runs resume",
+        ),
+        (hints.after_runs([{"key": "3f9a", "state": "finished"}], "runs"), "runs show"),
+        (hints.after_runs([], None), "heads"),
+        (hints.after_run("3f9a", "finished", "runs"), "runs export"),
+        (hints.after_looking("m"), "heads"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_every_hint_can_be_typed(hint, command):
+    assert typed(hint)[0] == command
+
+
+def test_a_name_of_several_words_stays_one():
+    assert typed(hints.after_train("my model", checkpoints=False))[1]["model"] == "my model"
+
+
+def test_the_tasks_lead_to_the_main_job(run):
+    assert said(run("tasks"))[0] == "heads"
+    assert run("tasks", "--json").stderr == ""
+
+
+def test_report_is_of_this_shape():
+    """The faked report's columns, which the hint reads."""
+    assert {"layer", "head", "task", "verdict", "n_to_decide"} <= set(REPORT.frame)
