@@ -32,7 +32,7 @@ PROMPT = "The keys to the cabinet"
 def real_results(monkeypatch):
     """By a name for each, a result; every class of results is among them."""
     model = interp.load_model()
-    task = interp.load_task("agreement", n=40, seed=0, tokenizer=model.tokenizer)
+    task = interp.load_task("agreement", n=24, seed=0, tokenizer=model.tokenizer)
     screened = interp.patch(model, task, screen=True, top=3, audit=3)
     return {
         "heads": dossier(),
@@ -58,7 +58,7 @@ def real_results(monkeypatch):
         "greedy": greedy(model, task, k=2, heads=HEADS, kind="zero"),
         "repair": self_repair(model, task, heads=HEADS, kind="zero"),
         "replacements": compare_replacements(model, task, kinds=("zero", "mean"), heads=HEADS),
-        "erase": erase(model, task, "number", heads=HEADS[1:], draws=1),
+        "erase": erase(model, task, "number", heads=HEADS[2:], methods=("leace", "random"), draws=1),
         "gap": gap_result(),
         "parse": parse_result(),
     }

@@ -60,10 +60,11 @@ def test_what_is_no_report_is_refused(draw):
         draw(pd.DataFrame())
 
 
-@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (3, 4), (12, 12), (48, 25)])
+@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (3, 4), (48, 25)])
 def test_models_of_any_size_stay_within_a_screen(n_layers, n_heads):
-    report, frame = synthetic_report(n_layers=n_layers, n_heads=n_heads, tasks=("a", "b")), scores(n_layers, n_heads)
-    for figure in (plots.overview(report), plots.heads(report, "a"), plots.head_map(frame, "score")):
+    report = synthetic_report(n_layers=n_layers, n_heads=n_heads, tasks=("agreement", "ioi"))
+    frame = scores(n_layers, n_heads)
+    for figure in (plots.overview(report), plots.heads(report, "agreement"), plots.head_map(frame, "score")):
         assert max(figure.get_size_inches()) < 17
         assert cut_off(figure) == []
         for places in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
