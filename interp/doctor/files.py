@@ -18,7 +18,7 @@ PARTS = {
     "the grammar's words": "tasks/grammar/words/*.tsv",
     "word senses": "tasks/word_senses/*.toml",
     "templates of pages": "report/templates/*.html",
-    "scripts of pages": "report/templates/*.js",
+    "scripts of pages": "report/templates/scripts/*.js",
     "styles of pages": "report/templates/*.css",
 }
 """What is no module, by what it is."""
