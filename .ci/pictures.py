@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-SIZE = {"width": 1080, "height": 1020}
+SIZE = {"width": 1080, "height": 1180}
 
 
 def main(report: str, folder: str) -> None:
@@ -20,7 +20,6 @@ def main(report: str, folder: str) -> None:
         page.goto(Path(report).resolve().as_uri())
         take(page, Path(folder) / "page.png")
         page.locator("td.tracks").first.click()
-        page.keyboard.press("Shift+Tab")  # no ring around a button
         take(page, Path(folder) / "card.png")
         browser.close()
 

@@ -83,7 +83,7 @@ def test_it_says_what_was_measured_with_intervals(page, report):
     effect = f"{row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits"
     assert effect in section
     assert f"{row['probe']:.2f} [{row['probe_low']:.2f}, {row['probe_high']:.2f}] right" in section
-    assert f"{row['attention']:.2f} goes to the subject" in section
+    assert f"beyond offset -3: {row['attention']:.2f} to the subject, 0.12 there" in section
 
 
 def test_an_interval_is_drawn_where_it_lies(page, report):

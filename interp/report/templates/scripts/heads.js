@@ -66,8 +66,8 @@ function evidence(of, task) {
   const share = { least: -1, most: 1 };
   if (of("excess") !== null) {
     const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "minimum_attention"].map(of);
-    const baseline = of("baseline") ? ` (${of("baseline")})` : "";
-    add("Attention beyond baseline", `${two(value)}${within(low, high)}: ${two(of("attention"))} goes to the ${task.relation}, ${two(of("attention_baseline"))} to the best baseline${baseline}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
+    const rest = `${two(of("attention"))} to the ${task.relation}, ${two(of("attention_baseline"))} there`;
+    add("Attention", `${two(value)}${within(low, high)} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
   }
   const effects = { least: -task.reach, most: task.reach };
   if (of("effect") !== null) {
