@@ -2,12 +2,12 @@
 
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from interp.errors import InputError
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import draw_table
+from interp.report.figure import Figure
 from interp.report.given import require_rows
 
 COLUMNS = ("query_pos", "target", "key_pos", "source", "weight", "gold")

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.errors import InputError
+from interp.report.figure import Figure
 from interp.report.patterns import Head, Patterns, patterns_of
 from interp.report.styles import LINE
 

@@ -5,9 +5,9 @@ from typing import Any, Protocol, runtime_checkable
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.report.drawing import short
+from interp.report.figure import Figure
 from interp.report.names import shown_names
 
 TRACKS = "attends and causal"

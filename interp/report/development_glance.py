@@ -3,9 +3,9 @@
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.report.development import TRACKS, development_figure, partial
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import Glance
 from interp.report.names import shown_names

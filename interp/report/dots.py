@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.report.drawing import despined, short, wrapped_title
+from interp.report.figure import Figure
 from interp.report.styles import style
 
 _LONGEST = 44

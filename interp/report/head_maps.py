@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
 from interp.errors import InputError
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import draw_table, hatching, map_size, short, thin_ticks, wrapped_title
+from interp.report.figure import Figure
 from interp.report.frames import HeadsFrames, layer_by_head
 from interp.report.given import chosen, require, require_rows
 from interp.report.names import shown_names, with_shown_names

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import UNMEASURED
+from interp.report.figure import Figure
 from interp.report.patterns import Head, Patterns, patterns_of
 from interp.report.styles import diverging
 

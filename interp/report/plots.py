@@ -13,10 +13,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.report.colours import SEQUENTIAL, reach
 from interp.report.drawing import draw_table, hatching, is_annotated, map_size, short, thin_ticks, verdict_marker
+from interp.report.figure import Figure
 from interp.report.frames import HeadsFrames, layer_by_head
 from interp.report.given import require
 from interp.report.metrics import METRICS, UNITS

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
+from interp.report.figure import Figure
 from interp.report.given import require_rows
 from interp.report.place import FOLDER, absolute, check_new_folder, os_errors_of
 

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 import matplotlib as mpl
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from real_results import dossier, real_results
 
 import interp
 from interp import plots
+from interp.report.figure import Figure
 
 pytestmark = pytest.mark.unchecked
 

@@ -2,11 +2,10 @@
 
 from typing import Literal, get_args
 
-from matplotlib.figure import Figure
-
 from interp.errors import InputError
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.plots import confusion, false_claims, recall_curves
+from interp.report.figure import Figure
 from interp.report.given import chosen, require
 
 Shown = Literal["confusion", "false claims", "recall"]

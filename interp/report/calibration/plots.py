@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import label_text
+from interp.report.figure import Figure
 from interp.report.verdicts import VERDICTS
 
 AXES = {

@@ -1,10 +1,9 @@
 """What does a card look like? The figures that take a card itself; ``plots.py`` draws them."""
 
-from matplotlib.figure import Figure
-
 from interp.errors import InputError
 from interp.report.cards.frames import CardFrames, shown
 from interp.report.cards.plots import paths_figure, shares_figure
+from interp.report.figure import Figure
 from interp.report.given import chosen, require
 from interp.report.names import shown_names
 

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from interp.report.cards.frames import Shown
 from interp.report.cards.heatmaps import n_shown
 from interp.report.cards.words import kind
 from interp.report.drawing import short
+from interp.report.figure import Figure
 
 _LONGEST = 40
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.report.drawing import wrapped_title
+from interp.report.figure import Figure
 from interp.report.probes.frames import ProbeFrames
 from interp.report.probes.heatmap import beside
 from interp.report.probes.styles import BLUE, EDGE, STYLES, lowest, measured, name_axis

@@ -2,10 +2,10 @@
 
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from interp.report.drawing import wrapped_title
+from interp.report.figure import Figure
 from interp.report.probes.frames import ProbeFrames, measure_of
 from interp.report.probes.styles import BLUE, EDGE, STYLES, lowest, measured, name_axis
 from interp.report.probes.verdicts import VERDICTS

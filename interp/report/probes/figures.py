@@ -2,9 +2,8 @@
 
 from typing import Literal, get_args
 
-from matplotlib.figure import Figure
-
 from interp.errors import InputError
+from interp.report.figure import Figure
 from interp.report.given import chosen, require
 from interp.report.probes.controls import cells_beside_controls
 from interp.report.probes.curves import curve

@@ -7,10 +7,10 @@ import numpy as np
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import draw_table, hatching, short, verdict_marker
+from interp.report.figure import Figure
 from interp.report.frames import layer_by_head
 from interp.report.probes.controls import cells_beside_controls
 from interp.report.probes.curves import curve

@@ -1,7 +1,6 @@
 """What do heads against relations look like? The figures that take a result itself; ``plots.py`` draws them."""
 
-from matplotlib.figure import Figure
-
+from interp.report.figure import Figure
 from interp.report.given import require
 from interp.report.relations.frames import RelationFrames, check_relations
 from interp.report.relations.plots import baselines_figure, relations_figure

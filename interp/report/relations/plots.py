@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from interp.report.amounts import counted
 from interp.report.drawing import draw_table, label_text, wrapped_title
+from interp.report.figure import Figure
 from interp.report.relations.colours import FADED, excess_colours
 from interp.report.relations.frames import DIRECTION, RelationFrames, is_causal
 from interp.report.relations.leading import leading

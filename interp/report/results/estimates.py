@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.report.amounts import estimate
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import despined, wrapped_title
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
 from interp.report.head_maps import head_map

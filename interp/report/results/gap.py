@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.report.amounts import estimate, percent
 from interp.report.dots import Dots, dots_figure
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import Glance, numbers
 

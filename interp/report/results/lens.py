@@ -8,12 +8,12 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from interp.errors import InputError
 from interp.report.colours import SEQUENTIAL, ink
 from interp.report.drawing import draw_table, wrapped_title
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import Glance, numbers
 from interp.report.patterns import token_text

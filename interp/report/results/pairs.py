@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
 from interp.report.drawing import draw_table, hatching, wrapped_title
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.results.words import task_of, unit_of

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.report.dots import Dots, dots_figure, series
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import Glance, with_interval
 

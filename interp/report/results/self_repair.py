@@ -3,9 +3,9 @@
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.results.words import task_of

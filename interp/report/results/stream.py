@@ -6,11 +6,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure
 
 from interp.errors import InputError
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import despined, draw_table, label_text, wrapped_title
+from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import Glance, numbers
 from interp.report.patterns import token_text

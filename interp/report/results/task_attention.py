@@ -3,8 +3,8 @@
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
+from interp.report.figure import Figure
 from interp.report.given import require
 from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
 from interp.report.head_maps import head_map

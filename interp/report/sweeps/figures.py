@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from interp.report.drawing import despined, short
+from interp.report.figure import Figure
 from interp.report.given import require
 from interp.report.styles import LINE
 from interp.report.sweeps.cells import described

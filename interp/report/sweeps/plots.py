@@ -11,11 +11,11 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from interp.report.colours import reach
 from interp.report.drawing import draw_table, hatching, label_text, short
+from interp.report.figure import Figure
 from interp.report.sweeps.cells import LARGE, MEANINGS, SMALL, origin, strongest_first
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.panel import Panel
