@@ -5,8 +5,8 @@ from typing import Any
 
 import matplotlib.figure
 
-_SHOWN_DPI = 100
-"""Pixels of a notebook for an inch; those of the picture are finer, for screens that have more."""
+_INCH = 96
+"""Pixels of a browser's inch; those of the picture are finer, for screens that have more."""
 
 
 class Figure(matplotlib.figure.Figure):
@@ -17,4 +17,4 @@ class Figure(matplotlib.figure.Figure):
         held = io.BytesIO()
         self.savefig(held, format="png")
         wide, high = self.get_size_inches()
-        return held.getvalue(), {"width": round(_SHOWN_DPI * wide), "height": round(_SHOWN_DPI * high)}
+        return held.getvalue(), {"width": round(_INCH * wide), "height": round(_INCH * high)}

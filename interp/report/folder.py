@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.errors import InputError, OutputError
 from interp.report.development import DevelopmentFrames, development_figure
+from interp.report.figure import Figure
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names

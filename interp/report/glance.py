@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.errors import shown as quoted
 from interp.report.amounts import estimate
 from interp.report.document import render
+from interp.report.figure import Figure
 
 MOST_ROWS, MOST_SENTENCES = 10, 6
 MOST_DRAWN = 200

@@ -5,12 +5,12 @@ import io
 from collections.abc import Mapping
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.plots import figures
 from interp.report.calibration.sentences import findings
 from interp.report.document import flatten, render
+from interp.report.figure import Figure
 from interp.report.sortable import Table, sortable
 
 CAPTIONS = {
