@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import interp.source  # noqa: F401  notes what the source is, before any of it is imported
 
 if TYPE_CHECKING:
+    from interp import plots as plots
     from interp.methods.ablation import ablate
     from interp.methods.attention import attend
     from interp.methods.dossier import heads
@@ -72,10 +73,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return import_module("interp.plots")
     if name not in _HOMES:
         raise AttributeError(f"module 'interp' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "plots"]

@@ -19,14 +19,15 @@ MAY_IMPORT = {
     "errors": set(),
     "source": set(),
     "model": BASE,
-    "residual": BASE | {"model"},
+    "residual": BASE | {"model", "report"},
     "baselines": BASE | {"model"},
     "tasks": BASE,
     "stats": BASE,
-    "interventions": BASE | {"model", "residual", "tasks", "stats"},
+    "interventions": BASE | {"model", "residual", "tasks", "stats", "report"},
     "cluster": BASE | {"interventions", "runs"},
     "runs": BASE | {"source", "model", "residual", "tasks", "stats", "interventions"},
     "report": BASE,
+    "plots": BASE | {"report"},
     "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},
     "calibration": BASE | {"model", "tasks", "stats", "interventions", "runs", "report", "methods"},
@@ -79,6 +80,11 @@ def test_table_of_contents_is_short_and_complete():
 
 def test_importing_the_package_imports_no_torch():
     code = "import interp, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_figures_are_reached_by_name_and_need_no_torch():
+    code = "import interp, sys; interp.plots.sweep; sys.exit('torch' in sys.modules or 'plots' not in dir(interp))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

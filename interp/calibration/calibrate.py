@@ -98,6 +98,13 @@ class Calibration:
             "nulls)"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.calibration.glance import calibration_glance
+        from interp.report.glance import as_html
+
+        return as_html(calibration_glance(self))
+
     def save(self, out: str | Path, *, command: str | None = None) -> Path:
         """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
 

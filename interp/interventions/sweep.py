@@ -57,6 +57,13 @@ class SweepResult:
     provenance: Mapping[str, Any] = field(repr=False)
     labels: tuple[str, ...] = ("layer", "head")
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.sweeps.glance import sweep_glance
+
+        return as_html(sweep_glance(self))
+
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.
 

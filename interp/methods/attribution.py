@@ -44,6 +44,13 @@ class AttributionResult:
     provenance: Mapping[str, Any]
     labels: tuple[str, ...]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.estimates import estimates_glance
+
+        return as_html(estimates_glance(self))
+
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.
 

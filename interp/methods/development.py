@@ -50,6 +50,13 @@ class Development:
         steps = f"{self.frame['step'].nunique()} steps{left}"
         return f"Development({steps}, {len(begun)} heads that track something at the end)"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.development_glance import development_glance
+        from interp.report.glance import as_html
+
+        return as_html(development_glance(self))
+
     def begins(self) -> pd.DataFrame:
         """From when on each head tracks: ``task, layer, head, step``, for those that do at the last checkpoint."""
         steps = sorted(self.frame["step"].unique())

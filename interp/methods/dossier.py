@@ -100,6 +100,13 @@ class HeadsReport:
         verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
         return f"HeadsReport({', '.join(self.tasks['task'])}: {verdicts})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.heads_glance import heads_glance
+
+        return as_html(heads_glance(self))
+
     def save(self, out: str | Path, *, command: str | None = None) -> Path:
         """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
 

@@ -53,6 +53,13 @@ class GapResult:
     left_out: Mapping[str, int]
     provenance: Mapping[str, Any] = field(repr=False)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.gap import gap_glance
+
+        return as_html(gap_glance(self))
+
 
 def gap(
     model: Any, path: str | Path, *, choose_on: str | Path, seed: int = 0, progress: Progress | None = None

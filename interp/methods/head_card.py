@@ -93,6 +93,13 @@ class HeadCard:
         found = zip(self.verdicts["task"], self.verdicts["verdict"], strict=True)
         return f"HeadCard({self.name}: {', '.join(f'{task}: {verdict}' for task, verdict in found)})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.cards.glance import card_glance
+        from interp.report.glance import as_html
+
+        return as_html(card_glance(self))
+
     def save(self, out: str | Path, *, command: str | None = None) -> Path:
         """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
 

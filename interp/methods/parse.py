@@ -49,6 +49,13 @@ class ParseResult:
     heads: pd.DataFrame
     provenance: Mapping[str, Any] = field(repr=False)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.parse import parse_glance
+
+        return as_html(parse_glance(self))
+
     def summary(self, seed: int = 0) -> pd.DataFrame:
         """UAS of the parse and of each chain, and by how much the parse is better.
 

@@ -52,6 +52,13 @@ class PairwiseResult:
     frame: pd.DataFrame
     provenance: Mapping[str, Any]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.pairs import pairs_glance
+
+        return as_html(pairs_glance(self))
+
     def summary(self) -> pd.DataFrame:
         """One row per pair, over balanced units.
 

@@ -54,6 +54,13 @@ class ReplacementComparison:
     kinds: tuple[Kind, ...]
     labels: tuple[str, ...]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.replacements import replacements_glance
+
+        return as_html(replacements_glance(self))
+
     def effects(self) -> pd.DataFrame:
         """One row per kind and component, as ``conclusions`` gives them: ``effect``, ``low``, ``high``, ``state``."""
         asked = {name: self.provenance[name] for name in ("metric", "minimum_effect", "alpha", "seed")}

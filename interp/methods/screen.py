@@ -77,6 +77,13 @@ class Screen:
     completeness: Mapping[str, float]
     complete: bool = True
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.estimates import screen_glance
+
+        return as_html(screen_glance(self))
+
     def recall(self, sought: int | None = None, *, confidence: float = 0.95) -> Recall:
         """Of the `sought` cells with the largest exact effects, the share that is in the top.
 

@@ -55,6 +55,13 @@ class SelfRepairResult:
     frame: pd.DataFrame
     provenance: Mapping[str, Any]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.self_repair import self_repair_glance
+
+        return as_html(self_repair_glance(self))
+
     def summary(self) -> pd.DataFrame:
         """One row per head, over balanced units.
 

@@ -53,6 +53,13 @@ class AttentionResult:
     frame: pd.DataFrame
     provenance: Mapping[str, Any]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.task_attention import task_attention_glance
+
+        return as_html(task_attention_glance(self))
+
     @property
     def testable(self) -> bool:
         """Whether any example could be scored."""

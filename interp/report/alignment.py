@@ -8,6 +8,7 @@ from matplotlib.patches import Rectangle
 from interp.errors import InputError
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import draw_table
+from interp.report.given import require_rows
 
 COLUMNS = ("query_pos", "target", "key_pos", "source", "weight", "gold")
 
@@ -43,12 +44,9 @@ def alignment_heatmap(frame: pd.DataFrame) -> Figure:
 
 
 def _check(frame: pd.DataFrame) -> None:
-    missing = [column for column in COLUMNS if column not in frame.columns]
-    if missing:
+    require_rows(frame, COLUMNS, "alignment", "interp.baselines.translating.alignment_frame")
+    if frame.duplicated(["query_pos", "key_pos"]).any():
         raise InputError(
-            f"alignment: expected the columns {', '.join(COLUMNS)}, got none called {', '.join(missing)}; "
-            "build it with alignment_frame"
+            "alignment: expected the rows of one sentence, got several rows of the same two words; choose one by its "
+            "number"
         )
-    if frame.empty or frame.duplicated(["query_pos", "key_pos"]).any():
-        got = "no row" if frame.empty else "several rows of the same two words"
-        raise InputError(f"alignment: expected the rows of one sentence, got {got}; choose one by its number")

@@ -50,7 +50,7 @@ def draw_table(
         vmin=vmin,
         vmax=vmax,
         # Adding 0 takes the sign from -0.00.
-        annot=values.round(2) + 0.0 if annotate and values.size <= _MOST_ANNOTATED else None,
+        annot=values.round(2) + 0.0 if annotate and is_annotated(values) else None,
         fmt=".2f",
         annot_kws={"fontsize": 8, "va": "bottom"},
         linewidths=0.5,
@@ -68,6 +68,11 @@ def draw_table(
         hatch = UNMEASURED if hatches is None else str(hatches[row, column])
         ax.add_patch(Rectangle((column, row), 1, 1, facecolor="0.92", edgecolor="0.6", hatch=hatch, linewidth=0))
     ax.tick_params(length=0)
+
+
+def is_annotated(table: pd.DataFrame) -> bool:
+    """Whether there is room for numbers in the cells."""
+    return table.size <= _MOST_ANNOTATED
 
 
 def hatching(hatch: str = UNMEASURED) -> Patch:
@@ -105,3 +110,26 @@ def wrapped_title(ax: Axes, text: str) -> None:
     shown = short(text, _LONGEST_TITLE)
     # Matplotlib measures what it wraps as mathematics, whatever else it is told.
     ax.set_title(shown, fontsize=9, loc="left", parse_math=False, wrap="$" not in shown)
+
+
+def despined(ax: Axes, *, left: bool = False) -> None:
+    """Take the frame away but for the axes that are read."""
+    sns.despine(ax=ax, left=left)
+    ax.tick_params(labelsize=8)
+
+
+def map_size(n_layers: int, n_heads: int) -> tuple[float, float]:
+    """Inches of a map of heads: room for numbers in the cells of a small one, less for those of a large one."""
+    wide, high = (0.62, 0.55) if n_layers * n_heads <= _MOST_ANNOTATED else (0.28, 0.26)
+    return max(4.2, wide * n_heads + 1.9), max(2.6, high * n_layers + 1.6)
+
+
+def thin_ticks(ax: Axes, most: int = 26) -> None:
+    """Name every second, third ... row and column only, where they are too many to be read."""
+    for places, texts, name in (
+        (ax.get_xticks(), ax.get_xticklabels(), ax.set_xticks),
+        (ax.get_yticks(), ax.get_yticklabels(), ax.set_yticks),
+    ):
+        every = -(-len(places) // most)
+        if every > 1:
+            name(places[::every], labels=[each.get_text() for each in texts[::every]], parse_math=False)

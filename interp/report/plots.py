@@ -16,13 +16,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from interp.report.colours import SEQUENTIAL, reach
-from interp.report.drawing import draw_table, hatching, short, verdict_marker
+from interp.report.drawing import draw_table, hatching, is_annotated, map_size, short, thin_ticks, verdict_marker
 from interp.report.frames import HeadsFrames, layer_by_head
+from interp.report.given import require
 from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
 from interp.report.verdicts import VERDICTS
 
 _LONGEST_TITLE = 48
+_CELL, _SMALLEST_CELL, _MARKED_CELL, _WIDEST = 0.42, 0.1, 0.25, 3.8
+"""Inches in the overview: of a cell of a small and of a large model, of one that holds a whole mark, and of a panel."""
+_ATTRIBUTES = ("frame", "examples", "tasks", "pairs", "replication", "attention_maps", "provenance")
 
 
 def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:
@@ -59,6 +63,7 @@ def overview(report: HeadsFrames) -> Figure:
     Effects are shares of the whole model's own metric, so that tasks with different scales can be
     compared: -1 is all of it. A task that the whole model does not do has no such share.
     """
+    require(report, _ATTRIBUTES, "overview", "interp.heads")
     report = with_shown_names(report)
     frame, tasks = report.frame, report.tasks
     attention = [layer_by_head(frame, task, "excess") for task in tasks["task"]]
@@ -67,8 +72,9 @@ def overview(report: HeadsFrames) -> Figure:
     rows = 3 if frame["probe_excess"].notna().any() else 2
     n_layers, n_heads = effect[0].shape
     titles = [short(task, 26) for task in tasks["task"]]
-    width = max(1.9, 0.42 * n_heads, 0.09 * max(map(len, titles)))
-    size = (width * len(tasks) + 1.9, rows * max(1.7, 0.42 * n_layers) + 1.1)
+    cell = min(_CELL, max(_SMALLEST_CELL, _WIDEST / max(n_layers, n_heads)))
+    width = max(1.9, cell * n_heads, 0.09 * max(map(len, titles)))
+    size = (width * len(tasks) + 1.9, rows * max(1.7, cell * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     axes = figure.subplots(rows, len(tasks), squeeze=False, sharex=True, sharey=True)
     for number, task in enumerate(tasks["task"]):
@@ -78,10 +84,11 @@ def overview(report: HeadsFrames) -> Figure:
         if rows == 3:
             _attention(column[2], probe[number], annotate=False, cbar=False)
         for ax in column:
-            _mark_verdicts(ax, frame, task, height=0.5)
+            _mark_verdicts(ax, frame, task, height=0.5, scale=min(1.0, cell / _MARKED_CELL))
             ax.set(xlabel="", ylabel="")
         column[0].set_title(titles[number], fontsize=10, parse_math=False)
         column[-1].set_xlabel("head")
+    thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
     labels = (
         "attention to the\nrelated word, less the\nbest baseline's",
         _share_label(tasks["metric"]),
@@ -104,7 +111,9 @@ def _heatmap(
     figure = _figure(*table.shape)
     ax = figure.subplots()
     draw(ax, table)
-    _mark_verdicts(ax, frame, task)
+    # Below the number, where there is one.
+    _mark_verdicts(ax, frame, task, height=0.72 if is_annotated(table) else 0.5)
+    thin_ticks(ax)
     _title(ax, task, shown)
     _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
     return figure
@@ -123,8 +132,7 @@ def _share_label(metrics: pd.Series) -> str:
 
 
 def _figure(n_layers: int, n_heads: int) -> Figure:
-    size = (max(4.2, 0.62 * n_heads + 1.6), max(2.6, 0.55 * n_layers + 1.5))
-    return Figure(figsize=size, dpi=150, layout="constrained")
+    return Figure(figsize=map_size(n_layers, n_heads), dpi=150, layout="constrained")
 
 
 def _title(ax: Axes, task: str, shown: str) -> None:
@@ -142,13 +150,15 @@ def _effects(ax: Axes, table: pd.DataFrame, *, bound: float, annotate: bool = Tr
     draw_table(ax, table, cmap=palette, vmin=-bound, vmax=bound, annotate=annotate, cbar=cbar)
 
 
-def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float = 0.72) -> None:
-    """Draw each verdict's shape in its cell, `height` of the way down."""
+def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float, scale: float = 1.0) -> None:
+    """Draw each verdict's shape in its cell, `height` of the way down, `scale` as large as where there is room."""
     verdicts = layer_by_head(frame, task, "verdict").to_numpy()
     for name in set(frame["verdict"]) - {"none"}:
         rows, columns = np.nonzero(verdicts == name)
         if len(rows):
-            ax.add_line(verdict_marker(VERDICTS[name], columns + 0.5, rows + height))
+            mark = verdict_marker(VERDICTS[name], columns + 0.5, rows + height)
+            mark.set(markersize=scale * mark.get_markersize(), markeredgewidth=scale * mark.get_markeredgewidth())
+            ax.add_line(mark)
 
 
 def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:

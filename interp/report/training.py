@@ -6,6 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from interp.report.given import require_rows
 from interp.report.place import FOLDER, absolute, check_new_folder, os_errors_of
 
 TABLE, PICTURE = "loss.csv", "loss.png"
@@ -40,7 +41,15 @@ def save_loss(frame: pd.DataFrame, folder: Path) -> None:
 
 
 def loss_curve(frame: pd.DataFrame) -> Figure:
-    """The loss by tokens seen: of training (a running mean over up to a hundredth of the steps), and held out."""
+    """The loss by tokens seen: of training (a running mean over up to a hundredth of the steps), and held out.
+
+    Args:
+        frame: As for ``save_loss``; such as ``loss.csv`` beside a trained model.
+
+    Raises:
+        InputError: It is no such frame, or has no row.
+    """
+    require_rows(frame, ("tokens", "split", "loss"), "loss", "interp train")
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     with sns.axes_style("ticks"):
         ax = figure.subplots()

@@ -51,6 +51,13 @@ class LensReading:
         n, tokens = self.frame["depth"].nunique(), self.frame[["example", "pos"]].drop_duplicates()
         return f"LensReading({n} boundaries, {len(tokens)} tokens of {tokens['example'].nunique()} prompts)"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.lens import lens_glance
+
+        return as_html(lens_glance(self))
+
     def summary(self) -> pd.DataFrame:
         """One row a boundary: the means of ``rank``, ``log_prob``, ``entropy`` and ``kl``, over ``n`` tokens.
 

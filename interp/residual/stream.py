@@ -48,6 +48,13 @@ class ResidualStream:
         n, batch, pos, d_model = self.components.shape
         return f"ResidualStream({n} components of [batch {batch}, pos {pos}, d_model {d_model}])"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.stream import stream_glance
+
+        return as_html(stream_glance(self))
+
     def __getitem__(self, label: str) -> Residual:
         """The component called `label`, such as ``L1H2`` or ``L0 mlp``.
 
@@ -58,6 +65,18 @@ class ResidualStream:
         if label not in names:
             raise InputError(f"no component is called {label!r}; they are {', '.join(names)}")
         return self.components[names.index(label)]
+
+    def norms(self) -> pd.DataFrame:
+        """How large what each component writes is, one row a component and token; padding has none.
+
+        Columns: ``label``, ``kind``, ``layer``, ``head``, ``example``, ``pos``, ``norm`` (Euclidean).
+        """
+        sizes = self.components.float().norm(dim=-1).cpu()
+        example, pos = (each.cpu() for each in self.mask.nonzero(as_tuple=True))
+        places = pd.DataFrame({"example": example.numpy(), "pos": pos.numpy()})
+        labels = self.labels.loc[self.labels.index.repeat(len(places))].reset_index(drop=True)
+        tiled = pd.concat([places] * len(self.labels), ignore_index=True)
+        return pd.concat([labels, tiled], axis=1).assign(norm=sizes[:, example, pos].flatten().numpy())
 
 
 @torch.inference_mode()

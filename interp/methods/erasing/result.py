@@ -36,6 +36,13 @@ class ErasureResult:
     provenance: Mapping[str, Any] = field(repr=False)
     labels: tuple[str, ...] = ("layer", "head")
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.results.erasure import erasure_glance
+
+        return as_html(erasure_glance(self))
+
     def summary(self, *, flips: int = FLIPS) -> pd.DataFrame:
         """One row per method, place and task, over balanced units.
 

@@ -48,6 +48,13 @@ class ProbeResult:
             f"{best['selectivity']:.3f})"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.probes.glance import probes_glance
+
+        return as_html(probes_glance(self))
+
     def best(self, n: int = 1) -> pd.DataFrame:
         """The first `n` cells: those that encode before others, then by their excess."""
         encodes = self.frame["verdict"] == "encodes"

@@ -36,6 +36,13 @@ class RelationResult:
     relations: pd.DataFrame
     provenance: Mapping[str, Any] = field(repr=False)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.relations.glance import relations_glance
+
+        return as_html(relations_glance(self))
+
     def best(self) -> pd.DataFrame:
         """The head of each relation and direction: the chosen one; of several, one that tracks, by its excess."""
         return self.relations[CELL[:2]].merge(leading(self.frame), on=CELL[:2])

@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from interp.report.cards.frames import Shown
 from interp.report.cards.heatmaps import n_shown
@@ -59,6 +60,7 @@ def _paths(ax: Axes, paths: pd.DataFrame, n_rows: int) -> None:
     ax.scatter(paths["normalised"], y, color=colour, s=22, zorder=3)
     _names(ax, [f"{sender} → {receiver}" for sender, receiver in zip(paths["sender"], paths["receiver"], strict=True)])
     ax.set_ylim(n_rows - 0.4, -0.6)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
 
 
 def _names(ax: Axes, names: list[str]) -> None:

@@ -34,7 +34,7 @@ class SweepFrames:
         estimates: After a screen one row per cell, measured or not: the labels, ``estimate`` of the effect, and what it
             was ``chosen`` for; without a screen None.
         task: Facts about the task for the page's top, by their names.
-        n_examples: How many examples were asked for.
+        n_examples: How many examples were asked for; None where that is not known.
         provenance: How the numbers were made.
 
     Raises:
@@ -48,7 +48,7 @@ class SweepFrames:
     tokens: pd.DataFrame
     estimates: pd.DataFrame | None
     task: Mapping[str, str]
-    n_examples: int
+    n_examples: int | None
     provenance: Mapping[str, Any]
 
     def __post_init__(self):

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 _POSITIONS = ("pos", "key")
+PATH = ("sender", "via", "receiver")
+"""What names a path that was patched along."""
+GROWING = ("step", "layer", "head")
+"""What names a set of heads that grows by one at each step."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,11 @@ class Names:
     tokens: pd.DataFrame
 
     def cell(self, labels: Mapping[str, Hashable]) -> str:
-        """A cell's name, such as ``head 2.1``, ``layer 2, related`` or ``neuron 0.17``."""
+        """A cell's name, such as ``head 2.1``, ``layer 2, related``, ``neuron 0.17`` or ``0.1 → 2.3.k``."""
+        if tuple(labels) == PATH:
+            return " → ".join(str(node) for node in labels.values() if node)
+        if tuple(labels) == GROWING:
+            return "the set up to head {layer}.{head} (step {step})".format(**labels)
         rest = dict(labels)
         parts = []
         for unit in ("head", "neuron"):

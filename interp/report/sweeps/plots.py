@@ -133,7 +133,8 @@ def _legend(figure: Figure, found: list[str], states: list[str]) -> None:
 
 
 def _title(figure: Figure, frames: SweepFrames) -> None:
-    partial = "" if frames.complete else f"\nPARTIAL: {frames.n_measured} of {frames.n_examples} examples"
+    of = "" if frames.n_examples is None else f" of {frames.n_examples}"
+    partial = "" if frames.complete else f"\nPARTIAL: {frames.n_measured}{of} examples"
     what = textwrap.fill(done(frames), int(11 * figure.get_figwidth()))
     text = f"{short(task_name(frames), _LONGEST_TITLE)}\n{what}{partial}"
     figure.suptitle(text, fontsize=9, parse_math=False)

@@ -25,9 +25,10 @@ def partial(frames: SweepFrames) -> str:
     """That an interrupted sweep holds less than was asked for; empty for a complete one."""
     if frames.complete:
         return ""
+    asked = "examples" if frames.n_examples is None else count(frames.n_examples, "example")
     return (
         f"Partial: the sweep was interrupted. It holds {frames.n_measured} of the "
-        f"{count(frames.n_examples, 'example')} that were asked for; all numbers are of these alone. "
+        f"{asked} that were asked for; all numbers are of these alone. "
         "Prompts of one length are measured together, so these are no random sample."
     )
 

@@ -3,6 +3,7 @@
 from interp.report.metrics import UNITS
 from interp.report.names import shown_names
 from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweeps.names import GROWING, PATH
 
 _COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}
 _AXES = {"pos": "position", "key": "position attended to"}
@@ -24,9 +25,13 @@ def done(frames: SweepFrames) -> str:
     how = frames.provenance
     if frames.patched:
         run, source = ("corrupted", "clean") if how["direction"] == "denoise" else ("clean", "corrupted")
+        if along_paths(frames):
+            return f"changes from the {run} to the {source} run passed on along paths"
         return f"{how['site']} of the {source} run patched into the {run} run, by {_listed(frames.labels)}"
     if frames.labels == ("heads",):
         return f"{_kind(frames)} ablation of sets of heads"
+    if frames.labels == GROWING:
+        return f"{_kind(frames)} ablation of one more head at each step"
     if _at_site(frames):
         return f"{_kind(frames)} ablation of {how['site']}, by {_listed(frames.labels)}"
     which = "one" if len(frames.cells) == 1 else "each"
@@ -36,10 +41,15 @@ def done(frames: SweepFrames) -> str:
 def doing(frames: SweepFrames, name: str) -> str:
     """The beginning of a sentence about one cell."""
     if frames.patched:
-        return f"Patching {frames.provenance['site']} at {name}"
+        return f"Patching along {name}" if along_paths(frames) else f"Patching {frames.provenance['site']} at {name}"
     if _at_site(frames):
         return f"Ablating {frames.provenance['site']} at {name}"
     return f"Ablating {'the MLP of ' if frames.provenance.get('components') == 'mlps' else ''}{name}"
+
+
+def along_paths(frames: SweepFrames) -> bool:
+    """Whether cells are paths."""
+    return frames.labels == PATH
 
 
 def unit(frames: SweepFrames) -> str:

@@ -1,0 +1,88 @@
+"""What does a result look like? The table of contents of figures, one a kind of result.
+
+Each function takes what a public call returned and returns a ``matplotlib.figure.Figure``: nothing is shown, written or
+set for other figures, and ``figure.savefig("figure.png")`` keeps it. Estimates come with their 95 % intervals wherever
+there is one axis; colours that diverge are centred on 0 (or on the run that is changed) and reach as far above as
+below; what was not measured is hatched, never 0. Colours are safe for colour-blind readers, and whatever a colour tells
+of verdicts or series, a shape tells, too.
+
+======================================  ============================================================
+what a call returned                    its figures
+======================================  ============================================================
+``interp.heads``                        ``overview``, ``heads``
+``interp.ablate``, ``interp.patch``,
+``interp.path_patch``                   ``sweep``, ``strongest``; of a screen ``screen``
+``interp.attend``                       ``relations``, ``relation_baselines``
+``interp.probe``                        ``probes``, ``probe_map``
+``interp.residual_stream``              ``stream``
+``interp.direct_logit_attribution``     ``logit_attribution``
+``model.run_with_cache``                ``attention_pattern``, ``attention_arcs``
+``logit_lens``                          ``logit_lens``
+``head_card``                           ``card``, ``card_paths``
+``calibrate``                           ``calibration``
+``development``                         ``development``
+``task_attention``, ``attribute``       ``task_attention``, ``estimates``
+``pairwise``, ``greedy``                ``pairs``, ``greedy``
+``compare_replacements``                ``replacements``
+``self_repair``, ``erase``              ``self_repair``, ``erasure``
+``gap``, ``attention_parse``            ``gap``, ``parse``
+``alignment_frame``, a ``loss.csv``     ``alignment``, ``loss``
+any frame with a number for each head   ``head_map``
+======================================  ============================================================
+"""
+
+from interp.report.alignment import alignment_heatmap as alignment
+from interp.report.arcs import attention_arcs
+from interp.report.calibration.figures import calibration
+from interp.report.cards.figures import card, card_paths
+from interp.report.development_glance import development
+from interp.report.head_maps import head_map, heads
+from interp.report.pattern_maps import attention_pattern
+from interp.report.plots import overview
+from interp.report.probes.figures import probe_map, probes
+from interp.report.relations.figures import relation_baselines, relations
+from interp.report.results.erasure import erasure
+from interp.report.results.estimates import estimates, screen
+from interp.report.results.gap import gap
+from interp.report.results.lens import logit_lens
+from interp.report.results.pairs import pairs
+from interp.report.results.parse import parse
+from interp.report.results.replacements import replacements
+from interp.report.results.self_repair import self_repair
+from interp.report.results.stream import logit_attribution, stream
+from interp.report.results.task_attention import task_attention
+from interp.report.sweeps.figures import greedy, strongest, sweep
+from interp.report.training import loss_curve as loss
+
+__all__ = [
+    "alignment",
+    "attention_arcs",
+    "attention_pattern",
+    "calibration",
+    "card",
+    "card_paths",
+    "development",
+    "erasure",
+    "estimates",
+    "gap",
+    "greedy",
+    "head_map",
+    "heads",
+    "logit_attribution",
+    "logit_lens",
+    "loss",
+    "overview",
+    "pairs",
+    "parse",
+    "probe_map",
+    "probes",
+    "relation_baselines",
+    "relations",
+    "replacements",
+    "screen",
+    "self_repair",
+    "stream",
+    "strongest",
+    "sweep",
+    "task_attention",
+]

@@ -1,0 +1,124 @@
+"""How does a result show itself in a notebook? A sentence or a few, the strongest findings, and where they come from.
+
+1. The sentences are those of the result's page, where it has one.
+2. A table has ten rows at most, each estimate with its interval; what is left out is counted, and said where it is.
+3. A figure stands there where it is small: drawing grows with the number of cells, and showing a result must not wait.
+4. One line says which model, how many units, which seed, and whether the numbers were audited.
+
+Everything is escaped (``document.py``), and no colour is set: it suits a light and a dark notebook.
+"""
+
+import base64
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from interp.errors import shown as quoted
+from interp.report.amounts import estimate
+from interp.report.document import render
+
+MOST_ROWS, MOST_SENTENCES = 10, 6
+MOST_DRAWN = 200
+"""Cells of a figure that stands in a notebook unasked."""
+_DPI = 80
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a notebook shows of a result.
+
+    Attributes:
+        title: What it is, in a few words.
+        sentences: What was found, the most telling first.
+        table: The strongest findings as text; its columns are the headings.
+        n_rows: How many rows there are with those that the table leaves out.
+        rest: Where all of them are, such as ``.frame``.
+        provenance: How the numbers were made.
+        figure: The call that draws it, such as ``interp.plots.sweep(result)``.
+        draw: Draws that figure; None where it is too large to stand here.
+    """
+
+    title: str
+    sentences: Sequence[str]
+    table: pd.DataFrame
+    n_rows: int
+    rest: str
+    provenance: Mapping[str, Any]
+    figure: str
+    draw: Callable[[], Figure] | None = None
+
+
+def as_html(glance: Glance) -> str:
+    """A fragment of HTML for ``_repr_html_``."""
+    return render(
+        "glance.html",
+        title=glance.title,
+        sentences=glance.sentences[:MOST_SENTENCES],
+        n_unsaid=max(0, len(glance.sentences) - MOST_SENTENCES),
+        columns=list(glance.table.columns),
+        rows=glance.table.head(MOST_ROWS).astype(str).to_numpy().tolist(),
+        n_more=glance.n_rows - min(len(glance.table), MOST_ROWS),
+        rest=glance.rest,
+        picture=None if glance.draw is None else inline(glance.draw()),
+        figure=glance.figure,
+        provenance=made(glance.provenance),
+    )
+
+
+def inline(figure: Figure) -> str:
+    """The picture as a data URI."""
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi=_DPI)
+    return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
+
+
+def with_interval(frame: pd.DataFrame, value: str, low: str, high: str, unit: str = "") -> list[str]:
+    """Estimates with their intervals, as text; said where one is not measured, or has no interval."""
+    rows = frame.reindex(columns=[value, low, high]).to_numpy(dtype=float, na_value=np.nan).tolist()
+    return ["not measured" if isnan(at) else estimate(at, start, end, unit) for at, start, end in rows]
+
+
+def numbers(values: pd.Series, digits: int = 3) -> list[str]:
+    """Numbers as text, without a minus before 0; an em dash where there is none."""
+    return ["—" if pd.isna(each) else f"{round(float(each), digits) + 0.0:.{digits}f}" for each in values]
+
+
+def made(provenance: Mapping[str, Any]) -> str:
+    """The model, the task, the seed and the audit, as one line; what is not known is left out."""
+    facts = []
+    if "model" in provenance:
+        known = provenance.get("model_hash")
+        facts.append(f"model {quoted_plainly(provenance['model'])}" + (f" ({str(known)[:12]})" if known else ""))
+    facts += [f"{name} {provenance[name]}" for name in ("device", "dtype", "seed") if name in provenance]
+    return ", ".join([*facts, *_audit(list(_audits(provenance)))])
+
+
+def quoted_plainly(name: object) -> str:
+    """A name as it is, but for one that is too long to read."""
+    text = str(name)
+    return text if len(text) <= 80 else quoted(text)
+
+
+def _audits(provenance: Mapping[str, Any]) -> Iterator[Any]:
+    """Those of a result, or of its tasks."""
+    if "audit" in provenance:
+        yield provenance["audit"]
+    tasks = provenance.get("tasks")
+    for task in tasks if isinstance(tasks, Sequence) else ():
+        yield from _audits(task) if isinstance(task, Mapping) else ()
+
+
+def _audit(audits: list[Any]) -> list[str]:
+    done = [each for each in audits if isinstance(each, Mapping)]
+    if not done:
+        return ["not audited"] if audits else []
+    n_cells = sum(each["cells"] for each in done)
+    largest = max(each["largest_difference"] for each in done)
+    partly = f" ({len(audits) - len(done)} of {len(audits)} sweeps not)" if len(done) < len(audits) else ""
+    return [f"audited on {n_cells} cells{partly}: largest difference {largest:.1e} of the largest score"]

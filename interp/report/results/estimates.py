@@ -1,0 +1,116 @@
+"""What would patching do, to first order? Gradient estimates by cell; and what a screen by them found and missed."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from interp.report.amounts import estimate
+from interp.report.dots import Dots, dots_figure, series
+from interp.report.drawing import despined, wrapped_title
+from interp.report.given import require, require_rows
+from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
+from interp.report.head_maps import head_map
+from interp.report.results.words import cell_names, task_of, unit_of
+from interp.report.styles import style
+
+_MADE_BY = "interp.methods.attribution.attribute"
+_MOST = 30
+
+
+def estimates(result: Any) -> Figure:
+    """Estimated effects of patching: of layers by heads as a map, else the 30 largest as dots with 95 % intervals.
+
+    Args:
+        result: What ``interp.methods.attribution.attribute`` returns.
+
+    Raises:
+        InputError: It is something else, or has no row.
+    """
+    require(result, ("frame", "summary", "labels", "provenance"), "estimates", _MADE_BY)
+    require_rows(result.frame, (*result.labels, "estimate"), "estimates", _MADE_BY)
+    table = result.summary()
+    unit = unit_of(result.provenance)
+    title = f"{task_of(result.provenance)}: estimated effect of patching {result.provenance['site']} ({unit})"
+    if tuple(result.labels) == ("layer", "head"):
+        return head_map(table, "estimate", title=title, signed=True)
+    shown = _largest_first(table).head(_MOST)
+    few = "" if len(shown) == len(table) else f": the {len(shown)} largest of {len(table)}"
+    drawn = {"estimate": series(shown, "estimate", "low", "high")}
+    return dots_figure(Dots(cell_names(shown, result.labels), drawn, f"estimated effect ({unit})", f"{title}{few}"))
+
+
+def screen(found: Any) -> Figure:
+    """Estimates beside exact effects, cell by cell: those at the top, and the audit drawn from the others.
+
+    Args:
+        found: What ``interp.patch(..., screen=True).screen`` is.
+
+    Raises:
+        InputError: It is something else, or nothing was measured.
+    """
+    require(found, ("frame", "recall", "method"), "screen", "interp.patch(..., screen=True).screen")
+    frame = require_rows(found.frame, ("estimate", "effect", "chosen"), "screen", "interp.patch(..., screen=True)")
+    figure = Figure(figsize=(4.8, 4.2), dpi=150, layout="constrained")
+    ax = figure.subplots()
+    for number, which in enumerate(("top", "audit")):
+        rows = frame[frame["chosen"] == which]
+        ax.plot(rows["estimate"], rows["effect"], linestyle="none", markersize=5, label=which, **style(number))
+    ends = np.array([*ax.get_xlim(), *ax.get_ylim()])
+    ax.plot([ends.min(), ends.max()], [ends.min(), ends.max()], color="0.6", linewidth=0.8, zorder=0, label="equal")
+    ax.set_xlabel("estimate by gradients", fontsize=9)
+    ax.set_ylabel("exact effect", fontsize=9)
+    ax.legend(fontsize=8, frameon=False)
+    left = int((frame["chosen"] == "not measured").sum())
+    wrapped_title(ax, f"screen by {str(found.method).replace('_', ' ')}: {left} of {len(frame)} cells not measured")
+    despined(ax)
+    return figure
+
+
+def estimates_glance(result: Any) -> Glance:
+    """What a notebook shows of estimates."""
+    table = _largest_first(result.summary())
+    column = f"estimated effect ({unit_of(result.provenance)})"
+    shown = pd.DataFrame(
+        {"cell": cell_names(table, result.labels), column: with_interval(table, "estimate", "low", "high")}
+    )
+    how = str(result.provenance["method"]).replace("_", " ")
+    return Glance(
+        f"Estimated by {how}: {task_of(result.provenance)}",
+        ["Intervals are of the estimates, not of the effects; interp.patch measures those."],
+        shown,
+        len(table),
+        ".summary()",
+        result.provenance,
+        "interp.plots.estimates(result)",
+        (lambda: estimates(result)) if len(table) <= MOST_DRAWN else None,
+    )
+
+
+def screen_glance(found: Any) -> Glance:
+    """What a notebook shows of a screen."""
+    recall, frame = found.recall(), found.frame
+    names = [name for name in frame.columns if name not in ("estimate", "effect", "chosen")]
+    first = frame.assign(_size=frame["effect"].abs()).sort_values("_size", ascending=False, kind="stable")
+    shown = pd.DataFrame(
+        {
+            "cell": cell_names(first, names),
+            "exact effect": numbers(first["effect"]),
+            "estimate": numbers(first["estimate"]),
+            "chosen": first["chosen"],
+        }
+    )
+    n, method = frame["chosen"].value_counts(), str(found.method).replace("_", " ")
+    said = (
+        f"Of {len(frame)} cells, the {n.get('top', 0)} with the largest estimates by {method} were measured, and "
+        f"{n.get('audit', 0)} drawn from the others. Of the {recall.sought} largest effects, a share of "
+        f"{estimate(recall.estimate, recall.low, recall.high, '')} is among them."
+    )
+    return Glance(
+        "Screen", [said], shown, len(frame), ".frame", {}, "interp.plots.screen(screen)", lambda: screen(found)
+    )
+
+
+def _largest_first(table: pd.DataFrame) -> pd.DataFrame:
+    return table.loc[table["estimate"].abs().sort_values(ascending=False, kind="stable").index]
