@@ -170,4 +170,6 @@ def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
         handles.append(hatching())
         labels.append("not testable")
     if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        column = 0.55 + 0.062 * max(map(len, labels))  # inches: its mark and gaps, and its text of 8 points
+        ncols = min(3, max(1, int(figure.get_figwidth() / column)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize=8, frameon=False)
