@@ -100,6 +100,17 @@ def test_overview_compares_tasks_by_their_own_scale(make_report):
     np.testing.assert_allclose(shown_in(axes[2]), shown_in(axes[3]))
 
 
+@pytest.mark.parametrize("n_tasks", [1, 2])
+def test_the_legend_stays_inside_a_narrow_figure(make_report, n_tasks):
+    report = make_report(tasks=("agreement", "ioi")[:n_tasks])
+    long = ["causal, by another route", "attends and causal", "encodes, unused", "attends, not causal"]
+    verdicts = [long[number % len(long)] for number in range(len(report.frame))]
+    figure = overview(replace(report, frame=report.frame.assign(verdict=verdicts)))
+    figure.draw_without_rendering()
+    extent = figure.legends[0].get_window_extent()
+    assert 0 <= extent.x0 < extent.x1 <= figure.bbox.width
+
+
 def test_overview_says_what_a_share_is_of(make_report):
     report = make_report(tasks=("agreement", "ioi"))
     labels = [ax.get_ylabel() for ax in overview(report).axes]

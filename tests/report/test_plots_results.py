@@ -89,7 +89,7 @@ def test_dots_stand_at_the_estimates_and_lines_over_the_intervals():
 def test_a_notebook_shows_a_figure_at_its_size():
     picture, size = dots_figure(Dots(["a"], {"x": pd.DataFrame({name: [1.0] for name in ENDS})}, "", ""))._repr_png_()
     assert picture.startswith(b"\x89PNG")
-    assert size == {"width": 700, "height": 197}
+    assert size == {"width": 672, "height": 189}
 
 
 def test_each_series_has_a_shape_of_its_own():
