@@ -6,6 +6,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SLOW = {"03_ablate_heads", "04_patch_activations", "05_probe_control_erase", "06_head_dossier"}
+SLOW |= {"07_your_own_task", "08_your_own_model", "09_from_transformerlens"}
 
 
 def pytest_collection_modifyitems(items):
