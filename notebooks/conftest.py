@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SLOW = {"03_ablate_heads", "04_patch_activations", "05_probe_control_erase", "06_head_dossier"}
+SLOW = {
+    "03_ablate_heads",
+    "04_patch_activations",
+    "05_probe_control_erase",
+    "06_head_dossier",
+    "08_your_own_model",
+    "09_from_transformerlens",
+}
 
 
 def pytest_collection_modifyitems(items):
