@@ -1,13 +1,11 @@
-"""The plan of the house, held: who may import whom, and how the first screen of the README runs."""
+"""The plan of the house, held: who may import whom, and what an import brings along."""
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from markdown_pages import blocks, run_python
 
 import interp
 
@@ -93,21 +91,6 @@ def test_figures_are_reached_by_name_and_need_no_torch():
 def test_the_command_line_asks_for_help_without_torch():
     code = "import interp.cli, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_readme_code_runs(tmp_path, monkeypatch):
-    """Each block by itself, as it is copied."""
-    monkeypatch.chdir(tmp_path)
-    readme = ROOT / "README.md"
-    printed = [run_python(block, readme, {"__name__": "__main__"}) for block in blocks(readme, "python")]
-    assert printed
-    assert all(each.strip() for each in printed)
-
-
-def test_readme_paths_exist():
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
-    assert links
-    assert not [link for link in links if not (ROOT / link).exists()]
 
 
 def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path):
