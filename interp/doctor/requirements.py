@@ -1,6 +1,7 @@
 """Is there what interp needs? Python and every dependency, in the versions that its own metadata ask for."""
 
 import platform
+import shlex
 import sys
 from collections.abc import Iterator
 from importlib import import_module, metadata
@@ -58,7 +59,7 @@ def dependencies() -> Iterator[Finding]:
 def _found(name: str, needed: str, absent: str, purpose: str) -> Finding:
     from packaging.specifiers import SpecifierSet
 
-    todo = f"{Path(sys.executable).name} -m pip install '{name}{needed}'"
+    todo = f"{shlex.quote(sys.executable)} -m pip install '{name}{needed}'"
     try:
         here = metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,14 +1,19 @@
 """Tab: commands, options and names, in a shell that waits for no torch."""
 
 import os
+import re
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from parsed import commands
 
-from interp.cli import completing
+from interp.cli import completing, options
 from interp.cli.plan import model_plan
+from interp.interventions.metrics import MetricName
+from interp.interventions.replacement import Kind
+from interp.methods.grid import UNWRITTEN
 from interp.model.devices import resolve_dtype
 from interp.model.loading import embedded_models
 from interp.model.presets import PRESETS
@@ -64,6 +69,14 @@ def test_names_are_those_of_the_package():
     assert sorted(completing.recipes("")) == sorted(recipes())
     assert completing.site("") == list(SITES)
     assert all(resolve_dtype(name) is not None for name in completing.DTYPES(""))
+
+
+def test_choices_are_those_of_the_methods():
+    assert sorted(get_args(options.Ablation)) == sorted(get_args(Kind))
+    assert re.split(", | or ", options.ABLATIONS) == list(get_args(options.Ablation))
+    assert sorted(get_args(options.Metric)) == sorted(get_args(MetricName))
+    inputs = {"q_input", "k_input", "v_input", "mlp_in"}  # of path patching
+    assert set(options.SITE_NAMES) == set(SITES) - set(UNWRITTEN) - inputs
 
 
 def test_every_piece_of_hardware_can_be_planned_for(capsys):

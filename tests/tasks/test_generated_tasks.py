@@ -6,7 +6,7 @@ import pytest
 from generated_items import TASKS, N, base_of, examples, index_of, tokens
 
 from interp.errors import TaskError
-from interp.tasks.catalogue import REFERENCES
+from interp.tasks.catalogue import REFERENCES, list_tasks
 from interp.tasks.grammar.lexicon import english
 
 FLIPPED_SLOTS = {
@@ -28,6 +28,10 @@ ROLES = {
 @pytest.fixture(params=TASKS)
 def name(request):
     return request.param
+
+
+def test_every_task_is_tested():
+    assert [name for name in list_tasks()["name"] if ":" not in name] == list(TASKS)
 
 
 class TestEveryTask:

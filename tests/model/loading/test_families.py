@@ -4,18 +4,24 @@ import json
 
 import pytest
 import torch
-from foreign_models import CASES, ROTARY, VARIANTS, random_foreign, remove_casts
+from foreign_models import CASES, CLASSES, ROTARY, VARIANTS, random_foreign, remove_casts
 from safetensors.torch import load_file, save_file
 from tiny_models import random_gpt2, random_tokens, relative_error
 from transformers import BertConfig, BertForPreTraining
 
 from interp.model.loading import load_model, save_model
+from interp.model.loading.families import FAMILIES
 
 
 def error(model, theirs):
     tokens = random_tokens(model, length=model.config.n_ctx)
     with torch.no_grad():
         return relative_error(model(tokens), theirs(tokens).logits)
+
+
+def test_every_family_is_tested():
+    """GPT-2 by itself, in ``test_transformers_parity.py``."""
+    assert {config.model_type for _, config in CLASSES.values()} | {"gpt2"} == set(FAMILIES)
 
 
 @pytest.mark.parametrize(("family", "variant"), CASES, ids=str)
