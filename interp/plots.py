@@ -6,29 +6,26 @@ there is one axis; colours that diverge are centred on 0 (or on the run that is 
 below; what was not measured is hatched, never 0. Colours are safe for colour-blind readers, and whatever a colour tells
 of verdicts or series, a shape tells, too.
 
-======================================  ============================================================
-what a call returned                    its figures
-======================================  ============================================================
-``interp.heads``                        ``overview``, ``heads``
-``interp.ablate``, ``interp.patch``,
-``interp.path_patch``                   ``sweep``, ``strongest``; of a screen ``screen``
-``interp.attend``                       ``relations``, ``relation_baselines``
-``interp.probe``                        ``probes``, ``probe_map``
-``interp.residual_stream``              ``stream``
-``interp.direct_logit_attribution``     ``logit_attribution``
-``model.run_with_cache``                ``attention_pattern``, ``attention_arcs``
-``logit_lens``                          ``logit_lens``
-``head_card``                           ``card``, ``card_paths``
-``calibrate``                           ``calibration``
-``development``                         ``development``
-``task_attention``, ``attribute``       ``task_attention``, ``estimates``
-``pairwise``, ``greedy``                ``pairs``, ``greedy``
-``compare_replacements``                ``replacements``
-``self_repair``, ``erase``              ``self_repair``, ``erasure``
-``gap``, ``attention_parse``            ``gap``, ``parse``
-``alignment_frame``, a ``loss.csv``     ``alignment``, ``loss``
-any frame with a number for each head   ``head_map``
-======================================  ============================================================
+What a call returned, and its figures:
+
+- ``interp.heads``: ``overview``, ``heads``
+- ``interp.ablate``, ``interp.patch``, ``interp.path_patch``: ``sweep``, ``strongest``; of a screen ``screen``
+- ``interp.attend``: ``relations``, ``relation_baselines``
+- ``interp.probe``: ``probes``, ``probe_map``
+- ``interp.residual_stream``: ``stream``
+- ``interp.direct_logit_attribution``: ``logit_attribution``
+- ``model.run_with_cache``: ``attention_pattern``, ``attention_arcs``
+- ``logit_lens``: ``logit_lens``
+- ``head_card``: ``card``, ``card_paths``
+- ``calibrate``: ``calibration``
+- ``development``: ``development``
+- ``task_attention``, ``attribute``: ``task_attention``, ``estimates``
+- ``pairwise``, ``greedy``: ``pairs``, ``greedy``
+- ``compare_replacements``: ``replacements``
+- ``self_repair``, ``erase``: ``self_repair``, ``erasure``
+- ``gap``, ``attention_parse``: ``gap``, ``parse``
+- ``alignment_frame``, a ``loss.csv``: ``alignment``, ``loss``
+- any frame with a number for each head: ``head_map``
 """
 
 from interp.report.alignment import alignment_heatmap as alignment

@@ -9,6 +9,7 @@ import pytest
 from markdown_pages import blocks, commands, parse_command, prints
 
 import interp
+from interp import plots
 
 pytestmark = pytest.mark.unchecked
 
@@ -89,4 +90,11 @@ def test_a_module_of_the_reference_says_what_it_answers(module):
     found = import_module(module)
     public = [name for name, value in vars(found).items() if getattr(value, "__module__", None) == module]
     assert found.__doc__
-    assert public or module == "interp.shapes"
+    assert public or module in ("interp.shapes", "interp.plots")
+
+
+def test_every_figure_is_on_the_page_about_figures():
+    """In its table, which says what each is of."""
+    page = (DOCS / "how-to" / "figures.md").read_text()
+    table = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ")]
+    assert set(re.findall(r"`(\w+)`", " ".join(table))) >= set(plots.__all__)

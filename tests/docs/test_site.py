@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import interp
+from interp import plots
 
 pytestmark = [pytest.mark.slow, pytest.mark.unchecked]
 
@@ -25,6 +26,12 @@ def test_every_public_name_has_its_place(site):
     text = "".join(path.read_text() for path in (site / "reference").glob("*.html"))
     for name in interp.__all__:
         assert f'id="{getattr(interp, name).__module__}.{name}"' in text
+
+
+def test_every_figure_has_its_place(site):
+    text = (site / "reference" / "plots.html").read_text()
+    for name in plots.__all__:
+        assert f'id="interp.plots.{name}"' in text
 
 
 def test_nothing_of_a_docstring_is_left_as_it_is_marked_up(site):
