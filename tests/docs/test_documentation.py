@@ -24,7 +24,10 @@ SLOW = {
     *(f"how-to/{name}.md" for name in ("little-memory", "long-runs", "own-checkpoint", "patch", "probe", "reproduce")),
     *(f"how-to/{name}.md" for name in ("ci", "train", "warnings")),
 }
-NOT_RUN = {"how-to/long-runs.md": ["it needs a Ray cluster"]}
+NOT_RUN = {
+    "how-to/long-runs.md": ["it needs a Ray cluster"],
+    "how-to/treebank.md": ["it needs the files of GAP"],
+}
 """Why a page has a block that the tests do not run, in the page's own words."""
 
 
