@@ -67,6 +67,12 @@ def test_speeds_are_those_that_were_measured():
         assert times == [peers["transformer_lens"], peers["transformers"], peers["nnsight"], ours], row[0]
 
 
+def test_its_command_counts_what_it_says_of_a_peer(capsys):
+    (program,) = re.findall(r'`python -c "([^"]+)"`', TEXT)
+    exec(program, {})
+    assert f"**{capsys.readouterr().out.strip()} architectures**" in TEXT
+
+
 def test_every_verdict_is_in_its_table():
     table = TEXT.partition("## What a verdict means")[2].partition("\n\nAn absence")[0]
     first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
