@@ -4,13 +4,12 @@
 2. What was not measured is ``null``. Text is legible, and ``<`` is written so that no browser sees an element.
 """
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
+from jinja2.utils import htmlsafe_json_dumps
 
 from interp.report.colours import paint
 from interp.report.legible import isolated
@@ -19,16 +18,13 @@ from interp.report.sortable import caption, is_whole
 _SHADES = 21
 
 
-def as_json(value: Any) -> Markup:
+def as_json(value: Any) -> str:
     """Plain values as JSON for an element of the page.
 
     Args:
         value: Nested lists, tuples and dictionaries of text, numbers and None.
     """
-    text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704  nothing of it can end the element that it stands in
+    return htmlsafe_json_dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
