@@ -16,6 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from interp.cli import app
+from interp.doctor.examine import LOOKS
 from interp.model.loading import save_model
 
 ONE_LINE = re.compile(r"error: [^\n]+\n\Z")
@@ -35,6 +36,7 @@ def here(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(random.Random(name).randbytes(200))
     (tmp_path / "no_model" / "manifest.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("interp.doctor.examine.LOOKS", LOOKS[:1])
     return tmp_path
 
 
