@@ -16,11 +16,13 @@ def main() -> None:
 
 def _without(error: ImportError) -> int:
     from interp.doctor.examine import examine, in_lines
+    from interp.report.legible import legible
 
     if sys.argv[1:2] == ["doctor"]:
-        sys.stdout.writelines(f"{line}\n" for line in in_lines(examine()))
+        sys.stdout.writelines(f"{legible(line)}\n" for line in in_lines(examine()))
     else:
-        sys.stderr.write(f"error: the command line cannot begin ({error}); `interp doctor` says what to do\n")
+        said = legible(f"error: the command line cannot begin ({error}); `interp doctor` says what to do")
+        sys.stderr.write(f"{said}\n")
     return 1
 
 

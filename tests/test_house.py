@@ -34,7 +34,7 @@ MAY_IMPORT = {
     | {"model", "residual", "tasks", "stats", "interventions", "runs", "cluster"}
     | {"report", "methods", "recipes", "calibration", "doctor"},
     "doctor": BASE | {"model", "tasks", "runs", "methods"},
-    "__main__": {"cli", "doctor"},
+    "__main__": {"cli", "doctor", "report"},
 }
 MODULES = sorted((ROOT / "interp").rglob("*.py"))
 
