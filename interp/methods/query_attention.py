@@ -1,6 +1,6 @@
 """Where does every head look from the query? One row of the attention pattern per example; of few heads all rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,16 +31,12 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
     Raises:
         InputError: An example that the model cannot carry, or attention that is no number.
     """
-    rows = [_row(number, encoded) for number, encoded in enumerate(examples)]
     n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
     n_keys = 1 + max(query_of(each) for each in examples)
-    weights = np.zeros((len(rows), n_layers, n_heads, n_keys))
-    for batch in batches(model, rows):
-        hooks = [(Site("pattern", layer).hook_name, _reader(batch, weights[:, layer])) for layer in range(n_layers)]
-        with torch.inference_mode():
-            model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
+    weights = np.zeros((len(examples), n_layers, n_heads, n_keys))
+    _listen(model, examples, range(n_layers), lambda batch, layer: _reader(batch, weights[:, layer]))
     _check_finite(weights)
-    return weights.reshape(len(rows), n_layers * n_heads, n_keys)
+    return weights.reshape(len(examples), n_layers * n_heads, n_keys)
 
 
 def patterns(
@@ -56,16 +52,25 @@ def patterns(
     Raises:
         InputError: An example that the model cannot carry, or attention that is no number.
     """
-    rows = [_row(number, encoded) for number, encoded in enumerate(examples)]
-    kept: list[list[np.ndarray]] = [[np.empty((0, 0))] * len(rows) for _ in heads]
-    for batch in batches(model, rows):
-        hooks = [(Site("pattern", layer).hook_name, _keeper(batch, layer, heads, kept)) for layer in dict(heads)]
-        with torch.inference_mode():
-            model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
+    kept: list[list[np.ndarray]] = [[np.empty((0, 0))] * len(examples) for _ in heads]
+    _listen(model, examples, dict(heads), lambda batch, layer: _keeper(batch, layer, heads, kept))
     for of_head in kept:
         for pattern in of_head:
             _check_finite(pattern)
     return kept
+
+
+def _listen(
+    model: Any,
+    examples: Sequence[EncodedExample],
+    layers: Iterable[int],
+    listener: Callable[[Batch, int], Callable[..., None]],
+) -> None:
+    """Run the examples, with a listener at the pattern of each of the layers."""
+    for batch in batches(model, [_row(number, encoded) for number, encoded in enumerate(examples)]):
+        hooks = [(Site("pattern", layer).hook_name, listener(batch, layer)) for layer in layers]
+        with torch.inference_mode():
+            model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
 
 
 def _check_finite(weights: np.ndarray) -> None:

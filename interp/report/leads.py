@@ -1,12 +1,13 @@
 """What is the answer, in one sentence a task? The strongest finding, and the names of the other heads with one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from interp.report.amounts import listed
 from interp.report.frames import HeadsFrames
-from interp.report.sentences import strongest_first, summarise, verdict_sentence
+from interp.report.sentences import TaskSummary, strongest_first, verdict_sentence
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,16 @@ class Lead:
     others: str
 
 
-def leads(report: HeadsFrames) -> tuple[Lead, ...]:
+def leads(report: HeadsFrames, summaries: Sequence[TaskSummary]) -> tuple[Lead, ...]:
     """Of every task, in their order, what stands at the top of the page.
 
     Args:
         report: With the tasks named for readers.
+        summaries: Its sentences; see ``sentences.summarise``.
     """
     return tuple(
         _lead(summary.task, strongest_first(report.frame[report.frame["task"] == summary.task]), summary.open_questions)
-        for summary in summarise(report)
+        for summary in summaries
     )
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from interp.report.colours import reach
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import UNITS
-from interp.report.sentences import head_sentence, reason_of
+from interp.report.sentences import head_sentence, reason_sentence
 from interp.report.verdicts import FINDINGS, VERDICTS
 
 
@@ -25,8 +25,8 @@ def for_cards(report: HeadsFrames) -> pd.DataFrame:
 def _says(row: pd.Series) -> str:
     if row["verdict"] in FINDINGS:
         return head_sentence(row)
-    reason = reason_of(row)
-    return f"{reason[0].upper()}{reason[1:]}." if reason else ""
+    reason = reason_sentence(row)
+    return f"{reason}." if reason else ""
 
 
 def of_tasks(report: HeadsFrames) -> list[dict[str, Any]]:

@@ -97,13 +97,14 @@ def render_page(
     check_frames(report)
     provenance = flatten(report.provenance)
     report = with_shown_names(report)
-    views, heads = _task_views(report), for_cards(report)
+    summaries, heads = summarise(report), for_cards(report)
+    views = _task_views(report, summaries)
     rest = (each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _ELSEWHERE)
     columns = ("name", *_FIRST, *rest)
     return render(
         "page.html",
         about=_about(report, provenance),
-        leads=leads(report),
+        leads=leads(report, summaries),
         asked=_asked(report, provenance),
         command=command,
         tasks=views,
@@ -158,17 +159,19 @@ def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple
     return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
 
 
-def _task_views(report: HeadsFrames) -> list[TaskView]:
+def _task_views(report: HeadsFrames, summaries: Sequence[TaskSummary]) -> list[TaskView]:
+    maps = scored(report.attention_maps)
     return [
-        _task_view(report, number, task, summary)
-        for number, ((_, task), summary) in enumerate(zip(report.tasks.iterrows(), summarise(report), strict=True))
+        _task_view(report, number, task, summary, attending_heads(maps, task["task"]))
+        for number, ((_, task), summary) in enumerate(zip(report.tasks.iterrows(), summaries, strict=True))
     ]
 
 
-def _task_view(report: HeadsFrames, number: int, task: pd.Series, summary: TaskSummary) -> TaskView:
+def _task_view(
+    report: HeadsFrames, number: int, task: pd.Series, summary: TaskSummary, top: Sequence[AttendingHead]
+) -> TaskView:
     found = summary.findings
     verdicts = layer_by_head(report.frame, task["task"], "verdict")
-    top = attending_heads(scored(report.attention_maps), task["task"])
     return TaskView(
         name=str(task["task"]),
         unit=UNITS.get(task["metric"], task["metric"]),

@@ -104,9 +104,9 @@ def _there(row: pd.Series) -> str:
 
 
 def _also(row: pd.Series) -> str:
-    """The verdict's reason as a sentence of its own."""
-    reason = reason_of(row)
-    return f". {reason[0].upper()}{reason[1:]}" if reason else ""
+    """The verdict's reason as a sentence that follows."""
+    reason = reason_sentence(row)
+    return f". {reason}" if reason else ""
 
 
 def _partners(row: pd.Series) -> str:
@@ -142,6 +142,12 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
 def reason_of(row: pd.Series) -> str:
     """The verdict's reason as a clause; empty where there is none (frames read from CSV have NaN there)."""
     return "" if pd.isna(row["reason"]) else str(row["reason"]).rstrip(".")
+
+
+def reason_sentence(row: pd.Series) -> str:
+    """The verdict's reason as a sentence of its own, without a full stop; empty where there is none."""
+    reason = reason_of(row)
+    return f"{reason[0].upper()}{reason[1:]}" if reason else ""
 
 
 def _small_effect(row: pd.Series) -> str:

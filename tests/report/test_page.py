@@ -14,6 +14,7 @@ from interp.report.document import flatten
 from interp.report.leads import leads
 from interp.report.names import with_shown_names
 from interp.report.page import render_page
+from interp.report.sentences import summarise
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_each_task_begins_with_its_strongest_finding(make_report):
     report = make_report()
     source = render_page(report)
     verdicts = html.unescape(source[source.index('id="overview"') :].split("</section>")[0])
-    for lead in leads(with_shown_names(report)):
+    for lead in leads(with_shown_names(report), summarise(report)):
         assert lead.finding in verdicts
         assert lead.others in verdicts
 

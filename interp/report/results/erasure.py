@@ -8,7 +8,7 @@ from interp.report.dots import Dots, dots_figure, series
 from interp.report.figure import Figure
 from interp.report.given import chosen, require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
-from interp.report.results.words import cell_names, shown_task, unit_of
+from interp.report.results.words import cell_names, largest_names, shown_task, unit_of
 
 _MADE_BY = "interp.methods.erasure.erase"
 _MOST_PLACES = 30
@@ -30,8 +30,7 @@ def erasure(result: Any, task: str | None = None) -> Figure:
     tasks = list(dict.fromkeys(table["task"]))
     which = tasks[0] if task is None else chosen("task", task, tasks)
     own = table[table["task"] == which]
-    largest = own.groupby("name", sort=False)["effect"].agg(lambda each: each.abs().max()).nlargest(_MOST_PLACES)
-    rows = [name for name in dict.fromkeys(own["name"]) if name in largest.index]
+    rows = largest_names(own, _MOST_PLACES)
     drawn = {
         str(method): series(found.set_index("name").reindex(rows), "effect", "low", "high")
         for method, found in own.groupby("method", sort=False)

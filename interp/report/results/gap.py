@@ -26,9 +26,7 @@ def gap(result: Any) -> Figure:
         InputError: It is something else, or has no row.
     """
     require(result, ("frame", "best", "left_out"), "gap", _MADE_BY)
-    frame = require_rows(
-        result.frame, ("name", "layer", "f1", "f1_masculine", "f1_feminine", "chosen"), "gap", _MADE_BY
-    )
+    frame = require_rows(result.frame, _COLUMNS, "gap", _MADE_BY)
     shown = _shown(frame).head(_MOST + int(frame["layer"].isna().sum()))
     ends = {name: np.where(shown["chosen"], result.best[name], np.nan) for name in ("low", "high")}
     drawn = {"all": pd.DataFrame({"estimate": shown["f1"].to_numpy(dtype=float), **ends})}

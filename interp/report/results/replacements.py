@@ -9,7 +9,7 @@ from interp.report.dots import Dots, dots_figure, series
 from interp.report.figure import Figure
 from interp.report.given import require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
-from interp.report.results.words import cell_names, task_of, unit_of
+from interp.report.results.words import cell_names, largest_names, task_of, unit_of
 
 _MADE_BY = "interp.methods.replacements_compared.compare_replacements"
 _MOST = 30
@@ -29,8 +29,7 @@ def replacements(result: Any) -> Figure:
     require(result, ("frame", "effects", "kinds", "labels", "provenance"), "replacements", _MADE_BY)
     require_rows(result.frame, (*result.labels, "kind", "effect"), "replacements", _MADE_BY)
     table = _named(result)
-    largest = table.groupby("name", sort=False)["effect"].agg(lambda each: each.abs().max()).nlargest(_MOST).index
-    rows = [name for name in dict.fromkeys(table["name"]) if name in set(largest)]
+    rows = largest_names(table, _MOST)
     drawn = {
         spoken(each): series(table[table["kind"] == each].set_index("name").reindex(rows), "effect", "low", "high")
         for each in result.kinds

@@ -32,3 +32,9 @@ def cell_names(table: pd.DataFrame, labels: Iterable[str]) -> list[str]:
     """What each row's cell is called, by the columns that name it."""
     names, columns = Names(_NO_TOKENS), list(labels)
     return [names.cell(dict(zip(columns, row, strict=True))) for row in table[columns].itertuples(index=False)]
+
+
+def largest_names(table: pd.DataFrame, most: int) -> list[str]:
+    """The rows' names with the largest effects, in the order of the table, each once."""
+    largest = table.groupby("name", sort=False)["effect"].agg(lambda each: each.abs().max()).nlargest(most)
+    return [name for name in dict.fromkeys(table["name"]) if name in largest.index]

@@ -12,6 +12,12 @@ class Heads {
     return column ? valueAt(column, row) : null;
   }
 
+  // In their order, each once.
+  get names() {
+    this.named ??= [...new Set([...this.rows.keys()].map((key) => key.split("|")[0]))].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
+    return this.named;
+  }
+
   of(name, task) {
     const row = this.rows.get(`${name}|${task.name}`);
     return row === undefined ? null : (column) => this.at(row, column);
@@ -106,12 +112,8 @@ class Card {
     document.body.append(this.dialog);
   }
 
-  names() {
-    return [...new Set([...headsOfPage().rows.keys()].map((key) => key.split("|")[0]))].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
-  }
-
   neighbour(step) {
-    const names = this.names();
+    const { names } = headsOfPage();
     return names[(names.indexOf(this.name) + step + names.length) % names.length];
   }
 
@@ -176,7 +178,7 @@ function startHeads() {
     grid.addEventListener("focusin", tell);
   }
   const asked = /^#head-(\d+\.\d+)$/.exec(location.hash);
-  if (asked && new Set([...headsOfPage().rows.keys()].map((key) => key.split("|")[0])).has(asked[1])) open(asked[1], null);
+  if (asked && headsOfPage().names.includes(asked[1])) open(asked[1], null);
 }
 
 startHeads();
