@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.report.amounts import counted
+from interp.report.asked import asked, short_names
 from interp.report.attended import AttendingHead, attending_heads, scored
 from interp.report.development import DevelopmentFrames, development_table, partial
-from interp.report.document import flatten, model_with_hash, render
+from interp.report.document import flatten, render
 from interp.report.embedded import attention_data, columnar
 from interp.report.frames import (
     FURTHER_HEAD_COLUMNS,
@@ -105,7 +106,7 @@ def render_page(
         "page.html",
         about=_about(report, provenance),
         leads=leads(report, summaries),
-        asked=_asked(report, provenance),
+        asked=asked(report.tasks, provenance),
         command=command,
         tasks=views,
         size="" if len(views[0].grid.heads) <= _NUMBERED else "tiny",
@@ -136,27 +137,13 @@ def _replication(report: HeadsFrames) -> tuple[str, Table]:
 
 def _about(report: HeadsFrames, provenance: list[tuple[str, str]]) -> str:
     """What was looked at, in one line."""
-    known = _known(provenance)
+    known = short_names(provenance)
     n_heads = len(report.frame[["layer", "head"]].drop_duplicates())
     of_model = f" of the model {known['model']}" if "model" in known else ""
     parts = [f"{counted(n_heads, 'head')}{of_model}"]
     parts.append(counted(len(report.tasks), "task"))
     parts += [f"{known['ablation'].replace('_', ' ')} ablation"] if "ablation" in known else []
     return "; ".join(parts)
-
-
-def _known(provenance: list[tuple[str, str]]) -> dict[str, str]:
-    """The facts by their short names: runs of several tasks keep such facts a level down."""
-    return {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
-
-
-def _asked(report: HeadsFrames, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The few facts that say what was measured; the rest stands under `How it was made`."""
-    counts = report.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
-    first = _known(provenance)
-    first |= model_with_hash(first)
-    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
-    return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
 
 
 def _task_views(report: HeadsFrames, summaries: Sequence[TaskSummary]) -> list[TaskView]:

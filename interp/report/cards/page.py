@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from interp.report.asked import asked
 from interp.report.attended import AttendingHead, attending_heads, scored
 from interp.report.cards.frames import COLUMNS, CardFrames, Shown, shown
 from interp.report.cards.heatmaps import at_a_glance, by_path, by_word
 from interp.report.cards.reading import how_to_read
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import quoted
-from interp.report.document import flatten, model_with_hash, render
+from interp.report.document import flatten, render
 from interp.report.embedded import attention_data
 from interp.report.heatmap import Heatmap
 from interp.report.sortable import Table, sortable
@@ -67,7 +68,7 @@ def render_card(card: CardFrames, *, command: str | None = None) -> str:
     return render(
         "head.html",
         head=found.name,
-        asked=_asked(found, provenance),
+        asked=asked(found.tasks, provenance),
         across=across_tasks(card),
         glance=at_a_glance(found),
         tasks=_views(card, found),
@@ -77,15 +78,6 @@ def render_card(card: CardFrames, *, command: str | None = None) -> str:
         command=command,
         provenance=provenance,
     )
-
-
-def _asked(card: Shown, provenance: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The few facts that belong at the top; the rest stands under `How it was made`."""
-    first = {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
-    first |= model_with_hash(first)
-    counts = card.tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
-    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
-    return facts + [(key.capitalize(), first[key]) for key in ("model", "seed", "ablation", "device") if key in first]
 
 
 def _views(card: CardFrames, found: Shown) -> list[TaskView]:
