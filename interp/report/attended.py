@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from interp.report.colours import paint
+from interp.report.legible import visible
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def scored(maps: pd.DataFrame) -> pd.DataFrame:
 def _sentence(rows: pd.DataFrame) -> tuple[Word, ...]:
     return tuple(
         Word(
-            text=str(row.token).strip() or "␣",
+            text=visible(row.token),
             weight="—" if pd.isna(row.weight) else f"{row.weight:.2f}",
             style="" if pd.isna(row.weight) else paint(row.weight, "attention").style,
             is_query=bool(row.is_query),

@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2.utils import htmlsafe_json_dumps
 
 from interp.report.colours import paint
-from interp.report.legible import isolated
+from interp.report.legible import isolated, visible
 from interp.report.sortable import caption, is_whole
 
 _SHADES = 21
@@ -93,7 +93,7 @@ def _sentence(rows: pd.DataFrame) -> dict[str, Any]:
     keys = rows[rows["query_pos"] == rows["query_pos"].max()]
     distractors = keys["is_distractor"] if "is_distractor" in keys else pd.Series(False, index=keys.index)
     return {
-        "tokens": [str(token).strip() or "␣" for token in keys["token"]],
+        "tokens": [visible(token) for token in keys["token"]],
         "query": int(rows["query_pos"].max()),
         "related": keys.loc[keys["is_related"], "key_pos"].tolist(),
         "distractors": keys.loc[distractors.astype(bool), "key_pos"].tolist(),

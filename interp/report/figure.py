@@ -1,5 +1,6 @@
 """How does a figure show itself? As any of matplotlib's, and in a notebook without ``pyplot`` or ``%matplotlib``."""
 
+import base64
 import io
 from typing import Any
 
@@ -14,7 +15,21 @@ class Figure(matplotlib.figure.Figure):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
         """The picture, and how large it is shown."""
-        held = io.BytesIO()
-        self.savefig(held, format="png")
         wide, high = self.get_size_inches()
-        return held.getvalue(), {"width": round(_INCH * wide), "height": round(_INCH * high)}
+        return _png(self), {"width": round(_INCH * wide), "height": round(_INCH * high)}
+
+
+def inline(figure: matplotlib.figure.Figure, dpi: float | None = None) -> str:
+    """The picture as a data URI: what it stands in needs no other file.
+
+    Args:
+        figure: Any of matplotlib's.
+        dpi: Pixels for an inch; None for the figure's own.
+    """
+    return "data:image/png;base64," + base64.b64encode(_png(figure, dpi)).decode()
+
+
+def _png(figure: matplotlib.figure.Figure, dpi: float | None = None) -> bytes:
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi="figure" if dpi is None else dpi)
+    return held.getvalue()

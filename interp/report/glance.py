@@ -8,8 +8,6 @@
 Everything is escaped (``document.py``), and no colour is set: it suits a light and a dark notebook.
 """
 
-import base64
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -21,7 +19,7 @@ import pandas as pd
 from interp.errors import shown as quoted
 from interp.report.amounts import estimate
 from interp.report.document import render
-from interp.report.figure import Figure
+from interp.report.figure import Figure, inline
 
 MOST_ROWS, MOST_SENTENCES = 10, 6
 MOST_DRAWN = 200
@@ -65,17 +63,10 @@ def as_html(glance: Glance) -> str:
         rows=glance.table.head(MOST_ROWS).astype(str).to_numpy().tolist(),
         n_more=glance.n_rows - min(len(glance.table), MOST_ROWS),
         rest=glance.rest,
-        picture=None if glance.draw is None else inline(glance.draw()),
+        picture=None if glance.draw is None else inline(glance.draw(), _DPI),
         figure=glance.figure,
         provenance=made(glance.provenance),
     )
-
-
-def inline(figure: Figure) -> str:
-    """The picture as a data URI."""
-    held = io.BytesIO()
-    figure.savefig(held, format="png", dpi=_DPI)
-    return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
 
 
 def with_interval(frame: pd.DataFrame, value: str, low: str, high: str, unit: str = "") -> list[str]:

@@ -26,6 +26,11 @@ def legible(text: str) -> str:
     return ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def visible(token: object) -> str:
+    """A token as a word of a sentence: without the spaces around it; one that is nothing else can be seen."""
+    return str(token).strip() or "␣"
+
+
 def isolated(text: str) -> str:
     """The text, legible, in which what runs from right to left turns nothing round but itself."""
     return _LEFTWARD_RUN.sub(rf"{_ISOLATE}\g<0>{_END}", legible(text))

@@ -1,7 +1,5 @@
 """How does a reader see a calibration? One self-contained page: findings, figures, tables, how to read them."""
 
-import base64
-import io
 from collections.abc import Mapping
 
 import pandas as pd
@@ -10,7 +8,7 @@ from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.plots import figures
 from interp.report.calibration.sentences import findings
 from interp.report.document import flatten, render
-from interp.report.figure import Figure
+from interp.report.figure import inline
 from interp.report.sortable import Table, sortable
 
 CAPTIONS = {
@@ -99,7 +97,7 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
         "calibration.html",
         title="How often are verdicts right?",
         findings=findings(frames),
-        pictures=[(CAPTIONS[name], _inline(figure)) for name, figure in figures(frames).items()],
+        pictures=[(CAPTIONS[name], inline(figure)) for name, figure in figures(frames).items()],
         tables=[(_table(table), caption) for caption, table in shown.items()],
         reading=READING,
         command=command,
@@ -110,13 +108,6 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
 def _table(frame: pd.DataFrame) -> Table:
     named = frame.rename(columns={"low": "from", "high": "to"})
     return sortable(named, tuple(named.columns))
-
-
-def _inline(figure: Figure) -> str:
-    """The picture as a data URL: the page needs no other file."""
-    held = io.BytesIO()
-    figure.savefig(held, format="png")
-    return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
 
 
 def _plain(provenance: Mapping[str, object]) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from interp.report.legible import visible
+
 POSITIONS = {
     "related": "the related word",
     "rest": "the other words",
@@ -41,7 +43,7 @@ def kind(name: str) -> str:
 
 def quoted(text: str) -> str:
     """A token in a sentence: without its leading space, and visible."""
-    return f"“{text.strip() or '␣'}”"
+    return f"“{visible(text)}”"
 
 
 def component(name: str) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from interp.report.legible import visible
+
 _POSITIONS = ("pos", "key")
 PATH = ("sender", "via", "receiver")
 """What names a path that was patched along."""
@@ -60,4 +62,4 @@ class Names:
 
     def _known(self) -> dict[Hashable, tuple[str, float]]:
         rows = self.tokens[["pos", "token", "share"]].itertuples(index=False, name=None)
-        return {position: (str(token).strip() or "␣", share) for position, token, share in rows}
+        return {position: (visible(token), share) for position, token, share in rows}
