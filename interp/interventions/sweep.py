@@ -59,6 +59,12 @@ class SweepResult:
     provenance: Mapping[str, Any] = field(repr=False)
     labels: tuple[str, ...] = ("layer", "head")
 
+    def __repr__(self) -> str:
+        n_cells = len(self.frame.drop_duplicates(list(self.labels)))
+        known = ", ".join(str(self.provenance[name]) for name in ("task", "metric") if self.provenance.get(name))
+        each = f"{n_cells} of {', '.join(self.labels)}, {self.frame['example'].nunique()} examples"
+        return f"{type(self).__name__}({known}: {each}; a row for each: .summary())"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html

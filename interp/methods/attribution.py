@@ -21,14 +21,15 @@ from interp.interventions.rows import Direction
 from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
 from interp.methods.grid import Axis, as_grid
+from interp.methods.in_one_line import InOneLine
 from interp.methods.patching import patch_cells
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
 
-@dataclass(frozen=True)
-class AttributionResult:
+@dataclass(frozen=True, repr=False)
+class AttributionResult(InOneLine):
     """First-order estimates of every patch on every example.
 
     Attributes:

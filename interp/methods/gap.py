@@ -26,6 +26,7 @@ from interp.interventions.intervention import looks_back_only
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
+from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import with_offsets
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
@@ -33,8 +34,8 @@ from interp.stats.units import ClusterTable
 from interp.tasks.readers.gap import read_gap
 
 
-@dataclass(frozen=True)
-class GapResult:
+@dataclass(frozen=True, repr=False)
+class GapResult(InOneLine):
     """How well heads and rules resolve GAP's pronouns.
 
     Attributes:

@@ -34,7 +34,7 @@ from interp.stats.units import estimates
 from interp.tasks.task import Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GreedyResult(SweepResult):
     """The curve of a growing set of heads, on the scored half.
 

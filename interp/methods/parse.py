@@ -23,6 +23,7 @@ from jaxtyping import Float
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.sweep import Progress
+from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.residual.batching import batched
@@ -34,8 +35,8 @@ from interp.tasks.windows import Window, Windows
 from interp.tasks.word_tokens import NONE
 
 
-@dataclass(frozen=True)
-class ParseResult:
+@dataclass(frozen=True, repr=False)
+class ParseResult(InOneLine):
     """Trees from attention.
 
     Attributes:

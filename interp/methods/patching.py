@@ -38,7 +38,7 @@ from interp.tasks.task import EncodedExample, Task
 OTHER: dict[Direction, Direction] = {"denoise": "noise", "noise": "denoise"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PatchResult(SweepResult):
     """Effects of every patch on every example; ``base`` is the run that is patched, ``source`` the one patched from.
 

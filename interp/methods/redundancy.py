@@ -31,6 +31,7 @@ from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, head_name, set_name
 from interp.methods.conclusions import check_judged, conclusions, means_of
 from interp.methods.given_task import as_predicted
+from interp.methods.in_one_line import InOneLine
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -38,8 +39,8 @@ PAIR = ("first", "second")
 RELATION = {"drop": "redundant", "rise": "in series", "none": "additive", "undecided": "undecided"}
 
 
-@dataclass(frozen=True)
-class PairwiseResult:
+@dataclass(frozen=True, repr=False)
+class PairwiseResult(InOneLine):
     """What pairs of heads cost together.
 
     Attributes:

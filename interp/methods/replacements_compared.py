@@ -31,6 +31,7 @@ from interp.methods.ablation import as_measured
 from interp.methods.components import Component, Components, Head, choose_components, sites_of
 from interp.methods.conclusions import check_judged, conclusions
 from interp.methods.given_task import as_predicted
+from interp.methods.in_one_line import InOneLine
 from interp.stats.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.tasks.task import Task
 
@@ -38,8 +39,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 RESAMPLES = 500
 
 
-@dataclass(frozen=True)
-class ReplacementComparison:
+@dataclass(frozen=True, repr=False)
+class ReplacementComparison(InOneLine):
     """Effects of every component under every kind of replacement.
 
     Attributes:

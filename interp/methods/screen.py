@@ -28,6 +28,7 @@ from interp.errors import InputError
 from interp.interventions.given_numbers import is_whole
 from interp.interventions.sweep import SweepResult
 from interp.methods.gradient_estimates import Estimates, Method
+from interp.methods.in_one_line import InOneLine
 from interp.stats.units import estimates
 
 TOP, AUDIT, UNMEASURED = "top", "audit", "not measured"
@@ -59,8 +60,8 @@ class Recall:
     high: float
 
 
-@dataclass(frozen=True)
-class Screen:
+@dataclass(frozen=True, repr=False)
+class Screen(InOneLine):
     """What a screen estimated, chose and found.
 
     Attributes:

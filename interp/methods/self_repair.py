@@ -31,6 +31,7 @@ from interp.methods.components import Head, check_heads, choose_components, site
 from interp.methods.conclusions import check_share
 from interp.methods.direct_effect import direct_effects
 from interp.methods.given_task import as_predicted
+from interp.methods.in_one_line import InOneLine
 from interp.model.transformer import HookedTransformer
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
@@ -41,8 +42,8 @@ CELL = ("layer", "head")
 MEASURES = ("direct", "total", "repair", "repair_by_norm", "repair_by_later")
 
 
-@dataclass(frozen=True)
-class SelfRepairResult:
+@dataclass(frozen=True, repr=False)
+class SelfRepairResult(InOneLine):
     """Direct and total effects of ablating heads, in logits.
 
     Attributes:

@@ -24,6 +24,7 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.baselines import Keys, related_mask, toughest
 from interp.methods.given_task import as_task
+from interp.methods.in_one_line import InOneLine
 from interp.methods.query_attention import query_attention
 from interp.stats.intervals import cluster_bootstrap
 from interp.stats.permutation import sign_flip_test
@@ -36,8 +37,8 @@ _SUMMARY = ["layer", "head", "attention", "attention_baseline", "baseline", "exc
 _SUMMARY += ["low", "high", "p", "n", "n_clusters", "n_excluded"]
 
 
-@dataclass(frozen=True)
-class AttentionResult:
+@dataclass(frozen=True, repr=False)
+class AttentionResult(InOneLine):
     """Attention from query to related word, of every head on every scored example.
 
     Attributes:

@@ -56,18 +56,18 @@ def _numbers(values: Iterable[Any]) -> list[float | int | None]:
     return [None if pd.isna(value) else int(value) if float(value).is_integer() else float(value) for value in values]
 
 
-def attention_data(maps: pd.DataFrame, tasks: Sequence[str]) -> dict[str, Any]:
-    """What is needed to draw where heads look: colours from 0 to 1 as CSS, and every task's ``attention_figure``."""
+def attention_data(figures: Iterable[pd.DataFrame]) -> dict[str, Any]:
+    """What is needed to draw where heads look: colours from 0 to 1 as CSS, and each frame's ``attention_figure``."""
     shades = [paint(step / (_SHADES - 1), "attention").style for step in range(_SHADES)]
-    return {"shades": shades, "figures": [attention_figure(maps[maps["task"] == task]) for task in tasks]}
+    return {"shades": shades, "figures": [attention_figure(maps) for maps in figures]}
 
 
 def attention_figure(maps: pd.DataFrame) -> dict[str, Any] | None:
-    """What is needed to draw the heads of one task on its sentences; None of no rows.
+    """What is needed to draw some heads on the same sentences; None of no rows.
 
     Args:
         maps: One row per head (``rank``, ``layer``, ``head``, ``verdict``), sentence (``example``), ``query_pos`` and
-            ``key_pos``, with ``weight``, ``token`` and what it is.
+            ``key_pos``, with ``weight``, ``token`` and what it is; a sentence may have a ``caption``.
 
     Returns:
         ``sentences`` with their tokens, the scored ``query``, the ``related`` and the ``distractors``, by position; and
@@ -93,6 +93,7 @@ def _sentence(rows: pd.DataFrame) -> dict[str, Any]:
     keys = rows[rows["query_pos"] == rows["query_pos"].max()]
     distractors = keys["is_distractor"] if "is_distractor" in keys else pd.Series(False, index=keys.index)
     return {
+        "caption": str(keys["caption"].iloc[0]) if "caption" in keys else "",
         "tokens": [visible(token) for token in keys["token"]],
         "query": int(rows["query_pos"].max()),
         "related": keys.loc[keys["is_related"], "key_pos"].tolist(),

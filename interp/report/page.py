@@ -98,7 +98,7 @@ def render_page(
     check_frames(report)
     provenance = flatten(report.provenance)
     report = with_shown_names(report)
-    summaries, heads = summarise(report), for_cards(report)
+    summaries, heads, maps = summarise(report), for_cards(report), report.attention_maps
     views = _task_views(report, summaries)
     rest = (each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _ELSEWHERE)
     columns = ("name", *_FIRST, *rest)
@@ -119,7 +119,7 @@ def render_page(
         heads_table=sortable(heads.head(_ROWS), columns),
         heads=columnar(heads, columns),
         of_tasks=of_tasks(report),
-        attention_data=attention_data(report.attention_maps, list(report.tasks["task"])),
+        attention_data=attention_data(maps[maps["task"] == task] for task in report.tasks["task"]),
         tasks_table=sortable(report.tasks, TASK_COLUMNS),
         provenance=provenance,
     )

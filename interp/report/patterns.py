@@ -142,10 +142,10 @@ def _one_example(values: np.ndarray, example: int) -> np.ndarray:
 
 
 def _several(heads: Sequence[Head] | Head) -> list[Any]:
-    one = isinstance(heads, str | int | np.integer) or (
-        isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(each, int) for each in heads)
-    )
-    listed = [heads] if one else list(heads)  # type: ignore[arg-type]
+    if isinstance(heads, str | int | np.integer):
+        return [heads]
+    pair = isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(each, int) for each in heads)
+    listed = [heads] if pair else list(heads)
     if not listed:
         raise InputError("heads: expected one at least, got none; leave it out for all")
     return listed

@@ -92,7 +92,7 @@ def test_a_token_is_what_it_was(open_file, tmp_path):
     file = tmp_path / "report.html"
     result = scoring()
     file.write_text(render_relations(result, maps_of(result, tokens=SAVED)), encoding="utf-8")
-    tokens = open_file(file).locator(".sentence").first.locator(".token").all_text_contents()
+    tokens = open_file(file).locator(".words").first.locator(".token").all_text_contents()
     assert [token.translate(ISOLATES) for token in tokens] == [HOSTILE[text] for text in SAVED]
 
 

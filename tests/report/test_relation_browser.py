@@ -55,3 +55,36 @@ def test_heads_sort_by_their_excess(open_file, page_file):
     values = [float(each) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
     assert values == sorted(values)
     assert len(set(values)) > 5
+
+
+@pytest.fixture
+def figure(open_file, tmp_path):
+    result = scoring(causal=True)
+    words = ("The", *(f"word{number}" for number in range(40)), "barked")
+    file = tmp_path / "report.html"
+    file.write_text(render_relations(result, maps_of(result, tokens=words)), encoding="utf-8")
+    return open_file(file, 500).locator("[data-attention]")
+
+
+def test_arcs_go_from_the_word_that_looks_to_those_that_it_looks_at(figure):
+    assert figure.locator("h4").inner_text() == "Head 0.1 tracks"
+    widths = figure.locator("path").evaluate_all("all => all.map(each => Number(each.getAttribute('stroke-width')))")
+    assert len(widths) == 41
+    assert widths[2] == 1 + 7 * 0.5 == max(widths)
+    assert figure.locator("path title").nth(2).text_content() == "0.50"
+    assert figure.locator("[aria-pressed=true] .token").inner_text() == "barked"
+    assert figure.locator(".related").all_inner_texts() == ["word1"]
+
+
+def test_of_a_long_sentence_the_word_that_looks_is_in_sight(figure):
+    edge = figure.locator(".scroll").evaluate("each => each.getBoundingClientRect().right")
+    word = figure.locator("[aria-pressed=true]").bounding_box()
+    assert word["x"] > 0
+    assert word["x"] + word["width"] <= edge
+
+
+def test_the_other_sentence_can_be_chosen_and_says_whether_the_head_is_right(figure):
+    note = figure.locator("p.note")
+    assert note.inner_text() == "d0-1 — right here"
+    figure.locator("select").select_option(index=1)
+    assert note.inner_text() == "d1-1 — right here"

@@ -149,7 +149,7 @@ def test_tables_say_what_was_left_out_and_dashes_where_nothing_was_scored(source
 def test_examples_say_right_or_wrong_and_how_often_right_at_all():
     result = scoring()
     right = render_relations(result, maps_of(result))
-    assert right.count("d0-1 — right here") == right.count("d1-1 — right here") == 1
+    assert right.count(">d0-1 — right here<") == right.count(">d1-1 — right here<") == 1
     assert "Right in 70.0 % of all 1,500 pairs that were scored." in right
     assert "Nobody picked these" in right
     assert right.count('class="token query"') == right.count('class="token related"') == 2

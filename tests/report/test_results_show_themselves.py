@@ -87,6 +87,14 @@ def test_every_result_shows_itself_or_is_none(results):
     assert all("_repr_html_" in dir(type(result)) for result in results.values())
 
 
+def test_on_a_terminal_a_result_takes_a_line_or_two(results):
+    for name, result in results.items():
+        text = repr(result)
+        assert text.startswith(f"{type(result).__name__}("), name
+        assert len(text) < 300, text
+        assert "\n" not in text
+
+
 def test_every_result_has_a_figure(results):
     assert set(results) == set(FIGURES)
 

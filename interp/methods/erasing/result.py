@@ -36,6 +36,11 @@ class ErasureResult:
     provenance: Mapping[str, Any] = field(repr=False)
     labels: tuple[str, ...] = ("layer", "head")
 
+    def __repr__(self) -> str:
+        n_places = len(self.frame.drop_duplicates(list(self.labels)))
+        tasks, methods = (", ".join(map(str, self.frame[name].unique())) for name in ("task", "method"))
+        return f"ErasureResult({tasks}: {methods}; {n_places} of {', '.join(self.labels)}; a row for each: .summary())"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html

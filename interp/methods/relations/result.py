@@ -36,6 +36,10 @@ class RelationResult:
     relations: pd.DataFrame
     provenance: Mapping[str, Any] = field(repr=False)
 
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
+        return f"RelationResult({len(self.relations)} directions, heads in them: {verdicts}; the best of each: .best())"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html

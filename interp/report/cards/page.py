@@ -64,7 +64,7 @@ def render_card(card: CardFrames, *, command: str | None = None) -> str:
         InputError: The frames are not a card's.
     """
     found = shown(card)
-    provenance = flatten(found.provenance)
+    provenance, maps = flatten(found.provenance), found.attention_maps
     return render(
         "head.html",
         head=found.name,
@@ -73,7 +73,7 @@ def render_card(card: CardFrames, *, command: str | None = None) -> str:
         glance=at_a_glance(found),
         tasks=_views(card, found),
         reading=how_to_read(found),
-        attention_data=attention_data(found.attention_maps, list(found.tasks["task"])),
+        attention_data=attention_data(maps[maps["task"] == task] for task in found.tasks["task"]),
         tables=[(caption, _table(getattr(found, name), name)) for name, caption in _TABLES.items()],
         command=command,
         provenance=provenance,

@@ -15,6 +15,7 @@ import pandas as pd
 
 from interp.report.amounts import counted
 from interp.report.document import flatten, model_with_hash, render
+from interp.report.embedded import attention_data
 from interp.report.relations.frames import RelationFrames, check_relations, is_causal
 from interp.report.relations.heatmap import relation_heatmap
 from interp.report.relations.panel import panel
@@ -62,6 +63,7 @@ def render_relations(frames: RelationFrames, maps: pd.DataFrame | None = None, *
     """
     check_relations(frames, maps)
     shown, (table, caption) = panel(frames), heads_table(frames)
+    heads = () if maps is None else pictured_heads(maps, frames.frame)
     return render(
         "attend.html",
         asked=asked(frames),
@@ -71,7 +73,8 @@ def render_relations(frames: RelationFrames, maps: pd.DataFrame | None = None, *
         heatmap_caption=_CAPTION,
         left_out="" if shown is None else shown.left_out,
         verdicts=[each for name, each in VERDICTS.items() if name != UNTESTABLE],
-        heads=() if maps is None else pictured_heads(maps, frames.frame),
+        heads=heads,
+        attention_data=attention_data(head.rows for head in heads),
         relations_table=relations_table(frames),
         heads_table=table,
         heads_caption=caption,

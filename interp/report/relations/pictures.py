@@ -20,11 +20,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class PicturedHead:
-    """A head on the examples of one direction."""
+    """A head on the examples of one direction; ``rows`` are these as ``embedded.attention_figure`` takes them."""
 
     title: str
     note: str
     pictures: tuple[Picture, ...]
+    rows: pd.DataFrame
 
 
 def pictured_heads(maps: pd.DataFrame, frame: pd.DataFrame) -> tuple[PicturedHead, ...]:
@@ -41,12 +42,20 @@ def pictured_heads(maps: pd.DataFrame, frame: pd.DataFrame) -> tuple[PicturedHea
 
 
 def _pictured(rows: pd.DataFrame, cell: pd.Series) -> PicturedHead:
-    numbered = rows.assign(task="", key_pos=rows["word"], example=rows.groupby(list(EXAMPLE), sort=False).ngroup())
-    (head,) = attending_heads(numbered, "")
-    captions = [_caption(each) for _, each in numbered.groupby("example")]
+    examples = [each.sort_values("word").reset_index(drop=True) for _, each in rows.groupby(list(EXAMPLE), sort=False)]
+    captions = [_caption(each) for each in examples]
+    verdict = cell["verdict"] if pd.notna(cell["verdict"]) else ""
+    placed = pd.concat(
+        [
+            each.assign(example=number, caption=caption, key_pos=each.index, query_pos=int(each["is_query"].idxmax()))
+            for number, (each, caption) in enumerate(zip(examples, captions, strict=True))
+        ]
+    ).assign(task="", verdict=verdict)
+    (head,) = attending_heads(placed, "")
     pictures = tuple(Picture(*pair) for pair in zip(captions, head.sentences, strict=True))
     note = f"Right in {percent(cell['accuracy'])} of all {cell['n']:,} pairs that were scored."
-    return PicturedHead(f"{direction_name(cell['relation'], cell['looks'])}: head {head_name(cell)}", note, pictures)
+    title = f"{direction_name(cell['relation'], cell['looks'])}: head {head_name(cell)}"
+    return PicturedHead(title, note, pictures, placed)
 
 
 def _caption(rows: pd.DataFrame) -> str:

@@ -10,14 +10,15 @@ class AttentionFigure {
     this.sentence = 0;
     this.names = new Set(names ?? figure.heads.slice(0, SIDE_BY_SIDE).map(({ name }) => name));
     this.pinned = figure.sentences[0].query;
+    this.caption = made("p", { className: "note" });
     this.panels = made("div", { className: "panels" });
-    place.replaceChildren(...this.choices(names === null), this.panels);
+    place.replaceChildren(...this.choices(names === null), this.caption, this.panels);
     this.draw();
   }
 
   choices(heads) {
     const select = made("select", {}, ...this.figure.sentences.map(({ tokens, caption }, number) =>
-      made("option", { value: number, textContent: caption ?? readable(tokens) })));
+      made("option", { value: number, textContent: caption || readable(tokens) })));
     select.addEventListener("change", () => {
       this.sentence = Number(select.value);
       this.pinned = this.figure.sentences[this.sentence].query;
@@ -42,6 +43,7 @@ class AttentionFigure {
 
   draw() {
     const heads = this.figure.heads.filter(({ name }) => this.names.has(name));
+    this.caption.textContent = this.figure.sentences[this.sentence].caption;
     this.drawn = heads.map((head) => new AttentionPanel(this, head));
     this.panels.replaceChildren(...this.drawn.map((panel) => panel.element));
     if (!heads.length) this.panels.append(made("p", { className: "note", textContent: "Choose a head." }));
@@ -67,7 +69,9 @@ class AttentionPanel {
     const title = made("h4", {}, `Head ${head.name} `, made("span", { className: "note", textContent: head.verdict ?? "" }));
     this.element = made("div", { className: "panel" }, title, box);
     this.listen(owner);
+    this.box = box;
     new ResizeObserver(() => this.drawArcs()).observe(this.line);
+    new ResizeObserver(() => this.reveal()).observe(box);
   }
 
   listen(owner) {
@@ -102,6 +106,12 @@ class AttentionPanel {
       word.setAttribute("aria-pressed", String(place === query));
     });
     this.drawArcs();
+  }
+
+  // Of a sentence that is longer than the window, the word that looks is in sight.
+  reveal() {
+    const { offsetLeft, offsetWidth } = this.words[this.query];
+    this.box.scrollLeft = Math.max(0, offsetLeft + offsetWidth + 8 - this.box.clientWidth);
   }
 
   // From the word that looks to every word that it looks at; the wider, the more attention.
