@@ -3,6 +3,7 @@ const DRAWN = made("template", { innerHTML: '<svg class="arcs" aria-hidden="true
 const FAINTEST = 0.02;
 const ARC_HEIGHT = 96;
 const SIDE_BY_SIDE = 2;
+const FADED = 44; // pixels at the edge of a box that holds more
 
 class AttentionFigure {
   constructor(place, figure, names = null) {
@@ -17,8 +18,8 @@ class AttentionFigure {
   }
 
   choices(heads) {
-    const select = made("select", {}, ...this.figure.sentences.map(({ tokens, caption }, number) =>
-      made("option", { value: number, textContent: caption || readable(tokens) })));
+    const select = made("select", {}, ...this.figure.sentences.map(({ tokens }, number) =>
+      made("option", { value: number, textContent: readable(tokens) })));
     select.addEventListener("change", () => {
       this.sentence = Number(select.value);
       this.pinned = this.figure.sentences[this.sentence].query;
@@ -111,7 +112,7 @@ class AttentionPanel {
   // Of a sentence that is longer than the window, the word that looks is in sight.
   reveal() {
     const { offsetLeft, offsetWidth } = this.words[this.query];
-    this.box.scrollLeft = Math.max(0, offsetLeft + offsetWidth + 8 - this.box.clientWidth);
+    this.box.scrollLeft = Math.max(0, offsetLeft + offsetWidth + FADED - this.box.clientWidth);
   }
 
   // From the word that looks to every word that it looks at; the wider, the more attention.
