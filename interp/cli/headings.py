@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 HEADINGS: dict[str, tuple[str, ...]] = {
     "What is asked": (
@@ -34,8 +34,8 @@ class Grouped(TyperCommand):
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         for each in self.params:
-            if each.param_type_name == "option":
-                each.rich_help_panel = _PLACES.get(str(each.name), _OTHERS)[1]  # type: ignore[attr-defined]
+            if isinstance(each, TyperOption):
+                each.rich_help_panel = _PLACES.get(str(each.name), _OTHERS)[1]
         self.params.sort(key=lambda each: _PLACES.get(str(each.name), _OTHERS)[0])
 
     def get_help_option(self, ctx: Any) -> Any:

@@ -16,7 +16,7 @@ wrong result in this field.
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class SweepResult:
     """
 
     frame: pd.DataFrame
-    provenance: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any]
     labels: tuple[str, ...] = ("layer", "head")
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ from interp.methods.attention_maps import attention_maps
 from interp.methods.choosing import apart
 from interp.methods.conclusions import check_share
 from interp.methods.given_task import as_predicted
+from interp.methods.in_one_line import counted_verdicts
 from interp.methods.judged_models import Asked, Judged, judge_models
 from interp.methods.partners import PARTNER_COLUMNS
 from interp.methods.probing import MINIMUM
@@ -97,8 +98,7 @@ class HeadsReport:
     provenance: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
-        return f"HeadsReport({', '.join(self.tasks['task'])}: {verdicts})"
+        return f"HeadsReport({', '.join(self.tasks['task'])}: {counted_verdicts(self.frame)})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""

@@ -13,7 +13,7 @@ Webster et al. (2018), "Mind the GAP", https://aclanthology.org/Q18-1042.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class GapResult(InOneLine):
     frame: pd.DataFrame
     best: Mapping[str, Any]
     left_out: Mapping[str, int]
-    provenance: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""

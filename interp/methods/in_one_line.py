@@ -1,8 +1,5 @@
 """What does a result say of itself on a terminal? Its tables and their lengths, in a line; a notebook shows more."""
 
-from dataclasses import fields
-from typing import Any
-
 import pandas as pd
 
 
@@ -10,7 +7,10 @@ class InOneLine:
     """For dataclasses of results, made with ``repr=False``: a table of thousands of rows is not printed."""
 
     def __repr__(self) -> str:
-        described: Any = self
-        values = {field.name: getattr(self, field.name) for field in fields(described)}
-        tables = [f".{name}: {len(each):,} rows" for name, each in values.items() if isinstance(each, pd.DataFrame)]
+        tables = [f".{name}: {len(each):,} rows" for name, each in vars(self).items() if isinstance(each, pd.DataFrame)]
         return f"{type(self).__name__}({', '.join(tables)})"
+
+
+def counted_verdicts(frame: pd.DataFrame) -> str:
+    """How often each verdict was given, such as ``3 tracks, 9 none``; the most frequent first."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in frame["verdict"].value_counts().items())

@@ -13,7 +13,7 @@ Raganato & Tiedemann (2018), https://aclanthology.org/W18-5431; Clark et al. (20
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class ParseResult(InOneLine):
 
     frame: pd.DataFrame
     heads: pd.DataFrame
-    provenance: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""

@@ -1,7 +1,7 @@
 """What did erasing do? To the behaviour, place by place and task by task; and to what can be read there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class ErasureResult:
 
     frame: pd.DataFrame
     probes: pd.DataFrame
-    provenance: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any]
     labels: tuple[str, ...] = ("layer", "head")
 
     def __repr__(self) -> str:

@@ -1,13 +1,14 @@
 """What does one get of probing? A table of cells with their controls, and how it was made; see ``probing.py``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from interp.errors import InputError, suggest
+from interp.methods.in_one_line import counted_verdicts
 
 CELL = ("site", "layer", "head")
 
@@ -36,12 +37,12 @@ class ProbeResult:
 
     frame: pd.DataFrame
     examples: pd.DataFrame
-    provenance: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any]
 
     def __repr__(self) -> str:
         best = self.best().iloc[0]
         name = " ".join(f"{name} {best[name]}" for name in CELL if name in best and not pd.isna(best[name]))
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
+        verdicts = counted_verdicts(self.frame)
         return (
             f"ProbeResult({self.provenance['feature']}: {verdicts}; best {name}: {self.provenance['measure']} "
             f"{best['score']:.3f}, {best['baseline']} {best['score_baseline']:.3f}, selectivity "

@@ -1,12 +1,13 @@
 """What does one get of a scoring? Tables of heads and relations, with how they were made; see ``attention.py``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from interp.methods.in_one_line import counted_verdicts
 from interp.report.relations.leading import leading
 
 CELL = ["relation", "looks", "layer", "head"]
@@ -34,10 +35,10 @@ class RelationResult:
 
     frame: pd.DataFrame
     relations: pd.DataFrame
-    provenance: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in self.frame["verdict"].value_counts().items())
+        verdicts = counted_verdicts(self.frame)
         return f"RelationResult({len(self.relations)} directions, heads in them: {verdicts}; the best of each: .best())"
 
     def _repr_html_(self) -> str:

@@ -3,7 +3,7 @@ const DRAWN = made("template", { innerHTML: '<svg class="arcs" aria-hidden="true
 const FAINTEST = 0.02;
 const ARC_HEIGHT = 96;
 const SIDE_BY_SIDE = 2;
-const FADED = 44; // pixels at the edge of a box that holds more
+const FADED = 44; // pixels at the edge of a box that holds more: page.css fades 2.5rem
 
 class AttentionFigure {
   constructor(place, figure, names = null) {
@@ -65,14 +65,13 @@ class AttentionPanel {
     this.line = made("div", { className: "words" }, ...this.words);
     this.line.setAttribute("role", "group");
     this.line.setAttribute("aria-label", `Head ${head.name}: choose the word that looks`);
-    const box = made("div", { className: "scroll" }, made("div", { className: "strip" }, this.arcs, this.line));
-    watch(box);
+    this.box = made("div", { className: "scroll" }, made("div", { className: "strip" }, this.arcs, this.line));
+    watch(this.box);
     const title = made("h4", {}, `Head ${head.name} `, made("span", { className: "note", textContent: head.verdict ?? "" }));
-    this.element = made("div", { className: "panel" }, title, box);
+    this.element = made("div", { className: "panel" }, title, this.box);
     this.listen(owner);
-    this.box = box;
     new ResizeObserver(() => this.drawArcs()).observe(this.line);
-    new ResizeObserver(() => this.reveal()).observe(box);
+    new ResizeObserver(() => this.reveal()).observe(this.box);
   }
 
   listen(owner) {
