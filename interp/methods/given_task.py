@@ -2,11 +2,13 @@
 
 import warnings
 from dataclasses import replace
+from reprlib import repr as short
 from typing import Any
 
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
+from interp.tasks.alignment import tokenize
 from interp.tasks.task import Task
 
 
@@ -20,16 +22,18 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
         seed: Of the draw. Only for names.
 
     Raises:
-        InputError: No model, or one without a tokenizer to load a named task with.
+        InputError: No model, one without a tokenizer to load a named task with, or one whose tokenizer makes other
+            tokens of a given task's text.
         TaskError: The name is unknown, or the task cannot be used.
     """
     if not hasattr(model, "cfg"):
         raise InputError(f"model: expected a model, got {model!r}; load one with interp.load_model")
+    tokenizer = getattr(model, "tokenizer", None)
     if isinstance(task, Task):
+        _require_tokens_of(tokenizer, task)
         return task
     if not isinstance(task, str):
         raise InputError(f"task: expected a Task or the name of one, got {task!r}; see interp.list_tasks()")
-    tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is None:
         raise InputError(
             f"task {task!r} is a name, but the model has no tokenizer to encode it with; "
@@ -38,6 +42,20 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     from interp.tasks.catalogue import load_task
 
     return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)
+
+
+def _require_tokens_of(tokenizer: Any, task: Task) -> None:
+    """Refuse a task whose ids another tokenizer made: they fit, and mean other words. A slow one cannot be asked."""
+    if not task.from_text or not getattr(tokenizer, "is_fast", False):
+        return
+    own = tokenize(tokenizer, [each.example.prompt for each in task.examples])
+    for expected, given in zip(own, task.examples, strict=True):
+        if expected.ids != given.prompt:
+            raise InputError(
+                f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(expected.text)} "
+                f"expected tokens {short(list(expected.ids))}, got {short(list(given.prompt))}; encode it with "
+                "tokenizer=model.tokenizer"
+            )
 
 
 def as_predicted(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:

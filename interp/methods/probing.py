@@ -251,9 +251,9 @@ def _given(
     model: Any, data: Task | ActivationStore | Corpus | Documents, n: int | None, seed: int
 ) -> Task | ActivationStore | Corpus:
     """What is probed; a text that names no file is the name of a task."""
-    if isinstance(data, Task | ActivationStore):
+    if isinstance(data, ActivationStore):
         return data
-    if isinstance(data, str) and not is_named(data) and not Path(data).exists():
+    if isinstance(data, Task) or (isinstance(data, str) and not is_named(data) and not Path(data).exists()):
         return as_task(data, model, n=n, seed=seed)
     return Corpus.of(data)
 

@@ -106,6 +106,7 @@ def encode_task(
         coverage=dict(coverage or {}),
         hash=digest([units, *reference_sets]),
         feature=feature,
+        from_text=True,
     )
 
 

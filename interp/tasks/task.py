@@ -108,6 +108,7 @@ class Task:
     coverage: Mapping[str, float]
     hash: str
     feature: str | None = None
+    from_text: bool = False
 
     @property
     def examples(self) -> tuple[EncodedExample, ...]:

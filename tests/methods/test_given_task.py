@@ -1,0 +1,57 @@
+"""Is a task measured only on the tokens that the model's own tokenizer makes of its text?"""
+
+import pytest
+from random_tasks import random_task
+from transformers import PreTrainedTokenizerFast
+
+import interp
+from interp.errors import InputError
+from interp.methods.given_task import as_task
+
+
+@pytest.fixture(scope="module")
+def model():
+    return interp.load_model()
+
+
+@pytest.fixture(scope="module")
+def books():
+    """Its vocabulary is the larger one: ids of the default model's tokenizer fit, and are those of other words."""
+    return interp.load_model("books")
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        interp.ablate,
+        interp.patch,
+        lambda model, task: interp.heads(model, task),
+        lambda model, task: interp.path_patch(model, task, [["embed", "0.0.v"]]),
+        lambda model, task: interp.probe(model, task, feature="number"),
+    ],
+    ids=["ablate", "patch", "heads", "path_patch", "probe"],
+)
+def test_ids_of_another_tokenizer_are_refused(model, books, measure):
+    task = interp.load_task("agreement", n=4, tokenizer=model.tokenizer)
+    message = r"task 'agreement' was encoded by another tokenizer.*expected tokens \[0, .*encode it with tokenizer="
+    with pytest.raises(InputError, match=message):
+        measure(books, task)
+
+
+def test_one_prompt_of_other_tokens_is_enough(model):
+    task = interp.load_task("agreement", n=2, tokenizer=model.tokenizer)
+    first, second = task.examples[0].prompt[1:3]
+    object.__setattr__(task.units[-1].item, "prompt", (0, second, first))
+    with pytest.raises(InputError, match="encoded by another tokenizer"):
+        as_task(task, model, n=None, seed=0)
+
+
+def test_a_tokenizer_that_makes_the_same_tokens_may_be_another_object(model):
+    same = PreTrainedTokenizerFast(tokenizer_object=model.tokenizer.backend_tokenizer, bos_token="<|endoftext|>")
+    task = interp.load_task("agreement", n=2, tokenizer=same)
+    assert as_task(task, model, n=None, seed=0) is task
+
+
+def test_ids_without_text_are_taken_as_they_are(model):
+    task = random_task()
+    assert as_task(task, model, n=None, seed=0) is task
