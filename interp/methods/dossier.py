@@ -48,7 +48,8 @@ COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "attention_q"),
     *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated"),
     *("probe", "probe_control", "selectivity", "probe_q", "erasure_effect", "verdict"),
-    *("reason", "baseline", "excess", "excess_low", "excess_high", "attention_p", "effect_p", "joint_q"),
+    *("reason", "baseline", "baseline_overlap", "excess", "excess_low", "excess_high"),
+    *("attention_p", "effect_p", "joint_q"),
     *("minimum_attention", "minimum_effect", "metric", "relation", "change_norm", "n_units", "n_clusters"),
     *("n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
@@ -66,8 +67,9 @@ class HeadsReport:
 
     Attributes:
         frame: One row per layer, head and task; columns as in ``COLUMNS``. Means are over balanced
-            units within templates, then over templates. ``excess`` is attention minus baseline,
-            ``n_templates_attended`` the templates in which it alone reaches the minimum;
+            units within templates, then over templates. ``excess`` is attention minus baseline (NaN
+            where the baseline leaves no room for the minimum; ``baseline_overlap`` is the share of the related words at
+            which it looks, too), ``n_templates_attended`` the templates in which it alone reaches the minimum;
             ``n_to_decide`` the units that would decide an undecided verdict (normal
             approximation; NaN where none is needed or no number would do). What probes and erasure say is as in
             ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.

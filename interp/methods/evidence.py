@@ -44,7 +44,8 @@ class TaskEvidence:
         ablation: Effects of ablating each head.
         attention: Attention from query to related word.
         effects: The effects by unit.
-        excess: The excess attention by unit; None where the task is not testable.
+        excess: The excess attention by unit, of heads whose baseline leaves room for one; None where the task is not
+            testable.
         related: One row a head that looks and matters, as of ``related_effects``; None where it is not testable.
         representation: One row a head, as of ``representation``; None where probes were left out.
     """
@@ -83,6 +84,11 @@ class TaskEvidence:
                 "n_clusters": "n_attention_clusters",
             }
         ).assign(excess_se=np.nan if self.excess is None else standard_errors(self.excess))
+        if self.excess is not None:
+            # There is no excess where the baseline is the related word itself.
+            without_room = ~self.attention.has_room(minimum_attention)
+            seen.loc[without_room, ["excess", "excess_low", "excess_high"]] = np.nan
+            seen.loc[without_room, ["n_attention_units", "n_attention_clusters"]] = 0
         templates = self.attention.templates(minimum_attention)
         carried = self.representation
         if carried is None:
@@ -214,7 +220,9 @@ def gather(
     ablation = ablate(model, task, kind=replacement, draws=draws, seed=seed, progress=first, run=run)
     if not ablation.provenance["complete"]:
         raise KeyboardInterrupt
-    excess = UnitTable.from_frame(attention.frame, "excess") if attention.testable else None
+    excess = None
+    if attention.testable:
+        excess = UnitTable.from_frame(attention.frame, "excess").only(attention.has_room(minimum_attention))
     effects = UnitTable.from_frame(ablation.frame, "effect")
     options: Any = {"seed": seed, "flips": flips, "minimum_effect": minimum_effect, "run": run}
     minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(ablation.frame, "base")))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool
 
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
@@ -32,7 +33,7 @@ from interp.stats.units import UnitTable, by_stratum, estimates
 from interp.tasks.task import EncodedExample, Task, Unit
 
 COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "baseline")
-MEASURES = ("attention", "attention_baseline", "excess")
+MEASURES = ("attention", "attention_baseline", "excess", "baseline_overlap")
 _SUMMARY = ["layer", "head", "attention", "attention_baseline", "baseline", "excess"]
 _SUMMARY += ["low", "high", "p", "n", "n_clusters", "n_excluded"]
 
@@ -44,8 +45,9 @@ class AttentionResult(InOneLine):
     Attributes:
         frame: One row per head and example: ``layer``, ``head``, ``unit`` and ``example`` (their
             numbers in the task), ``cluster``, ``template``, ``baseline`` (its name), ``attention``
-            (to the related word, 0 to 1), ``attention_baseline``, ``excess``; the latter two are NaN
-            where the baseline is a distractor and the example has none. Empty where the task is not testable.
+            (to the related word, 0 to 1), ``attention_baseline``, ``excess``, ``baseline_overlap`` (the share of the
+            related word's tokens at which the baseline looks, too); the latter three are NaN where the baseline is a
+            distractor and the example has none. Empty where the task is not testable.
         provenance: How the numbers were made; ``n_untagged`` counts the examples without a relation,
             ``n_excluded`` those that cannot be scored, ``n_without_reference`` those whose reference set
             cannot.
@@ -97,6 +99,14 @@ class AttentionResult(InOneLine):
         frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)
         names = self.frame.groupby(["layer", "head"])["baseline"].unique().map(" / ".join).reset_index()
         return frame.merge(names, on=["layer", "head"])
+
+    def has_room(self, minimum: float) -> Bool[np.ndarray, " cell"]:
+        """Of which heads the baseline looks at the related word seldom enough for an excess to be possible.
+
+        Args:
+            minimum: The smallest mean excess that counts.
+        """
+        return estimates(UnitTable.from_frame(self.frame, "baseline_overlap")) <= 1 - minimum
 
     def templates(self, minimum: float) -> pd.DataFrame:
         """In how many templates a head attends: a mean over templates can rest on a few of them.
@@ -202,11 +212,13 @@ def _fold_frame(
     examples = [encoded for *_, encoded in scored]
     weights = query_attention(model, examples)
     n_cells, n_keys = weights.shape[1:]
-    attention = np.einsum("eck,ek->ec", weights, related_mask(examples, n_keys))
-    keys, baseline = Keys.of(examples, n_keys, special), np.zeros_like(attention)
+    keys, related = Keys.of(examples, n_keys, special), related_mask(examples, n_keys)
+    attention = np.einsum("eck,ek->ec", weights, related)
+    baseline, overlap = np.zeros_like(attention), np.zeros_like(attention)
     for rule in set(chosen):
-        cells = [cell for cell, each in enumerate(chosen) if each == rule]
-        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], keys.mask(rule))
+        cells, looks = [cell for cell, each in enumerate(chosen) if each == rule], keys.mask(rule)
+        baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], looks)
+        overlap[:, cells] = ((related * looks).sum(axis=1) / related.sum(axis=1))[:, None]
     layer, head = np.divmod(np.arange(n_cells), model.cfg.n_heads)
     return pd.DataFrame(
         {
@@ -220,5 +232,6 @@ def _fold_frame(
             "attention": attention.T.ravel(),
             "attention_baseline": baseline.T.ravel(),
             "excess": (attention - baseline).T.ravel(),
+            "baseline_overlap": overlap.T.ravel(),
         }
     )

@@ -5,7 +5,8 @@ Each kind of evidence is first judged by itself, against its minimum effect:
 - **attention** is *shown* if its corrected p is at most alpha and the excess over the baseline is at
   least the minimum; *none* if the whole interval lies below the minimum (looking *less* at the
   related word than at a baseline is not attending, however much less); *not testable* if no example
-  could be scored; else *undecided*.
+  could be scored, or the baseline is the related word itself too often to leave the minimum to be better by; else
+  *undecided*.
 - **effect** is a *drop* or a *rise* if its corrected p is at most alpha and the mean effect is at
   least the minimum that way; *none* if it is shown to be smaller than the minimum on either side (a share of
   the base run's metric, which is an estimate too: the interval is that of ``effect +- share * base``);

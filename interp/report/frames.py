@@ -31,7 +31,8 @@ HEAD_COLUMNS = (
     "verdict",
 )
 FURTHER_HEAD_COLUMNS = (
-    *("reason", "baseline", "excess", "n_to_decide", "minimum_attention", "minimum_effect", "metric", "relation"),
+    *("reason", "baseline", "baseline_overlap", "excess", "n_to_decide"),
+    *("minimum_attention", "minimum_effect", "metric", "relation"),
     *("n_units", "n_clusters", "n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
     *("erasure_low", "erasure_high", "erasure_random", "representation", "minimum_probe"),

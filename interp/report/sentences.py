@@ -77,6 +77,10 @@ def verdict_sentence(row: pd.Series) -> str:
     Args:
         row: As ``head_sentence`` takes it.
     """
+    return f"{_found(row)}{_in_templates(row)}"
+
+
+def _found(row: pd.Series) -> str:
     name, task = f"Head {row['layer']}.{row['head']}", row["task"]
     where, cost = _attention_clause(row), _effect_clause(row)
     if row["verdict"] in ("tracks", "attends and causal"):
@@ -94,13 +98,23 @@ def verdict_sentence(row: pd.Series) -> str:
     return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}"
 
 
+def _in_templates(row: pd.Series) -> str:
+    """That the mean over templates rests on some of them, as a sentence that follows; empty where it does not."""
+    if row["attention_state"] != "shown" or not row["n_templates_attended"] < row["n_templates"]:
+        return ""
+    attended, of = f"{row['n_templates_attended']:.0f}", count(int(row["n_templates"]), "template")
+    return f". It looks there beyond its baseline in {attended} of {of} only"
+
+
 def _there(row: pd.Series) -> str:
     """What its values at the related word are worth, as the end of a sentence; empty where that was not measured."""
     if pd.isna(row["related_effect"]):
         return ""
     unit = UNITS.get(row["metric"], row["metric"])
     does = change(row["related_effect"], row["related_low"], row["related_high"], unit)
-    return f"; ablating only what it reads at the {row['relation']} {does}"
+    more = row["related_high"] < min(0, row["effect_low"])
+    why = ": more than the whole head, for what it reads elsewhere then favours the wrong answer" if more else ""
+    return f"; ablating only what it reads at the {row['relation']} {does}{why}"
 
 
 def _also(row: pd.Series) -> str:
@@ -128,15 +142,26 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     """Where a head that is not shown to attend to the related word does look."""
     if pd.isna(row["attention"]):
         return "Its attention is not testable"
+    if row["attention_state"] == "not testable":
+        return f"Whether it attends to the {row['relation']} is not testable {where}: {_no_room(row)}"
     if row["attention_state"] == "shown":
         there = "but what it finds there is worth less than the minimum that counts"
         return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
-        instead = _baseline(row["baseline"])
-        return f"It attends instead to {instead}: {share}; the {row['relation']} has {row['attention']:.2f}"
+        more = _baseline(row["baseline"])
+        return f"It attends more to {more} ({share}) than to the {row['relation']} ({row['attention']:.2f})"
     reason = reason_of(row)
-    return f"It is not shown to attend to the {row['relation']} {where}{f': {reason}' if reason else ''}"
+    looks = f"to the {row['relation']} {where}{f': {reason}' if reason else ''}"
+    if row["attention_state"] == "none":
+        return f"It is shown not to attend beyond a baseline {looks}"
+    return f"It is not shown to attend {looks}"
+
+
+def _no_room(row: pd.Series) -> str:
+    """Why no excess is possible: the baseline is the related word."""
+    share = "every example" if row["baseline_overlap"] == 1 else f"{row['baseline_overlap']:.0%} of the examples"
+    return f"{_baseline(row['baseline'])} is the {row['relation']} itself in {share}"
 
 
 def reason_of(row: pd.Series) -> str:
@@ -163,8 +188,6 @@ def _attention_clause(row: pd.Series) -> str:
     if pd.notna(row["attention_baseline"]):
         name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
         clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
-    if row["attention_state"] == "shown" and row["n_templates_attended"] < row["n_templates"]:
-        clause += f"; more than that in {row['n_templates_attended']:.0f} of {row['n_templates']:.0f} templates only"
     return clause + ")"
 
 
@@ -224,7 +247,7 @@ def _published(task: pd.Series) -> str:
 
 def _untested(task: pd.Series, heads: pd.DataFrame) -> str:
     """Why attention was not measured on some examples, or on any."""
-    n_examples, testable = task["n_examples"], heads["excess"].notna().any()
+    n_examples, testable = task["n_examples"], heads["attention"].notna().any()
     reasons = {
         "the query is the related word itself or stands before it": task["n_excluded"],
         "no related word could be tagged": task["n_untagged"],
@@ -232,10 +255,20 @@ def _untested(task: pd.Series, heads: pd.DataFrame) -> str:
     if not testable:
         reasons["there is nothing to choose a baseline on"] = n_examples - sum(reasons.values())
     parts = [f"in {_share(n, n_examples)} {reason}" for reason, n in reasons.items() if n]
-    if not parts:
-        return ""
     what = "Attention is left out on some examples" if testable else "Attention is not testable"
-    return f"{what}: {'; '.join(parts)}."
+    return " ".join(filter(None, (f"{what}: {'; '.join(parts)}." if parts else "", _without_room(heads))))
+
+
+def _without_room(heads: pd.DataFrame) -> str:
+    """Of how many heads position alone finds the related word, and what would help; empty if of none."""
+    without = heads[(heads["attention_state"] == "not testable") & heads["attention"].notna()]
+    if without.empty:
+        return ""
+    named = listed([_baseline(names) for names in without["baseline"].unique()])
+    return (
+        f"Where {len(without)} of {count(len(heads), 'head')} look is not testable: the best rule of position "
+        f"({named}) finds the {without['relation'].iloc[0]} as well; vary where it stands, and how far from the query."
+    )
 
 
 def _share(n: int, n_all: int) -> str:

@@ -29,6 +29,7 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
         "reason": "",
         "baseline": "offset -3",
         "excess": 0.7 if verdict == "attends and causal" else np.nan,
+        "baseline_overlap": np.nan,
         "n_to_decide": np.nan,
         "minimum_attention": 0.1,
         "minimum_effect": 0.2,

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hand_model import HandModel, pair, prompts, task_of, varied_task
 
@@ -31,3 +32,17 @@ def test_values_are_ablated_wherever_the_verdict_asks_for_them():
     share = -2 * row["effect"] / (balanced + mean)
     assert share * balanced < -row["effect"] < share * mean
     assert gather(HandModel(), task, **how, minimum_effect=share).related["head"].tolist() == [0]
+
+
+@pytest.mark.parametrize(("strays", "testable"), [(0, False), (2, False), (4, True)])
+def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, testable):
+    """Of 30 units, all but the strays have the related word three tokens back: room is 2/30 or 4/30 beside .1."""
+    same = [pair(prompts(number % 5, 2), f"c{number}") for number in range(30 - strays)]
+    units = [*same, *(pair(prompts(number % 5, 3), f"s{number}") for number in range(strays))]
+    evidence = gather(HandModel(), task_of(units, same[:5]), kind="mean", draws=1, seed=0, probes=False)
+    row = evidence.heads(0.1, 0.1).iloc[0]
+    assert (row["baseline"], row["baseline_overlap"]) == ("offset -3", pytest.approx(1 - strays / 30))
+    assert row["attention"] > 0.4
+    assert row["n_attention_clusters"] == (30 if testable else 0)
+    assert np.isfinite(row[["excess", "excess_low", "excess_high", "excess_se"]].astype(float)).all() == testable
+    assert np.isfinite(evidence.excess.values[:, 0]).any() == testable

@@ -97,6 +97,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "reason": "the interval of the effect holds both 0 and the minimum effect" if verdict == "undecided" else "",
         "baseline": "offset -3" if testable else None,
         "excess": attention - 0.12,
+        "baseline_overlap": 0.0 if testable else np.nan,
         "n_to_decide": float(rng.integers(300, 900)) if verdict == "undecided" else np.nan,
         "minimum_attention": 0.1,
         "minimum_effect": 0.2,

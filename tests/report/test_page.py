@@ -116,7 +116,7 @@ def test_a_path_stands_in_the_provenance_alone(make_report):
 def test_a_task_says_why_its_attention_is_not_testable(make_report):
     report = make_report()
     source = render_page(
-        replace(report, frame=report.frame.assign(excess=np.nan), tasks=report.tasks.assign(n_excluded=400))
+        replace(report, frame=report.frame.assign(attention=np.nan), tasks=report.tasks.assign(n_excluded=400))
     )
     assert source.count("Attention is not testable: in all 400 examples the query is the related word itself") == 3
 

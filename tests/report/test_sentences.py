@@ -115,7 +115,8 @@ def test_heads_that_carry_it_unused_share_a_sentence():
 
 @pytest.mark.parametrize("verdict", ["attends and causal", "attends, not causal"])
 def test_attention_in_some_templates_only_is_said(verdict):
-    assert "has 0.12; more than that in 2 of 6 templates only)" in sentence(verdict=verdict, n_templates_attended=2)
+    some = sentence(verdict=verdict, n_templates_attended=2)
+    assert some.endswith(". It looks there beyond its baseline in 2 of 6 templates only.")
     elsewhere = {"verdict": "causal, by another route", "attention_state": "none", "n_templates_attended": 2}
     assert "templates" not in sentence(**elsewhere)
     assert "in 2 of 6 templates only" in sentence(**elsewhere | {"attention_state": "shown"})
@@ -173,7 +174,8 @@ def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
         excess=-0.73,
     )
     assert text.endswith(
-        f"accuracy goes from 1.00 to 0.62. It attends instead to {shown}: 0.74 of its attention; the subject has 0.01."
+        f"accuracy goes from 1.00 to 0.62. It attends more to {shown} (0.74 of its attention) than to the subject "
+        "(0.01)."
     )
 
 
@@ -186,15 +188,43 @@ def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_t
         excess=-0.06,
         reason="attention is undecided",
     )
-    assert "instead" not in text
+    assert "attends more" not in text
     assert text.endswith(
         "It is not shown to attend to the subject "
         "(0.06 of its attention; its best baseline, offset -3, has 0.12): attention is undecided."
     )
 
 
+def test_a_head_shown_not_to_look_is_said_to_be_shown():
+    close = {"attention": 0.55, "attention_baseline": 0.52, "excess": 0.03}
+    text = sentence(verdict="causal, by another route", attention_state="none", **close)
+    assert text.endswith(
+        "It is shown not to attend beyond a baseline to the subject "
+        "(0.55 of its attention; its best baseline, offset -3, has 0.52)."
+    )
+
+
+@pytest.mark.parametrize(("overlap", "share"), [(1.0, "every example"), (0.95, "95% of the examples")])
+def test_a_baseline_that_is_the_related_word_leaves_nothing_to_test(overlap, share):
+    same = {"attention": 0.92, "attention_baseline": 0.92, "excess": np.nan, "baseline_overlap": overlap}
+    text = sentence(verdict="causal", attention_state="not testable", **same)
+    assert text.endswith(
+        "Whether it attends to the subject is not testable (0.92 of its attention; its best baseline, offset -3, "
+        f"has 0.92): offset -3 is the subject itself in {share}."
+    )
+
+
+def test_a_part_that_is_worth_more_than_the_whole_is_explained():
+    assert "more than the whole head" not in sentence(related_high=-4.4)
+    text = sentence(related_effect=-6.1, related_low=-6.4, related_high=-5.8)
+    assert text.endswith(
+        "costs 6.1 logits [5.8, 6.4]: more than the whole head, for what it reads elsewhere then favours the wrong "
+        "answer."
+    )
+
+
 def summary_of(report, *, untestable: bool = False, **task: object):
-    frame = report.frame.assign(excess=np.nan) if untestable else report.frame.assign(excess=0.3)
+    frame = report.frame.assign(attention=np.nan) if untestable else report.frame
     return summarise(replace(report, frame=frame, tasks=report.tasks.assign(**task)))[0]
 
 
@@ -236,6 +266,18 @@ def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
     assert summary.untested.startswith("Attention is left out on some examples: in 34 of 400 examples the query is")
     assert summary.untested in summary.sentences
     assert summary_of(report).untested == ""
+
+
+def test_heads_that_position_explains_wholly_are_counted_with_what_would_help(make_report):
+    report = make_report(tasks=("agreement",))
+    some = report.frame.index < 2
+    frame = report.frame.assign(
+        attention_state=np.where(some, "not testable", "none"), baseline=np.where(some, "offset -3", "offset -2")
+    )
+    assert summary_of(replace(report, frame=frame)).untested == (
+        f"Where 2 of {len(frame)} heads look is not testable: the best rule of position (offset -3) finds the "
+        "subject as well; vary where it stands, and how far from the query."
+    )
 
 
 def test_a_file_is_named_by_its_stem(make_report):
