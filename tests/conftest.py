@@ -88,6 +88,17 @@ def chromium():
     return path
 
 
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """One for all tests of a process: playwright's loop runs until the last is through."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
 def pytest_collection_modifyitems(items):
     if not torch.cuda.is_available():
         for item in items:

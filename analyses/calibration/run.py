@@ -13,7 +13,7 @@ from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
 from interp.calibration.rates import outcomes
 from interp.report.calibration.sentences import findings
 from interp.runs.executors import Local, Processes
-from interp.runs.record import default_root
+from interp.runs.root import default_root
 from interp.runs.run import Run
 
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import interp
 from interp import plots
@@ -12,14 +11,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.unchecked]
 
 PAGES = ("index", "tutorial", "how-to/patch", "reference/methods", "reference/commands", "migration")
 NARROW, WIDE = 375, 1440
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def test_every_public_name_has_its_place(site):

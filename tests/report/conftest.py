@@ -1,9 +1,8 @@
-"""What the tests of pages share: synthetic dossiers, and a browser without a network."""
+"""What the tests of pages share: synthetic dossiers, and pages that ask nobody."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 from synthetic_heads import SyntheticReport, synthetic_report
 
 
@@ -11,14 +10,6 @@ from synthetic_heads import SyntheticReport, synthetic_report
 def make_report() -> Callable[..., SyntheticReport]:
     """The seeded maker of synthetic dossiers."""
     return synthetic_report
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
