@@ -3,7 +3,7 @@
 What a message quotes may come from a stranger's file: it is cut where it is long, and what is no Unicode is escaped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from reprlib import Repr
@@ -91,11 +91,24 @@ def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
     Returns ``"did you mean 'a', 'b'?"``, or the first known names when none is near, or that none is.
     """
     names = [each[:MOST_SHOWN] for each in known]
-    by_case = {each.casefold(): each for each in reversed(names)}
-    near = get_close_matches(name[:MOST_SHOWN].casefold(), by_case, n=n, cutoff=0.5)
+    near = _near(name, names, n)
     if near:
-        return "did you mean " + ", ".join(repr(by_case[each]) for each in near) + "?"
+        return near
     if not names:
         return "none is known"
     listed = ", ".join(repr(each) for each in names[:8])
     return f"known are {listed}{', ...' if len(names) > 8 else ''}"
+
+
+def among(name: str, known: Iterable[str], most: int = 40) -> str:
+    """What follows on a `name` that is none of the `known`: the nearest, if any is near, and then all, up to `most`."""
+    names = [each[:MOST_SHOWN] for each in known]
+    near = _near(name, names, 3)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{f'; {near}' if near else '.'} There are: {', '.join(names[:most]) or 'none'}{more}"
+
+
+def _near(name: str, names: Sequence[str], n: int) -> str:
+    by_case = {each.casefold(): each for each in reversed(names)}
+    near = get_close_matches(name[:MOST_SHOWN].casefold(), by_case, n=n, cutoff=0.5)
+    return "did you mean " + ", ".join(repr(by_case[each]) for each in near) + "?" if near else ""

@@ -111,7 +111,7 @@ def attend(
     folder = None if out is None else relations.save(loaded, corpus, result, out)
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
     if not as_json:
-        say_next(after_attend(relations.first(result), data, model))
+        say_next(after_attend(relations.first(result), data, model, tagged=_tagged(corpus)))
 
 
 def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tuple[Corpus, Corpus | None]":
@@ -127,6 +127,14 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tu
         if names is not None:
             directions(names, there)
     return corpora[0], corpora[1] if choose_on else None
+
+
+def _tagged(corpus: "Corpus") -> bool:
+    """Whether the words have tags of which minimal pairs can be made, as far as the first document tells."""
+    from interp.tasks.treebank_agreement import NUMBER
+
+    words = (word for sentence in next(iter(corpus)).sentences for word in sentence.words)
+    return any(word.xpos in NUMBER for word in words)
 
 
 def _with_files(result: "RelationResult", data: list[str], choose_on: list[str] | None) -> "RelationResult":

@@ -139,7 +139,9 @@ def heads(
     if not as_json:
         _print_summary(report)
         say(page_line(folder, started))
-        say_next(after_heads(report.frame, model))
+        drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
+        again = (*(() if ablation == "mean" else ("--ablation", ablation)), *(() if probes else ("--no-probes",)))
+        say_next(after_heads(report, model, drawn, again))
         return
     print_json(
         {

@@ -4,8 +4,9 @@ It follows from the result: the head with the best verdict, the strongest cell, 
 can be given to a shell as it is; what stands behind the # says why.
 """
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from interp.methods.dossier import HeadsReport
     from interp.report.sweeps.frames import SweepFrames
 
 MOST_UNITS = 2_000
@@ -43,18 +45,32 @@ def of_model(model: str | None) -> tuple[str, ...]:
     return () if model is None else ("--model", model)
 
 
-def after_heads(frame: "pd.DataFrame", model: str | None) -> Next:
-    """The head with the best verdict; or as many units as would decide."""
+def after_heads(
+    report: "HeadsReport", model: str | None, drawn: Mapping[str, float], options: Sequence[str] = ()
+) -> Next:
+    """The head with the best verdict; or as many units as would decide.
+
+    Args:
+        report: What was found.
+        model: As it was named.
+        drawn: Of each task that more can be drawn of, how many items it takes to get one that the tokenizer can carry.
+        options: What else was asked for, to be asked for again.
+    """
     from interp.report.verdicts import FINDINGS
 
+    frame = report.frame
     found = frame[frame["verdict"].isin(FINDINGS)]
     if not found.empty:
         best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]
         return _a_head(best, model, str(best["task"]), f"{best['verdict']}: {best['task']}")
-    needed = frame.loc[frame["verdict"] == "undecided", "n_to_decide"].astype(float).dropna()
-    units = () if needed.empty else (str(int(needed.min())),)
-    if units and int(units[0]) <= MOST_UNITS:
-        return Next(("heads", *of_model(model), "--n", *units, "--out", "report"), "units that would decide on a head")
+    undecided = frame[frame["verdict"] == "undecided"]
+    needed = (undecided["n_to_decide"].astype(float) * undecided["task"].map(drawn).astype(float)).dropna()
+    if not needed.empty and needed.min() <= MOST_UNITS:
+        asked = ("--task", str(frame["task"][needed.idxmin()]), *of_model(model), *options)
+        units = str(math.ceil(needed.min()))
+        return Next(("heads", *asked, "--n", units, "--out", "report"), "units that would decide on a head")
+    if (report.tasks["base_low"] <= 0).all():
+        return Next(("tasks",), "the model cannot do these: what else can be asked?")
     return Next(("calibrate", "--quick", "--out", "calibration"), "no head was found: how often is one missed?")
 
 
@@ -88,17 +104,24 @@ def after_sweep(frames: "SweepFrames", task: str, model: str | None) -> Next:
     return Next(("patch", "--task", task, *of_model(model), *where, "--out", "patching"), "where does it travel?")
 
 
-def after_attend(relation: str, data: Sequence[str], model: str | None) -> Next:
-    """Whether the heads that look matter, on minimal pairs of the same file."""
+def after_attend(relation: str, data: Sequence[str], model: str | None, *, tagged: bool) -> Next:
+    """Whether the heads that look matter, on minimal pairs of the same file, or of our own where it has no tags."""
+    if not tagged:
+        return Next(("heads", *of_model(model), "--out", "report"), "do heads that look matter, on minimal pairs?")
     task = "coreference" if relation.startswith("coref") else "agreement"
     why = "do heads that look matter, on pairs made of these sentences?"
     return Next(("heads", "--task", f"{task}:{data[0]}", *of_model(model), "--out", "report"), why)
 
 
-def after_probe(feature: str, model: str | None, *, task: str | None, data: Sequence[str] | None) -> Next:
-    """Whether what can be read is used; of a treebank, along what heads look."""
+def after_probe(
+    feature: str, model: str | None, *, task: str | None, data: Sequence[str] | None, relations: bool = False
+) -> Next:
+    """Whether what can be read is used; of a treebank, along what heads look; of words alone, where in the stream."""
     if task is not None:
         return Next(("heads", "--task", task, *of_model(model), "--out", "report"), "is it used? erased and ablated")
+    if data and not relations:
+        where = ("--feature", feature, "--data", data[0], *of_model(model), "--site", "resid_post")
+        return Next(("probe", *where, "--out", "probes"), "from which layer on is it in the stream?")
     if data:
         why = "which heads look along its relations?"
         return Next(("attend", "--data", data[0], *of_model(model), "--out", "relations"), why)

@@ -178,7 +178,8 @@ def probe(
     folder = None if out is None else probes.save(result, out)
     (probes.print_json_object if as_json else probes.print_text)(result, folder, started)
     if not as_json:
-        say_next(after_probe(feature, model, task=task, data=data))
+        relations = bool(data) and bool(given.contents.relations)
+        say_next(after_probe(feature, model, task=task, data=data, relations=relations))
 
 
 def _source(**given: Any) -> str:

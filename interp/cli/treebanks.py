@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from interp.errors import InputError, suggest
+from interp.errors import InputError, among
 from interp.tasks.corpus import Corpus, is_named
 from interp.tasks.features import features_in
 
@@ -44,9 +44,7 @@ def with_feature(data: Sequence[str], feature: str) -> Corpus:
     n_documents = len(corpus.contents.documents)
     if any(feature in features_in([document]) for document in corpus):
         return corpus
-    there = features_in(corpus)
-    more = f" and {len(there) - _MOST_NAMED} more" if len(there) > _MOST_NAMED else ""
     raise InputError(
-        f"feature {feature!r} does not occur in the {n_documents} documents of --data; {suggest(feature, there)} "
-        f"There are: {', '.join(there[:_MOST_NAMED]) or 'none'}{more}"
+        f"feature {feature!r} does not occur in the {n_documents} documents of --data"
+        f"{among(feature, features_in(corpus), _MOST_NAMED)}"
     )

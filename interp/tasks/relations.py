@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from interp.errors import TaskError, suggest
+from interp.errors import TaskError, among
 from interp.tasks.treebank import ROOT, Document, Mention, Word
 from interp.tasks.windows import Window
 
@@ -110,6 +110,10 @@ def directions(names: Sequence[str], there: Counter[Direction], where: str = "th
         TaskError: One does not occur, or stands twice.
     """
     known = {each.relation for each in there}
+    if not known:
+        raise TaskError(
+            f"relations: expected words that depend on others, or mentions, got none in {where}; give a treebank"
+        )
     if len(set(names)) != len(names) or not names:
         raise TaskError(
             f"relations: expected names of relations, each once, got {list(names)}; name some, or give none at all for "
@@ -117,9 +121,7 @@ def directions(names: Sequence[str], there: Counter[Direction], where: str = "th
         )
     for name in names:
         if name not in known:
-            raise TaskError(
-                f"relation {name!r} does not occur in {where}{_why(name, known)} There are: {', '.join(sorted(known))}"
-            )
+            raise TaskError(f"relation {name!r} does not occur in {where}{_why(name, known)}")
     return [each for name in names for each in there if each.relation == name]
 
 
@@ -127,8 +129,8 @@ def _why(name: str, known: Collection[str]) -> str:
     """What the corpus lacks, or which names are like this one."""
     of_mentions = [each for each in (name, *known) if each.split(":")[0] in ("coref", "entity")]
     if of_mentions == [name]:
-        return ", which has no mentions (Entity= in CoNLL-U)."
-    return f"; {suggest(name, sorted(known))}"
+        return f", which has no mentions (Entity= in CoNLL-U). There are: {', '.join(sorted(known))}"
+    return among(name, sorted(known))
 
 
 def found(direction: Direction, window: Window) -> Iterator[Found]:

@@ -24,7 +24,7 @@ INFO = TaskInfo(
     feature="number",
 )
 Number = Literal["singular", "plural"]
-_NUMBER: dict[str, Number] = {"VBZ": "singular", "VBP": "plural"}
+NUMBER: dict[str, Number] = {"VBZ": "singular", "VBP": "plural"}
 _OF_SUBJECT: dict[str, Number] = {"Sing": "singular", "Plur": "plural"}
 _HELPING = ("aux", "aux:pass", "cop")
 Forms = Mapping[tuple[str, Number], str]
@@ -42,7 +42,7 @@ def load(request: FileRequest) -> Task:
     for document in documents(request):
         for sentence in document.sentences:
             for number, word in enumerate(sentence.words):
-                if word.xpos in _NUMBER:
+                if word.xpos in NUMBER:
                     found.take(_flip(document, sentence, number, forms))
     return encode_flips(request, INFO, found, "present-tense verbs (VBZ, VBP) after their subjects")
 
@@ -53,8 +53,8 @@ def attested(treebank: Iterable[Document]) -> Forms:
     for document in treebank:
         for sentence in document.sentences:
             for word in sentence.words:
-                if word.xpos in _NUMBER and word.form.isalpha() and word.form.lower() != "am":
-                    of_form = counts.setdefault((word.lemma, _NUMBER[word.xpos]), {})
+                if word.xpos in NUMBER and word.form.isalpha() and word.form.lower() != "am":
+                    of_form = counts.setdefault((word.lemma, NUMBER[word.xpos]), {})
                     of_form[word.form.lower()] = of_form.get(word.form.lower(), 0) + 1
     return {key: max(of_form, key=lambda form: (of_form[form], form)) for key, of_form in counts.items()}
 
@@ -62,7 +62,7 @@ def attested(treebank: Iterable[Document]) -> Forms:
 def _flip(document: Document, sentence: Sentence, verb: int, forms: Forms) -> Flip | str:
     """The verb with its subject, or why it cannot be used."""
     word = sentence.words[verb]
-    number = _NUMBER[word.xpos]
+    number = NUMBER[word.xpos]
     subject = _subject(sentence, verb)
     if subject is None or subject > verb:
         return "no subject before it"

@@ -123,10 +123,13 @@ def encode_flips(request: FileRequest, info: TaskInfo, found: Findings, needed: 
     """
     require_metric(request.name, request.metric, info)
     if not found.flips:
-        reasons = ", ".join(f"{count} {why}" for why, count in found.reasons.items()) or "none"
-        raise TaskError(
-            f"{request.name}: expected {needed}, got none that can be used ({reasons}); give another treebank"
+        reasons = ", ".join(f"{count} {why}" for why, count in found.reasons.items())
+        got = (
+            f"none that can be used ({reasons})"
+            if reasons
+            else "none (words need tags, as XPOS, and pronouns mentions, as Entity=)"
         )
+        raise TaskError(f"{request.name}: expected {needed}, got {got}; give another treebank")
     chosen = request.choose([each.pair() for each in found.flips], lambda pair: [pair.item.text])
     return request.encode(chosen, info, found.coverage)
 

@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 
 import pytest
@@ -159,6 +160,16 @@ def test_a_treebank_without_mentions_is_said_to_have_none():
             TaskError, match=rf"'{name}' does not occur in the corpus, which has no mentions .*\. There are: cop$"
         ):
             directions([name], there)
-    for there in (Direction("coref", "anaphor to antecedent"), Direction("entity:person", "any word to it")):
-        with pytest.raises(TaskError, match="'coref:pronoun' does not occur in the corpus; "):
+    for there, near in (
+        (Direction("coref", "anaphor to antecedent"), "; did you mean 'coref'?"),
+        (Direction("entity:person", "any word to it"), "."),
+    ):
+        said = f"'coref:pronoun' does not occur in the corpus{near} There are: {there.relation}"
+        with pytest.raises(TaskError, match=f"{re.escape(said)}$"):
             directions(["coref:pronoun"], Counter([there]))
+
+
+def test_a_corpus_without_relations_is_said_to_have_none():
+    for names in ([], ["nsubj"]):
+        with pytest.raises(TaskError, match="expected words that depend on others, or mentions, got none"):
+            directions(names, Counter())

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from jaxtyping import Int
 
-from interp.errors import InputError, suggest
+from interp.errors import InputError, among
 from interp.methods.probes.targets import Target
 from interp.tasks.features import NUMERIC
 
@@ -86,10 +86,7 @@ def labelled(index: pd.DataFrame, feature: str, least: int = 1) -> Labelled:
     """
     known = features_of(index)
     if feature not in known:
-        raise InputError(
-            f"feature {feature!r}: the data have no labels of it; {suggest(feature, known)} There are: "
-            f"{', '.join(known) or 'none'}"
-        )
+        raise InputError(f"feature {feature!r}: the data have no labels of it{among(feature, known)}")
     numeric = feature in NUMERIC
     there = index[index[feature].notna()]
     if not numeric and least > 1:
