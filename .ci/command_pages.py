@@ -7,7 +7,8 @@ from typer.cli import get_docs_for_click
 
 from interp.cli import app
 
-PLACE = "<!-- commands -->"
+PLACE = "*Each command follows here on the built site (`make docs`); `interp COMMAND --help` says the same.*"
+"""In the clone this stands where the site has the commands."""
 
 
 def on_page_markdown(markdown: str, **_page: Any) -> str:

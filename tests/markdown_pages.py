@@ -39,6 +39,11 @@ class Block:
     not_run: str | None
 
 
+def anchors(text):
+    """What links to a page's headings say behind the #."""
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in re.findall(r"^#+ (.+)$", text, re.M)}
+
+
 def blocks(page, *languages):
     """The code of a page, in its order."""
     text = page.read_text()

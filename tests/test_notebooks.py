@@ -5,11 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+from markdown_pages import anchors
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 LARGEST = 1_000_000  # bytes: figures are small, and nobody's page waits for them
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users|root|tmp|work|mnt|opt|usr|var)/|\b[A-Z]:\\")
-LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 
 
@@ -74,7 +75,9 @@ def test_its_links_lead_somewhere(notebook):
     links = [link for cell in cells(notebook, "markdown") for link in LINK.findall(source(cell))]
     inside = [link for link in links if not link.startswith(("http://", "https://"))]
     assert inside, "expected a last cell with links to what to read next"
-    assert [link for link in inside if not (NOTEBOOKS / link).exists()] == []
+    for page, _, anchor in (link.partition("#") for link in inside):
+        assert (NOTEBOOKS / page).exists(), page
+        assert not anchor or anchor in anchors((NOTEBOOKS / page).read_text()), anchor
 
 
 def test_it_names_no_path_of_the_machine_that_ran_it(notebook):

@@ -80,20 +80,22 @@ def _table(result: ProbeResult) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     kind = cell_kind(result)
     table.add_column(kind if len(shown) == len(result.frame) else f"best of {len(result.frame)}")
-    for heading in ("score", "control", "excess", "q", "selectivity"):
+    for heading in ("score", "baseline", "excess", "q", "selectivity"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("toughest control", overflow="fold")
+    table.add_column("which baseline", overflow="fold")
     table.add_column("verdict", no_wrap=True)
     for _, row in shown.iterrows():
         names = ("score", "score_baseline", "excess", "selectivity")
-        score, control, excess, selectivity = (measure.plain(row[name]) for name in names)
+        score, baseline, excess, selectivity = (measure.plain(row[name]) for name in names)
         q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
         cell = verbatim(cell_name(row))
-        table.add_row(cell, score, control, excess, q, selectivity, CONTROLS[row["baseline"]], row["verdict"])
+        table.add_row(cell, score, baseline, excess, q, selectivity, CONTROLS[row["baseline"]], row["verdict"])
     return table
 
 
 def _scale(result: ProbeResult) -> str:
     if measure_of(result).in_points:
-        return "Of 100 words: those that a probe, and the toughest control, get right."
-    return f"Of the number's variance: {measure_of(result).title} of a probe, and of the toughest control."
+        return "Of 100 words: those that a probe, and the baseline (its toughest control), get right."
+    return (
+        f"Of the number's variance: {measure_of(result).title} of a probe, and of the baseline (its toughest control)."
+    )

@@ -113,7 +113,7 @@ def test_what_was_found_is_said_and_tabled(run):
     assert blocks[1].startswith("Head 2.2 encodes number: 100.0 % of 48 words right")
     assert "\n- Of 4 heads, " in blocks[1]
     table = blocks[-1].splitlines()
-    headings = ["head", "score", "control", "excess", "q", "selectivity", "toughest", "control", "verdict"]
+    headings = ["head", "score", "baseline", "excess", "q", "selectivity", "which", "baseline", "verdict"]
     assert table[0].split() == headings
     assert table[1].split()[:2] == ["2.2", "100.0"]
     assert len(table) == 1 + 4 + 1
