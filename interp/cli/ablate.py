@@ -19,6 +19,7 @@ from interp.cli.options import (
     ExecutorOption,
     FreshOption,
     GpusOption,
+    HeadOption,
     JsonOption,
     MemoryOption,
     MetricOption,
@@ -31,6 +32,7 @@ from interp.cli.options import (
     TaskOption,
     ThreadsOption,
     axes_of,
+    one_head,
 )
 from interp.cli.saying import say
 from interp.errors import InputError
@@ -45,12 +47,9 @@ def ablate(
     task: TaskOption,
     layer: Annotated[
         int | None,
-        typer.Option(help="The layer, from 0: of --head, or of all that is ablated.", show_default=False, metavar="N"),
+        typer.Option(help="The layer, from 0, of all that is ablated.", show_default=False, metavar="N"),
     ] = None,
-    head: Annotated[
-        int | None,
-        typer.Option(help="One head: its number in its layer, from 0.", show_default="all, one by one", metavar="N"),
-    ] = None,
+    head: HeadOption = None,
     components: Annotated[
         Components, typer.Option(help="What is ablated one by one: heads, mlps or neurons.", metavar="NAME")
     ] = "heads",
@@ -140,20 +139,18 @@ def ablate(
         say_next(after_sweep(frames, task, model))
 
 
-def _chosen(layer: int | None, head: int | None, components: Components) -> dict[str, Any]:
+def _chosen(layer: int | None, head: str | None, components: Components) -> dict[str, Any]:
     """Which components are meant, as ``interp.ablate`` takes them."""
     if head is not None and components != "heads":
         raise InputError(f"--head {head}: expected it with --components heads, got {components}; leave one of them out")
-    if head is not None and layer is None:
-        raise InputError(f"--head {head}: expected --layer with it, got none; say which layer's head is meant")
     chosen: dict[str, Any] = {"components": components}
     if head is not None:
-        return chosen | {"heads": [(layer, head)]}
+        return chosen | {"heads": [one_head(head, layer)]}
     return chosen if layer is None else chosen | {"layers": [layer]}
 
 
 def _at_site(
-    layer: int | None, head: int | None, components: Components, site: str | None, by: str | None
+    layer: int | None, head: str | None, components: Components, site: str | None, by: str | None
 ) -> dict[str, Any]:
     """Which site is meant, as ``interp.ablate`` takes it."""
     if head is not None:

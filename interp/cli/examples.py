@@ -18,7 +18,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "on one task alone, for a script": "interp head 2.2 --task agreement --json",
     },
     "ablate": {
-        "one head, with its interval": "interp ablate --layer 2 --head 1 --task agreement",
+        "one head, with its interval": "interp ablate --head 2.1 --task agreement",
         "every head by itself, as a page": "interp ablate --task agreement --out ablation",
         "the MLPs, each replaced by that of another example": (
             "interp ablate --task ioi --components mlps --kind resample --out ablation"

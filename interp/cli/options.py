@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from interp.cli import completing
-from interp.errors import shown
+from interp.errors import InputError, shown
 
 Context = Literal["document", "sentence"]
 Pooling = Literal["first", "last", "mean"]
@@ -214,3 +214,26 @@ RunsOption = Annotated[
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Measure anew what is known already, and replace it when that is complete.")
 ]
+
+HeadOption = Annotated[
+    str | None,
+    typer.Option(
+        help="One head: its layer and its number there, both from 0, such as 2.1.",
+        show_default="all, one by one",
+        metavar="LAYER.HEAD",
+    ),
+]
+
+
+def one_head(name: str, layers: int | list[int] | None) -> tuple[int, int]:
+    """The head that --head names.
+
+    Raises:
+        InputError: It names none, or --layer stands beside it.
+    """
+    from interp.methods.components import parse_head
+
+    head = parse_head(name)
+    if layers is not None and layers != []:
+        raise InputError(f"--head {name}: expected no --layer beside it, got {layers}; leave that out")
+    return head

@@ -14,6 +14,7 @@ from interp.cli.options import (
     DeviceOption,
     DtypeOption,
     FreshOption,
+    HeadOption,
     JsonOption,
     ModelOption,
     OutOption,
@@ -22,6 +23,7 @@ from interp.cli.options import (
     SeedOption,
     ThreadsOption,
     TreebankOption,
+    one_head,
     share,
 )
 from interp.errors import InputError
@@ -76,10 +78,7 @@ def probe(
         list[int] | None,
         typer.Option(help="A layer, from 0; repeat it for several.", min=0, show_default="all", metavar="N"),
     ] = None,
-    head: Annotated[
-        int | None,
-        typer.Option(help="One head: its number in the --layer, from 0.", min=0, show_default="all", metavar="N"),
-    ] = None,
+    head: HeadOption = None,
     kind: Annotated[
         Kind,
         typer.Option(
@@ -198,13 +197,9 @@ def _require_own(source: str, given: dict[str, Any]) -> None:
             raise InputError(f"{name}: expected it with {' or '.join(own[name])}, got {source}; leave it out")
 
 
-def _where(layer: list[int] | None, head: int | None) -> dict[str, Any]:
+def _where(layer: list[int] | None, head: str | None) -> dict[str, Any]:
     """Which cells are meant, as ``probing.probe`` takes them."""
-    if head is None:
-        return {"layers": layer or None}
-    if not layer or len(layer) > 1:
-        raise InputError(f"--head {head}: expected one --layer with it, got {layer or 'none'}; say whose head is meant")
-    return {"heads": [(layer[0], head)]}
+    return {"layers": layer or None} if head is None else {"heads": [one_head(head, layer)]}
 
 
 def _opened(data: list[str] | None, store: Path | None, feature: str) -> "Corpus | ActivationStore | None":

@@ -10,7 +10,7 @@ from fake_sweeps import ablation
 
 from interp.runs.executors import Local
 
-ONE = ("ablate", "--layer", 0, "--head", 1, "--task", "agreement")
+ONE = ("ablate", "--head", "0.1", "--task", "agreement")
 ALL = ("ablate", "--task", "agreement")
 
 
@@ -94,11 +94,12 @@ def test_memory_has_units(calls, run, text, size):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--head 2", "--head 2: expected --layer with it, got none; say which layer's head is meant"),
-        ("--layer 1 --head 2 --components mlps", "--head 2: expected it with --components heads, got mlps"),
+        ("--head 2", "head '2': expected a layer and a head, both from 0, such as 2.1 for head 1 of layer 2"),
+        ("--head 1.2 --layer 1", "--head 1.2: expected no --layer beside it, got 1; leave that out"),
+        ("--head 1.2 --components mlps", "--head 1.2: expected it with --components heads, got mlps"),
     ],
 )
-def test_a_head_without_a_layer_is_refused_before_anything_is_loaded(calls, run, arguments, said):
+def test_a_head_that_is_none_is_refused_before_anything_is_loaded(calls, run, arguments, said):
     result = run(*ALL, *arguments.split())
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {said}")
@@ -106,12 +107,11 @@ def test_a_head_without_a_layer_is_refused_before_anything_is_loaded(calls, run,
 
 
 @pytest.mark.parametrize("place", ["--site resid_mid", "--by layer,pos", "--site z --by layer"])
-@pytest.mark.parametrize("extra", ["--components mlps", "--components neurons", "--layer 1 --head 2"])
+@pytest.mark.parametrize("extra", ["--components mlps", "--components neurons", "--head 1.2"])
 def test_components_and_heads_beside_a_site_are_refused_before_anything_is_loaded(calls, run, place, extra):
     result = run(*ALL, *place.split(), *extra.split())
     assert result.exit_code == 2
-    named = extra.removeprefix("--layer 1 ")
-    assert result.stderr == f"error: {named}: expected none beside --site or --by; leave one of them out\n"
+    assert result.stderr == f"error: {extra}: expected none beside --site or --by; leave one of them out\n"
     assert calls == {}
 
 

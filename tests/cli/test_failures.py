@@ -39,7 +39,7 @@ def test_the_output_folder_is_checked_before_anything_is_loaded(calls, run, tmp_
 
 
 @pytest.mark.parametrize(
-    "command", ["heads --out {out}", "ablate --layer 0 --head 1 --task agreement", "patch --task agreement"]
+    "command", ["heads --out {out}", "ablate --head 0.1 --task agreement", "patch --task agreement"]
 )
 def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypatch, tmp_path, command):
     loaded = SimpleNamespace(tokenizer=None, cfg=SimpleNamespace(n_ctx=64))
@@ -60,7 +60,7 @@ def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypa
         ("heads", "Missing option '--out'"),
         ("nonsense", "No such command 'nonsense'"),
         ("--nonsense", "No such option: --nonsense"),
-        ("ablate --layer 0 --head 1", "Missing option '--task'"),
+        ("ablate --head 0.1", "Missing option '--task'"),
         ("ablate --task agreement --kind magic", "'magic' is not one of 'mean'"),
         ("ablate --task agreement --components words", "'words' is not one of 'heads'"),
         ("ablate --task agreement --metric magic", "'magic' is not one of 'logit_difference'"),
@@ -120,7 +120,7 @@ def test_a_bug_of_ours_is_not_hidden(fail_with, run, tmp_path):
     assert isinstance(run("heads", "--out", tmp_path / "r").exception, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("command", ["heads", "ablate --layer 0 --head 0 --task agreement", "model info"])
+@pytest.mark.parametrize("command", ["heads", "ablate --head 0.0 --task agreement", "model info"])
 def test_an_argument_that_is_no_text_is_one_line_and_exit_code_2(calls, run, command):
     result = run(*command.split(), "--out", "lat\udce4")
     assert result.exit_code == 2

@@ -26,7 +26,7 @@ FILES = {
     *("figures/controls.png", "figures/score.png", "figures/selectivity.png"),
 }
 NUMBER = ("probe", "--feature", "number", "--task", "agreement", "--kind", "lda")
-ONE = ("--n", 12, "--layer", 2, "--head", 2)
+ONE = ("--n", 12, "--head", "2.2")
 NOUNS = ("key", "<script>", "door", "book", "[b]cat[/b]", "dog")
 WORDS = (
     ("The", "DET", "", 2, "det"),
@@ -142,7 +142,7 @@ def test_a_folder_holds_everything_and_words_stay_text(run, data, tmp_path):
 
 
 def test_senses_are_probed_by_their_name(run, tmp_path):
-    asked = ["--feature", "sense:bank", "--data", "senses:bank", "--layer", 0, "--head", 0, "--kind", "lda"]
+    asked = ["--feature", "sense:bank", "--data", "senses:bank", "--head", "0.0", "--kind", "lda"]
     result = run("probe", *asked, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
     assert "Labels: money (48) and river (48)\n" in result.stdout
@@ -204,7 +204,7 @@ def test_stored_activations_are_probed(run, tmp_path):
     task = drawn("agreement", 12, 0)
     passages, sites = list(task_passages(task)), [Site("z", 2)]
     folder = collect(interp.load_model(), passages, sites, tmp_path / "acts", data_hash=task.hash).folder
-    asked = ["--feature", "number", "--kind", "lda", "--store", folder, "--layer", 2, "--head", 2]
+    asked = ["--feature", "number", "--kind", "lda", "--store", folder, "--head", "2.2"]
     result = run("probe", *asked, "--out", tmp_path / "r", "--json")
     assert result.exit_code == 0, result.output
     stored = json.loads(result.stdout)["best"][0]
@@ -217,7 +217,7 @@ def test_stored_activations_are_probed(run, tmp_path):
     assert other.exit_code == 2
     assert "expected the model whose activations are stored, model_hash" in other.stderr
     assert other.stderr.count("\n") == 1
-    absent = run("probe", *asked[:-4], "--layer", 1)
+    absent = run("probe", *asked[:-2], "--layer", 1)
     assert "nothing is stored of blocks.1.attn.hook_z; did you mean 'blocks.2.attn.hook_z'?" in absent.stderr
     assert "There are: number, congruent" in run("probe", "--feature", "upos", *asked[2:]).stderr
 
@@ -234,8 +234,14 @@ def test_stored_activations_are_probed(run, tmp_path):
         ("--feature upos --data {data} --at related", "--at: expected it with --task, got --data"),
         ("--feature number --task agreement --context sentence", "--context: expected it with --data, got --task"),
         ("--feature upos --store {folder} --pooling mean", "--pooling: expected it with --task or --data, got --store"),
-        ("--feature number --task agreement --head 1", "--head 1: expected one --layer with it, got none"),
-        ("--feature number --task agreement --head 1 --layer 0 --layer 1", "expected one --layer with it, got [0, 1]"),
+        (
+            "--feature number --task agreement --head 1",
+            "head '1': expected a layer and a head, both from 0, such as 2.1",
+        ),
+        (
+            "--feature number --task agreement --head 1.0 --layer 1",
+            "--head 1.0: expected no --layer beside it, got",
+        ),
         ("--feature upos --data {folder}/none.conllu", "none.conllu: expected a CoNLL-U file, got no such file"),
         ("--feature upos --data {data} --data {data}", "expected different files for --data, got it twice"),
         ("--feature gender --data {data}", "feature 'gender' does not occur in the 24 documents of --data"),
@@ -273,11 +279,11 @@ def test_what_is_wrong_is_one_line_before_a_model_is_loaded(run, loads, data, ar
             "--data {data} --feature feats:Number",
             "feature 'feats:Number': expected two classes at least, got 'Sing'",
         ),
-        ("--task agreement --n 12 --feature number --layer 2 --head 9", "head 2.9: there are 3 layers (0 to 2) of 4"),
+        ("--task agreement --n 12 --feature number --head 2.9", "head 2.9: there are 3 layers (0 to 2) of 4"),
         ("--task agreement --n 12 --feature number --layer 7", "layers: the model has 3 (0 to 2), got [7]"),
         ("--task agreement --n 12 --feature number --site zz", "no site is called 'zz'"),
         ("--task agreement --n 12 --feature number --site pattern", "take z, or a point of the stream"),
-        ("--task agreement --n 12 --feature number --site resid_post --layer 1 --head 1", "a site that has heads, got"),
+        ("--task agreement --n 12 --feature number --site resid_post --head 1.1", "a site that has heads, got"),
         ("--task agreement --n 12 --feature number --minimum 0", "minimum: expected a share between 0 and 1, got 0.0"),
         ("--task agremeent --feature number", "agremeent"),
         ("--task agreement --feature number --model no-such-model", "no-such-model"),
@@ -315,7 +321,7 @@ def test_a_model_needs_a_tokenizer(run, loads, tmp_path):
         ("--feature x --n 0", "'--n'"),
         ("--feature x --least 0", "'--least'"),
         ("--feature x --layer -1", "'--layer'"),
-        ("--feature x --head -1", "'--head'"),
+        ("--feature x --task ioi --head=-1", "head '-1': expected a layer and a head"),
         ("--feature x --seed -1", "'--seed'"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_stream_is_patched_by_position(run, tmp_path):
         ("patch --site nonsense", "no site that can be changed is called 'nonsense'"),
         ("patch --site resid_pre --by layer,head", "by: site 'resid_pre' has no head"),
         ("patch --memory 1KB", "memory budget: one cell on one row"),
-        ("ablate --layer 7 --head 0", "head 7.0: the model has 3 layers"),
+        ("ablate --head 7.0", "head 7.0: the model has 3 layers"),
         ("ablate --components mlps --layer 7", "layers: expected different layers"),
     ],
 )
