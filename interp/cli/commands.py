@@ -50,7 +50,7 @@ def _one_line() -> Iterator[None]:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
         command = error.ctx.command_path if error.ctx else "interp"
-        raise _failed(f"{error.format_message().rstrip('.')}; see {command} --help") from error
+        raise _failed(f"{_in_our_words(error.format_message())} {command} --help") from error
     except ImportError as error:
         name = (error.name or "").partition(".")[0]
         if name == "interp":
@@ -63,6 +63,13 @@ def _one_line() -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED) from interrupt
+
+
+def _in_our_words(message: str) -> str:
+    """What is wrong with a command, without what the library that reads it says of itself, and that help follows."""
+    whole = "Input should be a valid integer, unable to parse string as an integer"
+    said = message.replace("Value error, ", "").replace(whole, "expected a whole number").rstrip(".")
+    return f"{said} See" if said.endswith("?") else f"{said}; see"
 
 
 def _require_text(args: Iterable[str]) -> None:

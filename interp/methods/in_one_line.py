@@ -12,5 +12,5 @@ class InOneLine:
 
 
 def counted_verdicts(frame: pd.DataFrame) -> str:
-    """How often each verdict was given, such as ``3 tracks, 9 none``; the most frequent first."""
-    return ", ".join(f"{count} {verdict}" for verdict, count in frame["verdict"].value_counts().items())
+    """How often each verdict was given, such as ``9 none; 3 tracks``; the most frequent first."""
+    return "; ".join(f"{count} {verdict}" for verdict, count in frame["verdict"].value_counts().items())

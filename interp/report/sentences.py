@@ -16,7 +16,7 @@ from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
 from interp.report.names import with_shown_names
-from interp.report.verdicts import FINDINGS
+from interp.report.verdicts import FINDINGS, VERDICTS
 
 _MOST_UNITS = 1_000_000
 
@@ -221,13 +221,13 @@ def accuracy_clause(base: float, ablated: float) -> str:
 def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
     metric, unit = METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
     counts = heads["verdict"].value_counts()
-    found = [f"{counts[verdict]} “{verdict}”" for verdict in (*FINDINGS, "encodes, unused") if verdict in counts]
+    found = [f"{counts[verdict]} “{verdict}”" for verdict in VERDICTS if verdict in counts]
     return (
         f"{_units(task)} in {count(task['n_clusters'], 'cluster')}, {count(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
         f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
         f"an effect counts from {heads['minimum_effect'].iloc[0]:.2f} {unit} on. "
-        f"Of {count(len(heads), 'head')}: {', '.join(found) if found else 'none with a finding'}."
+        f"Of {count(len(heads), 'head')}: {', '.join(found)}."
     )
 
 

@@ -33,6 +33,14 @@ Requirement = Literal[
 ]
 
 
+_ADVICE: dict[str, str] = {
+    "prompt tokens change with the continuation": "begin each answer with the space before it, as in ' is'",
+    "answer of more than one token": "use answers of one token, or metric='sentence_log_probability'",
+    "counterfactual of another length": "use words of as many tokens, or unequal_lengths=True",
+    "longer than the context": "use shorter items, or a longer context",
+}
+
+
 class _NotCarriedError(Exception):
     """An item fails a requirement; its argument says which."""
 
@@ -81,7 +89,7 @@ def encode_task(
     require_fast(tokenizer)
     check_choice("metric", metric, get_args(Metric))
     check_choice("query", query, get_args(Query))
-    units, dropped = _encode_pairs(list(pairs), tokenizer, metric, n_ctx, unequal_lengths)
+    units, dropped = _encode_pairs(_pairs(pairs), tokenizer, metric, n_ctx, unequal_lengths)
     if not units:
         raise TaskError(_none_left(name, "pairs", dropped))
     if (metric, query) == ("logit_difference", "predicting position"):
@@ -90,11 +98,13 @@ def encode_task(
     if references is None:
         units, reference_sets = halves(units)
     else:
-        reference_units, reference_dropped = _encode_pairs(list(references), tokenizer, metric, n_ctx, unequal_lengths)
+        reference_units, reference_dropped = _encode_pairs(
+            _pairs(references), tokenizer, metric, n_ctx, unequal_lengths
+        )
         if not reference_units:
             raise TaskError(_none_left(name, "reference pairs", reference_dropped))
         reference_sets = (unscored(name, metric, reference_units, units),)
-    _require_feature(name, feature, [units, *reference_sets])
+    _require_feature(name, feature, [units] if references is None else [units, *reference_sets])
     return Task(
         name=name,
         description=description,
@@ -108,6 +118,18 @@ def encode_task(
         feature=feature,
         from_text=True,
     )
+
+
+def _pairs(given: Iterable[MinimalPair]) -> list[MinimalPair]:
+    """All of them, if they are pairs."""
+    pairs = list(given)
+    for each in pairs:
+        if not isinstance(each, MinimalPair):
+            raise TaskError(
+                f"pairs: expected interp.MinimalPair, got {type(each).__name__}; make one of an example and its "
+                "counterfactual, or of an example, None and a cluster"
+            )
+    return pairs
 
 
 def _require_feature(name: str, feature: str | None, units: Iterable[Sequence[Unit]]) -> None:
@@ -232,5 +254,6 @@ def _none_left(name: str, what: str, dropped: Counter[str]) -> str:
     if not total:
         return f"{name}: expected {what} to encode, got none; give at least one"
     failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
-    advice = "use other items, another tokenizer or a longer context"
+    (most, _), *_ = dropped.most_common(1)
+    advice = _ADVICE.get(most, "use other items, or another tokenizer")
     return f"{name}: the tokenizer can carry none of the {total} {what} ({failed}); {advice}"
