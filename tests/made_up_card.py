@@ -31,12 +31,12 @@ def made_up_card(**changes):
         ),
         "replacements": table(
             "replacements",
-            (TASK, "zero", -4.0, -4.4, -3.6, 0.5, "drop", -0.8, -0.88, -0.72, 1, 12, ""),
-            (TASK, "mean", -3.9, -4.3, -3.5, 0.5, "drop", -0.78, -0.86, -0.7, 1, 12, ""),
-            (TASK, "positional_mean", -0.1, -0.2, 0.0, 0.5, "none", -0.02, -0.04, 0.0, 3, 12, ""),
-            (IDLE, "zero", 0.01, -0.05, 0.06, 0.6, "none", 0.002, -0.01, 0.01, 9, 12, ""),
-            (IDLE, "mean", 0.0, -0.05, 0.05, 0.6, "none", 0.0, -0.01, 0.01, 8, 12, ""),
-            (IDLE, "positional_mean", *10 * [np.nan], "positions mean <b>different</b> things"),
+            (TASK, "zero", -4.0, -4.4, -3.6, 0.5, "drop", -0.8, -0.88, -0.72, 1, 12, 40, ""),
+            (TASK, "mean", -3.9, -4.3, -3.5, 0.5, "drop", -0.78, -0.86, -0.7, 1, 12, 40, ""),
+            (TASK, "positional_mean", -0.1, -0.2, 0.0, 0.5, "none", -0.02, -0.04, 0.0, 3, 12, 40, ""),
+            (IDLE, "zero", 0.01, -0.05, 0.06, 0.6, "none", 0.002, -0.01, 0.01, 9, 12, 40, ""),
+            (IDLE, "mean", 0.0, -0.05, 0.05, 0.6, "none", 0.0, -0.01, 0.01, 8, 12, 40, ""),
+            (IDLE, "positional_mean", *11 * [np.nan], "positions mean <b>different</b> things"),
         ),
         "agreement": table("agreement", (TASK, "zero", "positional_mean", 0.25, 0.1, 0.4)),
         "positions": table(

@@ -45,8 +45,8 @@ def test_kinds_of_ablation_that_part_are_told(words):
     first, alike = words[TASK].further[:2]
     assert first.startswith(
         "The kinds of ablation do not conclude the same: a drop by zero and mean; no effect that counts by positional "
-        "mean. "
-        "Effects: zero -4.0 logits [-4.4, -3.6]; mean -3.9 logits [-4.3, -3.5]; positional mean -0.10 logits"
+        "mean. Effects, all on the same 40 units: zero -4.0 logits [-4.4, -3.6]; mean -3.9 logits [-4.3, -3.5]; "
+        "positional mean -0.10 logits"
     )
     assert first.endswith("By its drop it is number 1 to 3 of 12 heads.")
     assert "by Kendall's τ: 0.25 (zero and positional mean)." in alike

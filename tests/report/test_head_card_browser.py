@@ -127,6 +127,13 @@ def test_a_card_has_an_address(page, open_file, page_file):
     page.wait_for_function("location.hash === ''")  # which follows a moment after the card is closed
 
 
+def test_an_address_that_changes_shows_another_card(page):
+    page.evaluate("location.hash = '#head-2.10'")
+    card(page).locator("h2", has_text="Head 2.10").wait_for()
+    page.evaluate("location.hash = '#head-0.1'")
+    card(page).locator("h2", has_text="Head 0.1").wait_for()
+
+
 def test_an_address_of_no_head_opens_nothing(open_file, page_file):
     page = open_file(page_file)
     page.goto("about:blank")

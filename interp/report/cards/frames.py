@@ -17,7 +17,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "halves": ("evidence", "half", "estimate", "low", "high", "minimum", "passes"),
     "replacements": (
         *("kind", "effect", "low", "high", "minimum", "state", "share", "share_low", "share_high"),
-        *("rank", "n_heads", "reason"),
+        *("rank", "n_heads", "n_units", "reason"),
     ),
     "agreement": ("first", "second", "kendall", "low", "high"),
     "positions": ("position", *_SHARE, "n_changed", "n_examples"),

@@ -15,7 +15,8 @@ def replacement_sentences(card: Shown) -> list[str]:
         return []
     unit = UNITS.get(card.verdicts["metric"].iloc[0], card.verdicts["metric"].iloc[0])
     effects = "; ".join(f"{kind(row['kind'])} {_effect(row, unit)}" for _, row in measured.iterrows())
-    found = [f"{_conclusions(measured)} Effects: {effects}. {_ranks(measured)}"]
+    units = f"{measured['n_units'].iloc[0]:.0f} units"
+    found = [f"{_conclusions(measured)} Effects, all on the same {units}: {effects}. {_ranks(measured)}"]
     found += [
         f"Ablation by {kind(row['kind'])} is refused: {row['reason']}."
         for _, row in card.replacements[card.replacements["effect"].isna()].iterrows()

@@ -70,10 +70,12 @@ function evidence(of, task) {
   const rows = [];
   const add = (label, text, scale) => rows.push(made("dt", { textContent: label }), made("dd", {}, bar(scale), made("span", { textContent: text })));
   const share = { least: -1, most: 1 };
+  const rest = of("attention") === null ? "" : `${two(of("attention"))} to the ${task.relation}, ${two(of("attention_baseline") ?? 0)} there`;
   if (of("excess") !== null) {
     const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "minimum_attention"].map(of);
-    const rest = `${two(of("attention"))} to the ${task.relation}, ${two(of("attention_baseline"))} there`;
     add("Attention", `${two(value)}${within(low, high)} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
+  } else if (rest) {
+    rows.push(made("dt", { textContent: "Attention" }), made("dd", {}, made("span", { textContent: `not testable beyond ${of("baseline")}: ${rest}` })));
   }
   const effects = { least: -task.reach, most: task.reach };
   if (of("effect") !== null) {
@@ -92,6 +94,8 @@ function evidence(of, task) {
   return made("dl", { className: "bars" }, ...rows);
 }
 
+const BARS = "In a bar, the point is the estimate, the thick line its 95 % interval, the thin line 0; dashed is the smallest effect that counts, for a probe its toughest control, for erasing what random directions do.";
+
 class Card {
   constructor(cards) {
     this.cards = cards;
@@ -104,7 +108,7 @@ class Card {
     });
     const close = made("button", { type: "button", textContent: "Close" });
     close.addEventListener("click", () => this.dialog.close());
-    this.dialog = made("dialog", { className: "card" }, made("div", { className: "tools" }, ...buttons, close), this.title, this.body);
+    this.dialog = made("dialog", { className: "card" }, made("div", { className: "tools" }, this.title, ...buttons, close), this.body);
     this.dialog.setAttribute("aria-labelledby", "card-title");
     // A click beside the card closes it.
     this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
@@ -123,7 +127,7 @@ class Card {
     const tasks = headsOfPage().tasks;
     const sections = tasks.map((task, number) => this.section(task, number));
     const full = this.cards.includes(name) ? [made("p", {}, made("a", { href: `cards/${name}.html`, textContent: "The whole card: replacements, halves, patching, direct paths and circuits" }))] : [];
-    this.body.replaceChildren(...full, ...sections);
+    this.body.replaceChildren(...full, made("p", { className: "note", textContent: BARS }), ...sections);
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     if (first !== null) sections[first].scrollIntoView({ block: "nearest" });
@@ -177,8 +181,12 @@ function startHeads() {
     grid.addEventListener("pointerover", tell);
     grid.addEventListener("focusin", tell);
   }
-  const asked = /^#head-(\d+\.\d+)$/.exec(location.hash);
-  if (asked && headsOfPage().names.includes(asked[1])) open(asked[1], null);
+  const openAsked = () => {
+    const asked = /^#head-(\d+\.\d+)$/.exec(location.hash);
+    if (asked && headsOfPage().names.includes(asked[1])) open(asked[1], null);
+  };
+  openAsked();
+  window.addEventListener("hashchange", openAsked);
 }
 
 startHeads();
