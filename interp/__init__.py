@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
     if name == "plots":
         return import_module("interp.plots")
     if name not in _HOMES:
-        raise AttributeError(f"module 'interp' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(f"module 'interp' has no attribute {name!r}; it has {', '.join([*__all__, 'plots'])}")
     return getattr(import_module(_HOMES[name]), name)
 
 

@@ -94,7 +94,7 @@ class Run:
             known = folder.result() if recorded else None
             if known is not None:
                 anew = root_before(folder.folder.parent) is not None
-                how = "it was measured anew before" if anew else "fresh measures it anew"
+                how = "it was measured anew before" if anew else "--fresh (fresh=True) measures it anew"
                 _LOG.info("run %s: found, and not measured again; %s", record.key, how)
                 yield folder, known
                 return

@@ -19,16 +19,28 @@ class Span:
     stop: int
 
     @classmethod
-    def find(cls, word: str, text: str) -> "Span":
-        """Where the whole `word` stands in `text` for the first time.
+    def find(cls, word: str, text: str, which: int | None = None) -> "Span":
+        """Where the whole `word` stands in `text`.
+
+        Args:
+            word: As it stands there, capitals included.
+            text: Where it is looked for.
+            which: Of several such words the first (0), the second (1), the last (-1); None where there is but one.
 
         Raises:
-            TaskError: It does not.
+            TaskError: It stands nowhere, not as often, or several times where `which` does not say which is meant.
         """
-        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
-        if found is None:
+        found = list(re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text)) if word else []
+        if not found:
             raise TaskError(f"expected the word {word!r} in the text, got {text!r}; words are matched whole")
-        return cls(*found.span())
+        if which is None and len(found) > 1:
+            raise TaskError(
+                f"the word {word!r} stands {len(found)} times in {text!r}; say which is meant: which=0 for the first, "
+                "-1 for the last"
+            )
+        if not -len(found) <= (which or 0) < len(found):
+            raise TaskError(f"which: expected one of the {len(found)} places of {word!r} in {text!r}, got {which}")
+        return cls(*found[which or 0].span())
 
     def of(self, text: str) -> str:
         """The characters of `text` that this span covers."""

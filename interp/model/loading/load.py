@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import LoadError, suggest
+from interp.errors import LoadError, shown, suggest
 from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.loading.agreement import require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind
@@ -64,6 +64,11 @@ def load_model(
     if isinstance(name_or_path, nn.Module):
         from_module = _from_bridge if is_bridge(name_or_path) else _from_module
         return from_module(name_or_path, tokenizer, to_device, to_dtype)
+    if not isinstance(name_or_path, str | Path | None):
+        raise LoadError(
+            f"expected a model's name, its folder or file, a transformers module or None, got {shown(name_or_path)}; "
+            "see help(interp.load_model)"
+        )
     path = _default_folder() if name_or_path is None else _find(name_or_path)
     return build((file_checkpoint if path.is_file() else folder_checkpoint)(path, tokenizer), to_device, to_dtype)
 

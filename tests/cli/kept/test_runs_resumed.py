@@ -44,7 +44,10 @@ def test_what_was_found_and_not_measured_is_said(runs, folder, tmp_path):
     own = shutil.copytree(folder, tmp_path / "runs" / folder.name)
     asked = (*ABLATE, "--runs", own.parent)
     found = interp(*asked, cwd=tmp_path)
-    assert f"note: run {folder.name}: found, and not measured again; fresh measures it anew\n" in found.stderr
+    assert (
+        f"note: run {folder.name}: found, and not measured again; --fresh (fresh=True) measures it anew\n"
+        in found.stderr
+    )
     (own / "result.json").unlink()
     resumed = interp("runs", "resume", folder.name, "--runs", own.parent, cwd=tmp_path)
     noted = [line for line in resumed.stderr.splitlines() if line.startswith("note:")]

@@ -6,15 +6,21 @@ from pathlib import Path
 
 import pytest
 import torch
+from as_users_call import unchecked
 from refusals import change_config, refused
 from safetensors.torch import load_file
 from tiny_models import random_gpt2, random_model
 from transformers import GPTNeoConfig
 
+from interp.errors import LoadError
 from interp.model.loading import load_model
 
 
 class TestWhere:
+    def test_what_names_nothing(self):
+        with pytest.raises(LoadError, match=r"expected a model's name, its folder or file, .* got 3; see help"):
+            unchecked(load_model)(3)
+
     def test_missing_folder(self, tmp_path):
         refused(tmp_path / "nowhere", "nowhere: no such folder; expected one with config.json and weights")
         refused("./nowhere", "nowhere: .*")
