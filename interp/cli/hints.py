@@ -99,7 +99,7 @@ def after_sweep(frames: "SweepFrames", task: str, model: str | None) -> Next:
         return _a_head(strongest_first(described(frames)).iloc[0], model, task, "the strongest cell's head")
     if frames.patched:
         why = "which heads carry it there?"
-        return Next(("patch", "--task", task, *of_model(model), "--by", "layer,head", "--out", "patching"), why)
+        return Next(("patch", "--task", task, *of_model(model), "--by", "layer,head", "--out", "patching-by-head"), why)
     where = ("--site", "resid_pre", "--by", "layer,pos")
     return Next(("patch", "--task", task, *of_model(model), *where, "--out", "patching"), "where does it travel?")
 
