@@ -8,7 +8,7 @@ from typing import Any
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
-from interp.tasks.alignment import tokenize
+from interp.tasks.alignment import without_special
 from interp.tasks.task import Task
 
 
@@ -48,12 +48,12 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
     """Refuse a task whose ids another tokenizer made: they fit, and mean other words. A slow one cannot be asked."""
     if not task.from_text or not getattr(tokenizer, "is_fast", False):
         return
-    own = tokenize(tokenizer, [each.example.prompt for each in task.examples])
-    for expected, given in zip(own, task.examples, strict=True):
-        if expected.ids != given.prompt:
+    texts = [each.example.prompt for each in task.examples]
+    for given, text, (expected, _) in zip(task.examples, texts, without_special(tokenizer, texts), strict=True):
+        if given.prompt[1:] != expected:
             raise InputError(
-                f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(expected.text)} "
-                f"expected tokens {short(list(expected.ids))}, got {short(list(given.prompt))}; encode it with "
+                f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(text)} expected "
+                f"tokens {short(list(expected))} behind BOS, got {short(list(given.prompt[1:]))}; encode it with "
                 "tokenizer=model.tokenizer"
             )
 
