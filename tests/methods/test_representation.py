@@ -180,6 +180,6 @@ def test_a_feature_that_examples_lack_is_refused():
     options = {"name": "t", "description": "D.", "metric": "sentence_log_probability", "tokenizer": word_tokenizer()}
     pair = interp.MinimalPair(example, None, cluster="key")
     lacking = dataclasses.replace(pair, item=dataclasses.replace(example, features={"length": "2"}))
-    with pytest.raises(TaskError, match=r"t: feature 'number' is missing in 2 of 4 examples; all of them have: length"):
+    with pytest.raises(TaskError, match=r"t: feature 'number' is missing in 1 of 2 examples; all of them have: length"):
         interp.encode_task([pair, lacking], feature="number", **options)
     assert interp.encode_task([pair, pair], feature="number", **options).feature == "number"
