@@ -10,7 +10,7 @@ from markdown_pages import anchors
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 LARGEST = 1_000_000  # bytes: figures are small, and nobody's page waits for them
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users|root|tmp|work|mnt|opt|usr|var)/|\b[A-Z]:\\")
-LINK = re.compile(r"\]\(([^)\s]+)\)")
+LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)")
 PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 
 

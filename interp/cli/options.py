@@ -234,6 +234,6 @@ def one_head(name: str, layers: int | list[int] | None) -> tuple[int, int]:
     from interp.methods.components import parse_head
 
     head = parse_head(name)
-    if layers is not None and layers != []:
+    if layers not in (None, []):
         raise InputError(f"--head {name}: expected no --layer beside it, got {layers}; leave that out")
     return head

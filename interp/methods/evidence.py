@@ -85,10 +85,9 @@ class TaskEvidence:
             }
         ).assign(excess_se=np.nan if self.excess is None else standard_errors(self.excess))
         if self.excess is not None:
+            seen = seen.assign(n_attention_units=self.excess.n_units, n_attention_clusters=self.excess.n_clusters)
             # There is no excess where the baseline is the related word itself.
-            without_room = ~self.attention.has_room(minimum_attention)
-            seen.loc[without_room, ["excess", "excess_low", "excess_high"]] = np.nan
-            seen.loc[without_room, ["n_attention_units", "n_attention_clusters"]] = 0
+            seen.loc[self.excess.n_units == 0, ["excess", "excess_low", "excess_high"]] = np.nan
         templates = self.attention.templates(minimum_attention)
         carried = self.representation
         if carried is None:

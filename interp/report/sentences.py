@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.amounts import change, estimate, listed
+from interp.report.amounts import change, estimate, listed, percent
 from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
@@ -160,7 +160,7 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
 
 def _no_room(row: pd.Series) -> str:
     """Why no excess is possible: the baseline is the related word."""
-    share = "every example" if row["baseline_overlap"] == 1 else f"{row['baseline_overlap']:.0%} of the examples"
+    share = "every example" if row["baseline_overlap"] == 1 else f"{percent(row['baseline_overlap'])} of the examples"
     return f"{_baseline(row['baseline'])} is the {row['relation']} itself in {share}"
 
 

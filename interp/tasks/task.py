@@ -96,6 +96,8 @@ class Task:
         hash: SHA-256 of the units' and references' text and token ids.
         feature: The key of ``Example.features`` in which the related word decides the answer, such as ``number``: what
             is probed for. None where there is no such feature.
+        from_text: Whether ``encode_task`` made the ids, so that a model's tokenizer must make the same ones of the
+            text. Ids of your own, such as random tokens, are taken as they are.
     """
 
     name: str

@@ -204,7 +204,7 @@ def test_a_head_shown_not_to_look_is_said_to_be_shown():
     )
 
 
-@pytest.mark.parametrize(("overlap", "share"), [(1.0, "every example"), (0.95, "95% of the examples")])
+@pytest.mark.parametrize(("overlap", "share"), [(1.0, "every example"), (0.95, "95.0 % of the examples")])
 def test_a_baseline_that_is_the_related_word_leaves_nothing_to_test(overlap, share):
     same = {"attention": 0.92, "attention_baseline": 0.92, "excess": np.nan, "baseline_overlap": overlap}
     text = sentence(verdict="causal", attention_state="not testable", **same)

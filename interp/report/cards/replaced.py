@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from interp.report.amounts import estimate, listed
+from interp.report.amounts import counted, estimate, listed
 from interp.report.cards.frames import Shown
 from interp.report.cards.words import STATES, kind
 from interp.report.metrics import UNITS
@@ -15,7 +15,7 @@ def replacement_sentences(card: Shown) -> list[str]:
         return []
     unit = UNITS.get(card.verdicts["metric"].iloc[0], card.verdicts["metric"].iloc[0])
     effects = "; ".join(f"{kind(row['kind'])} {_effect(row, unit)}" for _, row in measured.iterrows())
-    units = f"{measured['n_units'].iloc[0]:.0f} units"
+    units = counted(int(measured["n_units"].iloc[0]), "unit")
     found = [f"{_conclusions(measured)} Effects, all on the same {units}: {effects}. {_ranks(measured)}"]
     found += [
         f"Ablation by {kind(row['kind'])} is refused: {row['reason']}."
