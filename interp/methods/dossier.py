@@ -30,7 +30,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.choosing import apart
 from interp.methods.conclusions import check_share
-from interp.methods.given_task import as_predicted
+from interp.methods.given_task import several_predicted
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.judged_models import Asked, Judged, judge_models
 from interp.methods.partners import PARTNER_COLUMNS
@@ -183,7 +183,7 @@ def heads(
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
     _check({**shares, "minimum_probe": minimum_probe}, correction)
     most_paired = whole_number("most_paired", most_paired, least=0, expected="a whole number of heads")
-    given = [as_predicted(each, model, n=n, seed=seed) for each in _listed(tasks)]
+    given = several_predicted(tasks, model, n=n, seed=seed)
     if not given or len({each.name for each in given}) < len(given):
         raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
     if choose_on:
@@ -243,10 +243,6 @@ def _report(
             "tasks": [dict(each.provenance()) for each in first.evidence],
         },
     )
-
-
-def _listed(tasks: Sequence[str | Task] | str | Task) -> list[str | Task]:
-    return [tasks] if isinstance(tasks, str | Task) else list(tasks)
 
 
 def _check_only_max_t(correction: Correction) -> None:

@@ -39,7 +39,7 @@ from interp.methods.erasing.readability import readability
 from interp.methods.erasing.readings import reference_clusters, reference_readings, scored_readings
 from interp.methods.erasing.result import ErasureResult, joined
 from interp.methods.erasing.steering import steered
-from interp.methods.given_task import as_predicted
+from interp.methods.given_task import several_predicted
 from interp.methods.progress import part_of
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
@@ -153,7 +153,7 @@ def _check_methods(methods: Sequence[str]) -> None:
 
 def _tasks(model: Any, task: Task | str, others: Sequence[Task | str], n: int | None, seed: int) -> list[Task]:
     """The task, and the others, whose units its first reference set serves, too."""
-    first, *rest = (as_predicted(each, model, n=n, seed=seed) for each in (task, *others))
+    first, *rest = several_predicted([task, *others], model, n=n, seed=seed)
     fold = min(unit.fold for unit in first.units)
     served = [replace(each, units=tuple(replace(unit, fold=fold) for unit in each.units)) for each in rest]
     names = [each.name for each in (first, *served)]

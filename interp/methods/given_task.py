@@ -1,6 +1,7 @@
 """Which task is meant? A ``Task`` as it is, or the name of one, loaded for the model's tokenizer."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from reprlib import repr as short
 from typing import Any
@@ -18,18 +19,19 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     Args:
         task: A task, or a name for ``interp.load_task``.
         model: Whose tokenizer encodes it.
-        n: Units to draw; None for the task's own default. Only for names.
-        seed: Of the draw. Only for names.
+        n: Units to draw where `task` is a name; None for the task's own default.
+        seed: Of the draw.
 
     Raises:
         InputError: No model, one without a tokenizer to load a named task with, or one whose tokenizer makes other
-            tokens of a given task's text.
+            tokens of a given task's text; or `n` of a task that has its units.
         TaskError: The name is unknown, or the task cannot be used.
     """
     if not hasattr(model, "cfg"):
         raise InputError(f"model: expected a model, got {model!r}; load one with interp.load_model")
     tokenizer = getattr(model, "tokenizer", None)
     if isinstance(task, Task):
+        _require_no_n([task], n)
         _require_tokens_of(tokenizer, task)
         return task
     if not isinstance(task, str):
@@ -42,6 +44,15 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     from interp.tasks.catalogue import load_task
 
     return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)
+
+
+def _require_no_n(tasks: Sequence[Task], n: int | None) -> None:
+    if n is not None:
+        has = " and ".join(f"{task.name!r} has its {len(task.units)} units" for task in tasks)
+        raise InputError(
+            f"n: expected None, since task {has} and nothing is drawn; got {n!r}: draw them when you make it, with "
+            "interp.load_task(name, n=...), or give the task's name"
+        )
 
 
 def _require_tokens_of(tokenizer: Any, task: Task) -> None:
@@ -70,6 +81,20 @@ def as_predicted(task: Task | str, model: Any, *, n: int | None, seed: int, metr
     given = as_task(task, model, n=n, seed=seed)
     require_prediction(model, given, metric)
     return given
+
+
+def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
+    """``as_predicted`` of each, where `n` is for those that are given by name.
+
+    Raises:
+        InputError: As ``as_predicted``; `n` only where no task is given by name.
+        TaskError: As ``as_task``.
+    """
+    listed = [tasks] if isinstance(tasks, str | Task) else list(tasks)
+    whole = [each for each in listed if isinstance(each, Task)]
+    if whole and len(whole) == len(listed):
+        _require_no_n(whole, n)
+    return [as_predicted(each, model, n=None if isinstance(each, Task) else n, seed=seed) for each in listed]
 
 
 def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:

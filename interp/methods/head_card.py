@@ -33,7 +33,7 @@ from interp.methods.cards.given_report import check_report, report_hash
 from interp.methods.cards.replacements import Comparisons
 from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
-from interp.methods.given_task import as_predicted
+from interp.methods.given_task import several_predicted
 from interp.methods.progress import part_of
 from interp.methods.verdict import FINDINGS
 from interp.runs.answers import all_answered, answered
@@ -164,8 +164,7 @@ def head_card(
         KeyboardInterrupt: It was interrupted: half a card is none.
     """
     chosen = as_head(model, head)
-    listed = [tasks] if isinstance(tasks, str | Task) else list(tasks)
-    given = [as_predicted(each, model, n=n, seed=seed) for each in listed]
+    given = several_predicted(tasks, model, n=n, seed=seed)
     how: dict[str, Any] = {
         "seed": seed,
         "ablation": ablation,

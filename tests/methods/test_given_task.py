@@ -6,7 +6,9 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import InputError
-from interp.methods.given_task import as_task
+from interp.methods.erasure import erase
+from interp.methods.given_task import as_task, several_predicted
+from interp.methods.head_card import head_card
 
 
 @pytest.fixture(scope="module")
@@ -20,17 +22,21 @@ def books():
     return interp.load_model("books")
 
 
-@pytest.mark.parametrize(
-    "measure",
-    [
-        interp.ablate,
-        interp.patch,
-        lambda model, task: interp.heads(model, task),
-        lambda model, task: interp.path_patch(model, task, [["embed", "0.0.v"]]),
-        lambda model, task: interp.probe(model, task, feature="number"),
-    ],
-    ids=["ablate", "patch", "heads", "path_patch", "probe"],
+MEASURES = [
+    interp.ablate,
+    interp.patch,
+    interp.heads,
+    lambda model, task, **more: interp.path_patch(model, task, [["embed", "0.0.v"]], **more),
+    lambda model, task, **more: interp.probe(model, task, feature="number", **more),
+    lambda model, task, **more: head_card(model, (0, 0), task, **more),
+    lambda model, task, **more: erase(model, task, "number", heads=[(0, 0)], **more),
+]
+every_measure = pytest.mark.parametrize(
+    "measure", MEASURES, ids=["ablate", "patch", "heads", "path_patch", "probe", "head_card", "erase"]
 )
+
+
+@every_measure
 def test_ids_of_another_tokenizer_are_refused(model, books, measure):
     task = interp.load_task("agreement", n=4, tokenizer=model.tokenizer)
     message = r"task 'agreement' was encoded by another tokenizer.*expected tokens \[.*encode it with tokenizer="
@@ -55,3 +61,19 @@ def test_a_tokenizer_that_makes_the_same_tokens_may_be_another_object(model):
 def test_ids_without_text_are_taken_as_they_are(model):
     task = random_task()
     assert as_task(task, model, n=None, seed=0) is task
+
+
+@every_measure
+def test_units_are_not_drawn_of_a_task_that_has_its_own(model, measure):
+    task = interp.load_task("agreement", n=4, tokenizer=model.tokenizer)
+    with pytest.raises(
+        InputError, match=r"n: expected None, since task 'agreement' has its 4 units .* got 2: .*load_task"
+    ):
+        measure(model, task, n=2)
+
+
+def test_beside_a_task_n_is_for_those_given_by_name(model):
+    task = interp.load_task("agreement", n=4, tokenizer=model.tokenizer)
+    whole, drawn = several_predicted([task, "coreference"], model, n=6, seed=0)
+    assert whole is task
+    assert len(drawn.units) == 6
