@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from interp.cli.terminal import console, verbatim
+from interp.report.amounts import decimal
 from interp.report.cards.frames import Shown, shown
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import kind
@@ -66,4 +67,4 @@ def _indented(what: Text | Table, by: int) -> Padding:
 
 
 def _number(value: float) -> str:
-    return "—" if pd.isna(value) else f"{round(value, 2) + 0.0:.2f}"
+    return "—" if pd.isna(value) else decimal(value)

@@ -12,6 +12,7 @@ from interp.cli.exits import INTERRUPTED
 from interp.cli.running import interrupted
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
+from interp.report.amounts import decimal
 from interp.report.manifest import plain
 from interp.report.sweeps.cells import described, strongest_first
 from interp.report.sweeps.folder import save_sweep
@@ -112,4 +113,4 @@ def _table(frames: SweepFrames, cells: Any) -> Any:
 
 
 def _number(value: float | None, digits: int = 2) -> str:
-    return "—" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
+    return "—" if value is None else decimal(value, digits)

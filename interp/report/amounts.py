@@ -1,6 +1,7 @@
-"""How are counts, shares, differences of shares, estimates and q written in sentences?"""
+"""How are counts, shares, sizes, estimates and q written in sentences?"""
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -10,6 +11,16 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def decimal(number: float, digits: int = 2) -> str:
+    """A number with so many decimals, without a minus before 0."""
+    return f"{round(float(number), digits) + 0.0:.{digits}f}"
+
+
+def size(number: float) -> str:
+    """A size of a metric: two decimals, or as many as show that a small one is not 0."""
+    return decimal(number, max(2, _digits([number])))
+
+
 def percent(share: float) -> str:
     """A share of what was counted."""
     return f"{100 * share:.1f} %"
@@ -17,7 +28,7 @@ def percent(share: float) -> str:
 
 def points(share: float, digits: int = 1) -> str:
     """A difference of shares, in points of 100, without a minus before 0."""
-    return f"{round(100 * share, digits) + 0.0:.{digits}f}"
+    return decimal(100 * share, digits)
 
 
 def interval(low: float, high: float) -> str:
@@ -41,9 +52,9 @@ def listed(names: list[str], most: int = 8) -> str:
 
 
 def estimate(value: float, low: float, high: float, unit: str) -> str:
-    """An estimate with its interval: two decimals below 1, one above, the same for all three."""
-    digits = 2 if abs(value) < 1 else 1
-    text, *ends = (f"{round(each, digits) + 0.0:.{digits}f}" for each in (value, low, high))
+    """An estimate with its interval: one decimal from 1 on, two below, more where all would be 0; as many for each."""
+    digits = 1 if abs(value) >= 1 else max(2, _digits([value, low, high]))
+    text, *ends = (decimal(each, digits) for each in (value, low, high))
     interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
     return " ".join(filter(None, (text, unit, interval)))
 
@@ -53,3 +64,9 @@ def change(effect: float, low: float, high: float, unit: str) -> str:
     if effect < 0:
         return f"costs {estimate(-effect, -high, -low, unit)}"
     return f"gains {estimate(effect, low, high, unit)}"
+
+
+def _digits(numbers: Sequence[float]) -> int:
+    """How many decimals two digits of the largest take; of what is smaller than 0.0001, as of 0, none."""
+    largest = max((abs(each) for each in numbers if not math.isnan(each)), default=0.0)
+    return 1 - math.floor(math.log10(largest)) if 0.0001 <= largest < 0.01 else 0

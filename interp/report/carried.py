@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from interp.report.amounts import change, listed
+from interp.report.amounts import change, listed, size
 from interp.report.metrics import UNITS
 from interp.report.verdicts import READABLE
 
@@ -19,7 +19,7 @@ def unused_sentence(heads: pd.DataFrame) -> list[str]:
     return [
         f"{who} {best['feature']} ({'' if len(names) == 1 else 'the first: '}{_readings(best)}), unused: "
         f"{best['task']} can do without {whose}, and erasing {best['feature']} there moves the metric by "
-        f"{found['erasure_effect'].abs().max():.2f} {unit} where it moves it most."
+        f"{size(found['erasure_effect'].abs().max())} {unit} where it moves it most."
     ]
 
 
@@ -29,10 +29,9 @@ def carried_sentence(row: pd.Series) -> str:
         return ""
     unit = UNITS.get(row["metric"], row["metric"])
     does = change(row["erasure_effect"], row["erasure_low"], row["erasure_high"], unit)
-    random = round(row["erasure_random"], 2) + 0.0
     return (
         f" A probe reads {row['feature']} there ({_readings(row)}); erasing it {does} (the effect of erasing random "
-        f"directions is {random:.2f})."
+        f"directions is {size(row['erasure_random'])})."
     )
 
 

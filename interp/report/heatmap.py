@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from interp.report.amounts import decimal
 from interp.report.colours import Palette, paint, reach
 from interp.report.frames import layer_by_head
 from interp.report.verdicts import VERDICTS
@@ -73,10 +74,5 @@ def _cell(name: str, value: float, verdict: object, palette: Palette, bound: flo
     symbol, ending = (known.symbol, f" ({known.name})") if known else ("", "")
     if pd.isna(value):
         return Cell("—", symbol, "", f"{name}: not testable{ending}")
-    text = two_decimals(value)
+    text = decimal(value)
     return Cell(text, symbol, paint(value, palette, bound=bound).style, f"{name}: {text}{ending}")
-
-
-def two_decimals(value: float) -> str:
-    """A number as cells show it, without a minus before 0.00."""
-    return f"{round(float(value), 2) + 0.0:.2f}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.amounts import change, estimate, listed, percent
+from interp.report.amounts import change, estimate, listed, percent, size
 from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
@@ -179,8 +179,9 @@ def _small_effect(row: pd.Series) -> str:
     """An effect that does not count: one that is not told from 0, or one that is and is small."""
     if not (row["effect_low"] > 0 or row["effect_high"] < 0):
         return f"{row['task']} can do without it"
-    unit, size = UNITS.get(row["metric"], row["metric"]), abs(row["effect"])
-    return f"has an effect below the minimum that counts ({size:.2f} of {row['minimum_effect']:.2f} {unit})"
+    unit = UNITS.get(row["metric"], row["metric"])
+    sizes = f"{size(abs(row['effect']))} of {size(row['minimum_effect'])}"
+    return f"has an effect below the minimum that counts ({sizes} {unit})"
 
 
 def _attention_clause(row: pd.Series) -> str:
@@ -226,7 +227,7 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
         f"{_units(task)} in {count(task['n_clusters'], 'cluster')}, {count(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
         f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
-        f"an effect counts from {heads['minimum_effect'].iloc[0]:.2f} {unit} on. "
+        f"an effect counts from {size(heads['minimum_effect'].iloc[0])} {unit} on. "
         f"Of {count(len(heads), 'head')}: {', '.join(found)}."
     )
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from interp.report.amounts import decimal
+
 _CAPTIONS = {
     "name": "head",
     "pos": "position",
@@ -136,4 +138,4 @@ def _cell(column: str, value: Any) -> TableCell:
 
 def _short(number: float) -> str:
     """Three decimals; scientific where that would read as 0."""
-    return f"{number:.1e}" if 0 < abs(number) < 0.0005 else f"{round(number, 3) + 0.0:.3f}"
+    return f"{number:.1e}" if 0 < abs(number) < 0.0005 else decimal(number, 3)

@@ -5,7 +5,7 @@ import pytest
 from synthetic_probes import probing, with_cell
 
 from interp.methods.probes.result import ProbeResult
-from interp.report.heatmap import two_decimals
+from interp.report.amounts import decimal
 from interp.report.probes.controls import cells_beside_controls
 from interp.report.probes.curves import curve
 from interp.report.probes.heatmap import head_heatmap
@@ -47,7 +47,7 @@ def test_page_and_figure_show_the_same_numbers():
     result = probing(THREE)
     shown = [cell.text for _, row in head_heatmap(result, "score").rows for cell in row]
     assert shown == [text.get_text() for text in heatmap(result, "score").axes[0].texts]
-    assert shown == [two_decimals(each) for each in result.frame["score"]]
+    assert shown == [decimal(each) for each in result.frame["score"]]
 
 
 def test_heads_that_were_not_probed_are_hatched_and_said_to_be():

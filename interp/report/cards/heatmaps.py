@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from interp.report.amounts import decimal
 from interp.report.cards.frames import Shown
 from interp.report.cards.words import kind, position, share
 from interp.report.colours import Palette, paint
-from interp.report.heatmap import Cell, Heatmap, two_decimals
+from interp.report.heatmap import Cell, Heatmap
 from interp.report.sweeps.states import UNMEASURED
 from interp.report.verdicts import VERDICTS
 
@@ -83,5 +84,5 @@ def _valued(name: str, value: float, low: float, high: float, *, palette: Palett
     if pd.isna(value):
         return Cell("—", "", "", f"{name}: {UNMEASURED}")
     # Rounded before it is painted: what reads as 0.00 has one colour.
-    text = two_decimals(value)
+    text = decimal(value)
     return Cell(text, "", paint(float(text), palette).style, f"{name}: {share(value, low, high)}")

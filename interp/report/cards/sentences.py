@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import estimate, listed
+from interp.report.amounts import estimate, listed, size
 from interp.report.cards.frames import CardFrames, Shown, as_dossier, shown
 from interp.report.cards.paths import path_sentences
 from interp.report.cards.replaced import replacement_sentences
@@ -108,17 +108,17 @@ def _verdict(card: Shown) -> str:
     return (
         f"Verdict “{verdict.name}”: {verdict.meaning}{because}. The effect of ablating it is "
         f"{estimate(row['effect'], row['effect_low'], row['effect_high'], unit)}; it counts from "
-        f"{row['minimum_effect']:.2f} on{needed}."
+        f"{size(row['minimum_effect'])} on{needed}."
     )
 
 
 def _halves(card: Shown) -> list[str]:
     parts = []
     for evidence, rows in card.halves.groupby("evidence", sort=False):
-        numbers = " and ".join(f"{round(each, 2) + 0.0:.2f}" for each in rows["estimate"])
+        numbers = " and ".join(size(each) for each in rows["estimate"])
         passed = {0: "neither passes", 1: "one of them passes", 2: "both pass"}[int(rows["passes"].sum())]
         name = "attention above the baseline" if evidence == "attention" else "the effect"
-        parts.append(f"{name} is {numbers} (it counts from {rows['minimum'].iloc[0]:.2f} on): {passed}")
+        parts.append(f"{name} is {numbers} (it counts from {size(rows['minimum'].iloc[0])} on): {passed}")
     return [f"In two random halves of the clusters (the same data again), {'; '.join(parts)}."] if parts else []
 
 

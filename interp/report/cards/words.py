@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from interp.report.amounts import decimal
 from interp.report.legible import visible
 
 POSITIONS = {
@@ -56,5 +57,5 @@ def component(name: str) -> str:
 
 def share(value: float, low: float, high: float) -> str:
     """A share of a whole with its interval, always with two decimals."""
-    text, *ends = (f"{round(each, 2) + 0.0:.2f}" for each in (value, low, high))
+    text, *ends = (decimal(each) for each in (value, low, high))
     return f"{text} (no interval)" if pd.isna(low) or pd.isna(high) else f"{text} [{', '.join(ends)}]"

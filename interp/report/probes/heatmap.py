@@ -2,9 +2,10 @@
 
 import pandas as pd
 
+from interp.report.amounts import decimal
 from interp.report.colours import paint
 from interp.report.frames import layer_by_head
-from interp.report.heatmap import Cell, Heatmap, two_decimals
+from interp.report.heatmap import Cell, Heatmap
 from interp.report.probes.frames import ProbeFrames, has_heads, measure_of, scale_of
 from interp.report.probes.leading import ranked
 from interp.report.probes.verdicts import VERDICTS
@@ -71,7 +72,7 @@ def _cell(
     name = f"{name[0].upper()}{name[1:]}"
     if pd.isna(row[column]):
         return Cell("—", symbol, "", f"{name}: not measured")
-    measure, text, (low, high) = measure_of(frames), two_decimals(row[column]), scale_of(frames, column)
+    measure, text, (low, high) = measure_of(frames), decimal(row[column]), scale_of(frames, column)
     number = measure.difference(row[column]) if column == "selectivity" else measure.value(row[column])
     interval = f" {measure.interval(*ends)}" if ends else ""
     # Rounded before it is painted: what reads as the same has one colour.

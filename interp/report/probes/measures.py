@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.amounts import counted, percent, points
+from interp.report.amounts import counted, decimal, percent, points
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Measure:
 
     def value(self, score: float) -> str:
         """A score."""
-        return percent(score) if self.in_points else f"{round(score, 3) + 0.0:.3f}"
+        return percent(score) if self.in_points else decimal(score, 3)
 
     def difference(self, difference: float) -> str:
         """A difference of scores, with its unit."""

@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
+from interp.report.amounts import decimal
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import despined, draw_table, label_text, wrapped_title
 from interp.report.figure import Figure
@@ -108,7 +109,7 @@ def logit_attribution(frame: pd.DataFrame, *, most: int = 20) -> Figure:
     ax.set_xlabel("attribution (logits)", fontsize=9)
     n, total = table.shape[1], table.sum().mean()
     of = "" if n == 1 else f", mean of {n} prompts (dots)"
-    wrapped_title(ax, f"direct logit attribution{of}: all of it sums to {round(float(total), 2) + 0.0:.2f}")
+    wrapped_title(ax, f"direct logit attribution{of}: all of it sums to {decimal(total)}")
     despined(ax, left=True)
     ax.tick_params(axis="y", length=0)
     return figure

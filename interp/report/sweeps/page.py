@@ -9,9 +9,10 @@
 import numpy as np
 import pandas as pd
 
+from interp.report.amounts import decimal
 from interp.report.colours import paint, reach
 from interp.report.document import flatten, model_with_hash, render
-from interp.report.heatmap import Cell, Heatmap, two_decimals
+from interp.report.heatmap import Cell, Heatmap
 from interp.report.metrics import METRICS
 from interp.report.sortable import Table, sortable
 from interp.report.sweeps.cells import (
@@ -100,9 +101,9 @@ def _cell(frames: SweepFrames, cells: pd.DataFrame, number: int, bound: float) -
     if cell["state"]:
         return Cell(STATES[cell["state"]].symbol, "", "", f"{cell['name']}: {cell['state']}")
     # Rounded before it is painted: what reads as 0.00 has one colour.
-    text = two_decimals(cell["shown"])
+    text = decimal(cell["shown"])
     ends = (cell["shown_low"], cell["shown_high"])
-    interval = "" if np.isnan(ends).any() else f" [{', '.join(map(two_decimals, ends))}]"
+    interval = "" if np.isnan(ends).any() else f" [{', '.join(map(decimal, ends))}]"
     q = "" if pd.isna(cell["q"]) else f", q {cell['q']:.3f}"
     style = paint(float(text) - origin(frames), "effect", bound=bound).style
     return Cell(text, MARKS.get(cell["found"], ""), style, f"{cell['name']}: {text}{interval}{q}")
