@@ -17,6 +17,8 @@ from torch import nn
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint
 
+from interp.model.config import TransformerConfig
+from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, Relation, Span
 from interp.tasks.task import EncodedExample, Task, Unit
 
@@ -147,3 +149,18 @@ def number(encoded):
 def hand_task(name="hand", **options):
     """The varied task, its examples labelled by the number of their noun and by their length."""
     return relabelled(varied_task(name=name, **options), number)
+
+
+def hand_weights():
+    """The same model as one of ours, with a stream to erase in."""
+    size = len(WORDS)
+    shape = {"n_layers": 1, "n_heads": 2, "d_model": size, "d_head": size, "d_mlp": 0, "d_vocab": size, "n_ctx": 12}
+    config = TransformerConfig(**shape, positions="none", normalization="none", scores="dot")
+    model, attention = HookedTransformer(config), HandModel().blocks[0].attn
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.W_E.copy_(torch.eye(size))
+        for name in ("W_Q", "W_K", "W_V", "W_O", "b_O"):
+            getattr(model.blocks[0].attn, name).copy_(getattr(attention, name))
+    return model

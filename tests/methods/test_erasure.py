@@ -6,20 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
-from as_users_call import unchecked
-from hand_model import IS, NEAR, WORDS, HandModel, hand_task, number, pair, prompts, relabelled, task_of, varied_task
-from random_tasks import random_task
-from tiny_models import random_model, word_tokenizer
+from hand_model import IS, HandModel, hand_task, hand_weights, number, pair, prompts, relabelled, task_of
 
 import interp
-from interp.errors import InputError
-from interp.methods.erasing.place import SITES, choose_places, positions_at, task_positions
-from interp.methods.erasing.steering import turns
-from interp.methods.erasure import _check_methods, erase
-from interp.model.config import TransformerConfig
-from interp.model.sites import Site
-from interp.model.transformer import HookedTransformer
+from interp.methods.erasure import erase
 from interp.stats.permutation import sign_flip_test
 from interp.stats.units import UnitTable
 
@@ -29,21 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothi
 def coins(seed):
     rng = random.Random(seed)
     return lambda encoded: {"coin": rng.choice(["heads", "tails"])}
-
-
-def hand_weights():
-    """The same model as one of ours, with a stream to erase in."""
-    size = len(WORDS)
-    shape = {"n_layers": 1, "n_heads": 2, "d_model": size, "d_head": size, "d_mlp": 0, "d_vocab": size, "n_ctx": 12}
-    config = TransformerConfig(**shape, positions="none", normalization="none", scores="dot")
-    model, attention = HookedTransformer(config), HandModel().blocks[0].attn
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.W_E.copy_(torch.eye(size))
-        for name in ("W_Q", "W_K", "W_V", "W_O", "b_O"):
-            getattr(model.blocks[0].attn, name).copy_(getattr(attention, name))
-    return model
 
 
 def noun_share(encoded):
@@ -188,79 +163,6 @@ class TestStream:
         assert result.provenance["audit"]["largest_difference"] < 1e-5
 
 
-def labelled_task(seed=0, folds=1, **options):
-    """Random prompts, labelled by their second token's parity; with a position that is related."""
-
-    def features(encoded):
-        return {"parity": "even" if sum(encoded.prompt) % 2 == 0 else "odd"}
-
-    task = relabelled(random_task(seed, folds=folds, n_references=12, **options), features)
-
-    def related(each):
-        return dataclasses.replace(each, related=(1, 2), query=len(each.prompt) - 2)
-
-    units = [
-        dataclasses.replace(unit, item=related(unit.item), counterfactual=related(unit.counterfactual))
-        for unit in task.units
-    ]
-    sets = [
-        tuple(dataclasses.replace(u, item=related(u.item), counterfactual=related(u.counterfactual)) for u in each)
-        for each in task.references
-    ]
-    return dataclasses.replace(task, units=tuple(units), references=tuple(sets))
-
-
-def formula(x, labels):
-    """LEACE's map of a vector, from inverse square roots."""
-    z = (labels[:, None] == np.unique(labels)).astype(float)
-    mu, z = x.mean(0), z - z.mean(0)
-    values, vectors = np.linalg.eigh((x - mu).T @ (x - mu) / len(x))
-    w, back = (vectors * values**power @ vectors.T for power in (-0.5, 0.5))
-    cross = w @ ((x - mu).T @ z / len(x))
-    projection = back @ cross @ np.linalg.pinv(cross, rcond=1e-10) @ w
-    return lambda y: y - (y - mu) @ projection.T
-
-
-@pytest.mark.parametrize("at", ["query", "related", "all"])
-@pytest.mark.parametrize(("site", "head"), [("z", 2), ("resid_mid", None), ("mlp_out", None)])
-def test_a_cell_by_hand(site, head, at):
-    """Fold by fold: activations of the reference prompts at these positions, the formula, a hook."""
-    model, task, layer = random_model(n_layers=2), labelled_task(folds=2, lengths=(6, 5, 6, 4)), 0
-    name = Site(site, layer).hook_name
-    where = {"heads": [(layer, head)]} if head is not None else {"layers": [layer]}
-    result = erase(model, task, "parity", site=site, at=at, methods=("leace",), **where)
-    chosen = {"query": lambda p: [len(p) - 2], "related": lambda p: [1, 2], "all": lambda p: list(range(len(p)))}[at]
-    maps = []
-    for units in task.references:
-        x, labels = [], []
-        for each in (example for unit in units for example in unit.examples):
-            _, cache = model.run_with_cache(torch.tensor([each.prompt]))
-            there = cache[name][0, chosen(each.prompt)].detach()
-            x.append((there if head is None else there[:, head]).numpy())
-            labels += [each.example.features["parity"]] * len(there)
-        maps.append(formula(np.concatenate(x), np.array(labels)))
-    expected = []
-    for unit in task.units:
-        for each in unit.examples:
-            places = chosen(each.prompt)
-
-            def hook(value, *, hook, each=each, places=places, fold=unit.fold):
-                value = value.clone()
-                part = value[0, places] if head is None else value[0, places, head]
-                part = torch.from_numpy(maps[fold](part.detach().numpy()))
-                if head is None:
-                    value[0, places] = part
-                else:
-                    value[0, places, head] = part
-                return value
-
-            logits = model.run_with_hooks(torch.tensor([each.prompt]), fwd_hooks=[(name, hook)])[0, -1].detach()
-            expected.append(float(logits[each.right[0]] - logits[each.wrong[0]]))
-    frame = result.frame.sort_values("example")
-    np.testing.assert_allclose(frame["value"], expected, rtol=1e-6, atol=1e-9)
-    assert (frame["effect"].abs() > 1e-6).all()
-
-
 @pytest.fixture(scope="module")
 def embedded():
     model = interp.load_model()
@@ -301,27 +203,6 @@ class TestEmbeddedModel:
             assert held_out["before"].between(0.3, 0.7).all()
 
 
-class TestEngine:
-    METHODS = ("leace", "random", "inlp", "mean", "steer")
-
-    @pytest.mark.parametrize("causal", [True, False], ids=["causal", "bidirectional"])
-    @pytest.mark.parametrize("site", SITES)
-    def test_the_audit_holds_for_every_site_and_method(self, site, causal):
-        at = ("query", "related", "all")[(SITES.index(site) + causal) % 3]
-        task = labelled_task(lengths=(6, 5, 6, 4))
-        result = erase(random_model(causal=causal), task, "parity", site=site, at=at, methods=self.METHODS, draws=2)
-        assert result.provenance["audit"]["largest_difference"] < 1e-9
-        assert set(result.frame["method"]) == set(self.METHODS)
-        assert np.isfinite(result.frame["value"]).all()
-
-    def test_sentences(self):
-        """The erasers are fitted to prompts, and erase in both continuations."""
-        task = labelled_task(lengths=(6, 5), metric="sentence_log_probability", answers=(2, 1))
-        result = erase(random_model(), task, "parity", at="all", methods=self.METHODS, draws=2)
-        assert result.provenance["audit"]["largest_difference"] < 1e-9
-        assert (result.frame["fired"] > 0).all()
-
-
 class TestResult:
     def test_the_summary_is_about_one_family_per_method(self, by_hand):
         summary = by_hand.summary()
@@ -354,28 +235,6 @@ class TestResult:
     def test_without_the_control_there_is_no_excess(self):
         result = erase(HandModel(), hand_task(n_clusters=4), "number", methods=("leace",))
         assert result.summary()["excess"].isna().all()
-
-    def test_seeds(self):
-        """They choose random subspaces alone, and a head's do not depend on which others are asked for."""
-        model, task = random_model(), labelled_task()
-        one, again, other = (erase(model, task, "parity", layers=[0], seed=seed).frame for seed in (0, 0, 1))
-        assert one["value"].equals(again["value"])
-        differs = one["value"] != other["value"]
-        assert differs[one["method"] == "random"].all()
-        assert not differs[one["method"] != "random"].any()
-        alone = erase(model, task, "parity", heads=[(0, 2)]).frame
-        np.testing.assert_allclose(alone["value"], one.query("head == 2")["value"], rtol=1e-9)
-
-    def test_draws_are_averaged(self):
-        """The first is the same, however many are drawn."""
-        model, task = random_model(), labelled_task()
-        one, three = (
-            erase(model, task, "parity", methods=("random",), draws=draws, heads=[(0, 1)]) for draws in (1, 3)
-        )
-        assert (three.frame["fired"] == 3).all()
-        assert (three.provenance["subspaces"], three.provenance["draws"]) == (3, 3)
-        assert (one.frame["effect"] != three.frame["effect"]).all()
-        assert one.probes["after"].equals(three.probes["after"])
 
     def test_provenance(self, by_hand):
         said = by_hand.provenance
@@ -426,137 +285,3 @@ class TestResult:
         result = erase(HandModel(), dataclasses.replace(task, units=bare.units), "number", methods=("leace",))
         assert set(result.probes["data"]) == {"fitted"}
         assert len(result.frame) == 2 * 32
-
-    def test_other_tasks_of_more_folds_are_served_by_the_first(self):
-        """They are not scored together with what the erasers were fitted to, whichever set that is."""
-        model, task = random_model(), labelled_task()
-        other = dataclasses.replace(labelled_task(3), name="other")
-        split = tuple(dataclasses.replace(unit, fold=number % 2) for number, unit in enumerate(other.units))
-        of_two = dataclasses.replace(other, units=split, references=2 * other.references)
-        asked = {"methods": ("leace", "mean", "steer"), "layers": [0]}
-        one, same = (erase(model, task, "parity", others=[each], **asked).frame for each in (other, of_two))
-        assert one["value"].equals(same["value"])
-
-
-class TestPositions:
-    def test_query_is_the_last_where_no_word_of_the_prompt_looks_back(self):
-        each = hand_task().examples[0]
-        assert positions_at("query", dataclasses.replace(each, query=2)) == (2,)
-        for query in (None, len(each.prompt)):
-            assert positions_at("query", dataclasses.replace(each, query=query)) == (len(each.prompt) - 1,)
-
-    def test_related_leaves_out_what_is_not_in_the_prompt(self):
-        each = hand_task().examples[0]
-        n = len(each.prompt)
-        assert positions_at("related", dataclasses.replace(each, related=(1, 2, n))) == (1, 2)
-        assert positions_at("all", each) == tuple(range(n))
-
-    def test_prompts_without_a_related_word_are_left_out(self):
-        units = [pair(prompts(0, 1), tagged=False), pair(prompts(0, 2))]
-        task = relabelled(task_of(units, [pair(prompts(*each)) for each in ((0, 1), (1, 1))]), number)
-        result = erase(HandModel(), task, "number", at="related", methods=("leace",))
-        assert set(result.frame["unit"]) == {1}
-        nowhere = relabelled(task_of(units[:1], task.references[0]), number)
-        with pytest.raises(
-            InputError, match="at='related': none of the 2 prompts of task 'hand' holds a tagged related"
-        ):
-            erase(HandModel(), nowhere, "number", at="related")
-
-
-class TestRefused:
-    def test_an_unknown_feature(self):
-        with pytest.raises(
-            InputError,
-            match="feature 'numbr': no reference example of task 'hand' has it; these have 'length', 'number'; did you "
-            "mean 'number'",
-        ):
-            erase(HandModel(), hand_task(), "numbr")
-        with pytest.raises(InputError, match=r"feature 'number': no reference example .* these have none; give them"):
-            erase(HandModel(), varied_task(), "number")
-
-    def test_one_value(self):
-        alike = relabelled(varied_task(), lambda encoded: {"number": "dual"})
-        with pytest.raises(
-            InputError,
-            match="feature 'number': expected at least two values among the reference examples of task 'hand', got "
-            "'dual' in 32 of them; there is nothing to tell apart",
-        ):
-            erase(HandModel(), alike, "number")
-
-    def test_a_value_of_one_example(self):
-        def first(encoded):
-            return {"number": "dual" if encoded is rare else number(encoded)["number"]}
-
-        task = varied_task()
-        rare = task.references[0][3].item
-        with pytest.raises(InputError, match="'dual' has a single reference example in task 'hand', expected at least"):
-            erase(HandModel(), relabelled(task, first), "number")
-
-    def test_no_references(self):
-        task = dataclasses.replace(hand_task(), references=())
-        with pytest.raises(InputError, match="task 'hand' has no reference examples for its fold 0"):
-            erase(HandModel(), task, "number")
-
-    @pytest.mark.parametrize("value", [np.nan, np.inf])
-    def test_activations_that_are_no_numbers(self, value):
-        model = hand_weights()
-        with torch.no_grad():
-            model.W_E[NEAR] = value
-        with pytest.raises(
-            InputError,
-            match=r"blocks\.0\.attn\.hook_z: the activation is NaN or infinite on '<bos> key .*near there', so that",
-        ):
-            erase(model, hand_task(), "number")
-
-    def test_an_encoder(self):
-        model = random_model(tokenizer=word_tokenizer(), causal=False)
-        with pytest.raises(
-            InputError, match="task 'random' asks for the next token, which an encoder does not predict"
-        ):
-            erase(model, labelled_task(d_vocab=12), "parity")
-
-    @pytest.mark.parametrize("site", ["pattern", "mlp_post", "q", "embed", "zz"])
-    def test_a_site(self, site):
-        with pytest.raises(InputError, match=f"erase: no eraser is fitted at site '{site}'; "):
-            erase(HandModel(), hand_task(), "number", site=site)
-
-    def test_heads_and_layers(self):
-        with pytest.raises(InputError, match=r"head 0\.2: the model has 1 layers \(0 to 0\) of 2 heads \(0 to 1\)"):
-            erase(HandModel(), hand_task(), "number", heads=[(0, 2)])
-        with pytest.raises(InputError, match=r"layers: the model has 1 \(0 to 0\), got \[1\]"):
-            erase(HandModel(), hand_task(), "number", site="resid_pre", layers=[1])
-        with pytest.raises(InputError, match=r"heads: site 'resid_pre' has none, got \[\(0, 0\)\]; leave them out"):
-            choose_places(HandModel(), "resid_pre", heads=[(0, 0)])
-
-    def test_methods(self):
-        with pytest.raises(InputError, match="methods: no way to erase is called 'leaca'; did you mean 'leace'"):
-            _check_methods(["leaca"])
-        for methods in ((), ("leace", "leace")):
-            with pytest.raises(InputError, match="methods: expected different ones, at least one, got"):
-                erase(HandModel(), hand_task(), "number", methods=methods)
-
-    def test_a_kind_of_position(self):
-        # Past the type checker of the tests, as a caller without one gets there.
-        with pytest.raises(InputError, match="at: no kind of position is called 'querry'; did you mean 'query'"):
-            unchecked(task_positions)("querry", hand_task())
-
-    def test_draws(self):
-        with pytest.raises(InputError, match="draws: expected a whole number of at least 1, got 0"):
-            erase(HandModel(), hand_task(), "number", draws=0)
-
-    def test_tasks_of_one_name(self):
-        with pytest.raises(InputError, match=r"others: expected tasks of different names, .* got \['hand', 'hand'\]"):
-            erase(HandModel(), hand_task(), "number", others=[hand_task()])
-
-    def test_nothing_to_steer_from_or_to(self):
-        bare = relabelled(varied_task(name="bare"), lambda encoded: {})
-        with pytest.raises(InputError, match=r"steer: '<bos> .*' of task 'bare' has the number None, expected one of"):
-            erase(HandModel(), hand_task(), "number", methods=("steer",), others=[bare])
-        task = relabelled(task_of([pair(prompts(0, 1))], []), number)
-        assert turns(task, "length", ["4", "5"]) == [("4", "5")] * 2
-        assert turns(task, "number", ["dual", "plural", "singular"]) == [("singular", "plural"), ("plural", "singular")]
-        with pytest.raises(InputError, match=r"steer: .* has the length '4'; of 3 values, its .* to say .*, got '4'"):
-            turns(task, "length", ["4", "5", "6"])
-        alone = dataclasses.replace(task, units=(dataclasses.replace(task.units[0], counterfactual=None),))
-        with pytest.raises(InputError, match=r"steer: .* got none; leave steer out"):
-            turns(alone, "length", ["4", "5", "6"])
