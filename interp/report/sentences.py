@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.amounts import change, estimate, listed, percent, size
+from interp.report.amounts import change, counted, estimate, listed, percent, size
 from interp.report.carried import carried_sentence, unused_sentence
 from interp.report.frames import HeadsFrames
 from interp.report.metrics import METRICS, UNITS
@@ -102,7 +102,7 @@ def _in_templates(row: pd.Series) -> str:
     """That the mean over templates rests on some of them, as a sentence that follows; empty where it does not."""
     if row["attention_state"] != "shown" or not row["n_templates_attended"] < row["n_templates"]:
         return ""
-    attended, of = f"{row['n_templates_attended']:.0f}", count(int(row["n_templates"]), "template")
+    attended, of = f"{row['n_templates_attended']:.0f}", counted(int(row["n_templates"]), "template")
     return f". It looks there beyond its baseline in {attended} of {of} only"
 
 
@@ -224,11 +224,11 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
     counts = heads["verdict"].value_counts()
     found = [f"{counts[verdict]} “{verdict}”" for verdict in VERDICTS if verdict in counts]
     return (
-        f"{_units(task)} in {count(task['n_clusters'], 'cluster')}, {count(task['n_examples'], 'example')}; "
+        f"{_units(task)} in {counted(task['n_clusters'], 'cluster')}, {counted(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
         f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
         f"an effect counts from {size(heads['minimum_effect'].iloc[0])} {unit} on. "
-        f"Of {count(len(heads), 'head')}: {', '.join(found)}."
+        f"Of {counted(len(heads), 'head')}: {', '.join(found)}."
     )
 
 
@@ -236,8 +236,8 @@ def _units(task: pd.Series) -> str:
     """How many units there are, and how many of them have a counterfactual."""
     n_units, n_balanced = task["n_units"], task["n_examples"] - task["n_units"]
     if n_balanced == n_units:
-        return count(n_units, "balanced unit")
-    return f"{count(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
+        return counted(n_units, "balanced unit")
+    return f"{counted(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
 
 
 def _published(task: pd.Series) -> str:
@@ -267,13 +267,13 @@ def _without_room(heads: pd.DataFrame) -> str:
         return ""
     named = listed([_baseline(names) for names in without["baseline"].unique()])
     return (
-        f"Where {len(without)} of {count(len(heads), 'head')} look is not testable: the best rule of position "
+        f"Where {len(without)} of {counted(len(heads), 'head')} look is not testable: the best rule of position "
         f"({named}) finds the {without['relation'].iloc[0]} as well; vary where it stands, and how far from the query."
     )
 
 
 def _share(n: int, n_all: int) -> str:
-    return f"all {count(n_all, 'example')}" if n == n_all else f"{n} of {count(n_all, 'example')}"
+    return f"all {counted(n_all, 'example')}" if n == n_all else f"{n:,} of {counted(n_all, 'example')}"
 
 
 def strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
@@ -307,8 +307,3 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     units = f"{most}" if fewest == most else f"{fewest} to {most}"
     of = "" if len(known) == len(needed) else f" on {len(known)} of these"
     return f"{sentence}; about {units} units would decide{of}."
-
-
-def count(n: int, noun: str) -> str:
-    """How many there are of a noun that takes an s."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -2,10 +2,9 @@
 
 import pandas as pd
 
-from interp.report.amounts import listed
+from interp.report.amounts import counted, listed
 from interp.report.cards.frames import Shown
 from interp.report.cards.words import READS, component, share
-from interp.report.sentences import count
 
 LEAST = 0.05
 """The smallest share of the answer that a sentence names."""
@@ -22,7 +21,7 @@ def _sentence(paths: pd.DataFrame, which: str) -> list[str]:
     if known.empty:
         return []
     large = known[known["normalised"].abs() >= LEAST]
-    begin = f"Of {count(len(known), 'direct path')} {which} ({int(known['n_units'].max())} units)"
+    begin = f"Of {counted(len(known), 'direct path')} {which} ({int(known['n_units'].max())} units)"
     if large.empty:
         first = known.iloc[0]
         return [f"{begin}, none carries {LEAST} of the answer; the largest is {_end(first, which)} {_share(first)}."]

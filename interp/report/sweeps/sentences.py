@@ -10,9 +10,9 @@
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import estimate
+from interp.report.amounts import counted, estimate
 from interp.report.metrics import METRICS
-from interp.report.sentences import accuracy_clause, count
+from interp.report.sentences import accuracy_clause
 from interp.report.sweeps.cells import ALPHA, LARGE, MINIMUM, is_large, strongest_first
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.states import STATES, UNMEASURED
@@ -25,7 +25,7 @@ def partial(frames: SweepFrames) -> str:
     """That an interrupted sweep holds less than was asked for; empty for a complete one."""
     if frames.complete:
         return ""
-    asked = "examples" if frames.n_examples is None else count(frames.n_examples, "example")
+    asked = "examples" if frames.n_examples is None else counted(frames.n_examples, "example")
     return (
         f"Partial: the sweep was interrupted. It holds {frames.n_measured} of the "
         f"{asked} that were asked for; all numbers are of these alone. "
@@ -59,8 +59,8 @@ def at_chance(frames: SweepFrames) -> str:
 def evidence(frames: SweepFrames) -> str:
     """How much was measured."""
     run = frames.runs.iloc[0]
-    units, clusters = count(int(run["n_units"]), "unit"), count(int(run["n_clusters"]), "cluster")
-    return f"{units} in {clusters}, {count(frames.n_measured, 'example')}"
+    units, clusters = counted(int(run["n_units"]), "unit"), counted(int(run["n_clusters"]), "cluster")
+    return f"{units} in {clusters}, {counted(frames.n_measured, 'example')}"
 
 
 def findings(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
@@ -89,8 +89,8 @@ def audited(frames: SweepFrames) -> str:
         return f"Measured the plain way, one hooked forward pass per cell{because}: there is no engine to check."
     numbers = f"The engine's numbers, made on its {model}," if model else "The engine's numbers"
     return (
-        f"{numbers} were checked: {count(audit['cells'], 'cell')} measured again on "
-        f"{count(audit['rows'], 'prompt')}, one hooked forward pass at a time; the largest difference is "
+        f"{numbers} were checked: {counted(audit['cells'], 'cell')} measured again on "
+        f"{counted(audit['rows'], 'prompt')}, one hooked forward pass at a time; the largest difference is "
         f"{audit['largest_difference']:.1e} of the largest score (up to {audit['tolerance']:.0e} is rounding)."
     )
 
@@ -179,7 +179,7 @@ def _q(q: float) -> str:
 
 
 def _cells(n: int) -> str:
-    return count(n, "cell")
+    return counted(n, "cell")
 
 
 def _is(n: int) -> str:
