@@ -1,13 +1,10 @@
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from interp.methods.verdict import UNRELATED
 from interp.report.carried import unused_sentence
-from interp.report.names import with_shown_names
-from interp.report.sentences import head_sentence, summarise
+from interp.report.sentences import head_sentence
 
 HEAD = {
     "layer": 1,
@@ -143,9 +140,17 @@ def test_untestable_attention_is_said_and_not_shown_as_a_number():
     assert "nan" not in text
 
 
-def test_a_small_effect_is_not_called_none():
-    text = sentence(verdict="attends, not causal", effect=0.22, effect_low=0.18, effect_high=0.27, accuracy_ablated=1.0)
-    assert "but has an effect below the minimum that counts (0.22 of 0.47 logits): ablating it gains 0.22" in text
+@pytest.mark.parametrize(
+    ("minimum", "effect", "low", "high", "sizes", "gain"),
+    [
+        (0.47, 0.22, 0.18, 0.27, "0.22 of 0.47", "0.22 logits [0.18, 0.27]"),
+        (0.0047, 0.0022, 0.0018, 0.0027, "0.0022 of 0.0047", "0.0022 logits [0.0018, 0.0027]"),
+    ],
+)
+def test_a_small_effect_is_not_called_none(minimum, effect, low, high, sizes, gain):
+    numbers = {"minimum_effect": minimum, "effect": effect, "effect_low": low, "effect_high": high}
+    text = sentence(verdict="attends, not causal", accuracy_ablated=1.0, **numbers)
+    assert f"but has an effect below the minimum that counts ({sizes} logits): ablating it gains {gain}" in text
     assert "can do without it" not in text
 
 
@@ -223,136 +228,5 @@ def test_a_part_that_is_worth_more_than_the_whole_is_explained():
     )
 
 
-def summary_of(report, *, untestable: bool = False, **task: object):
-    frame = report.frame.assign(attention=np.nan) if untestable else report.frame
-    return summarise(replace(report, frame=frame, tasks=report.tasks.assign(**task)))[0]
-
-
-def test_units_are_called_balanced_only_as_far_as_they_are(make_report):
-    report = make_report(tasks=("agreement",))
-    assert summary_of(report).headline.startswith("200 balanced units in 90 clusters, 400 examples;")
-    partly = summary_of(report, n_units=60, n_examples=75, n_clusters=1)
-    assert partly.headline.startswith("60 units, 15 of them balanced, in 1 cluster, 75 examples;")
-    assert summary_of(report, n_examples=200).headline.startswith("200 units, none of them balanced, in")
-
-
-def test_the_headline_of_a_file_has_its_items_accuracy(make_report):
-    assert "accuracy is 1.00 (0.981 on the file's own items), its" in summary_of(make_report(), coverage="all").headline
-    for nothing in ("", np.nan):
-        assert "accuracy is 1.00, its" in summary_of(make_report(), coverage=nothing).headline
-
-
-def test_the_headline_names_the_minimum(make_report):
-    assert "an effect counts from 0.20 logits on." in summary_of(make_report()).headline
-
-
-def test_why_attention_is_not_testable_is_said_with_counts(make_report):
-    report = make_report(tasks=("agreement",))
-    said = summary_of(report, untestable=True, n_units=60, n_examples=75, n_excluded=75).untested
-    assert said == (
-        "Attention is not testable: in all 75 examples the query is the related word itself or stands before it."
-    )
-    said = summary_of(report, untestable=True, n_examples=400, n_excluded=100, n_untagged=250).untested
-    assert said == (
-        "Attention is not testable: in 100 of 400 examples the query is the related word itself or stands before it; "
-        "in 250 of 400 examples no related word could be tagged; "
-        "in 50 of 400 examples there is nothing to choose a baseline on."
-    )
-
-
-def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
-    report = make_report(tasks=("agreement",))
-    summary = summary_of(report, n_excluded=34)
-    assert summary.untested.startswith("Attention is left out on some examples: in 34 of 400 examples the query is")
-    assert summary.untested in summary.sentences
-    assert summary_of(report).untested == ""
-
-
-def test_heads_that_position_explains_wholly_are_counted_with_what_would_help(make_report):
-    report = make_report(tasks=("agreement",))
-    some = report.frame.index < 2
-    frame = report.frame.assign(
-        attention_state=np.where(some, "not testable", "none"), baseline=np.where(some, "offset -3", "offset -2")
-    )
-    assert summary_of(replace(report, frame=frame)).untested == (
-        f"Where 2 of {len(frame)} heads look is not testable: the best rule of position (offset -3) finds the "
-        "subject as well; vary where it stands, and how far from the query."
-    )
-
-
-def test_a_file_is_named_by_its_stem(make_report):
-    (summary,) = summarise(make_report(tasks=("blimp:/home/me/data/naïve_accord.jsonl",)))
-    assert summary.task == "blimp:naïve_accord"
-    assert "for blimp:naïve_accord:" in summary.findings[0]
-    assert "/work" not in " ".join(summary.sentences)
-
-
 def test_sentence_scores_are_in_nats():
     assert "4.2 nats" in sentence(metric="sentence_log_probability")
-
-
-def test_every_finding_gets_one_sentence_and_none_or_undecided_get_none(make_report):
-    report = make_report()
-    shown = with_shown_names(report).frame
-    for summary in summarise(report):
-        heads = shown[shown["task"] == summary.task]
-        found = heads[~heads["verdict"].isin(["none", "undecided", "encodes, unused"])]
-        named = {f"{row.layer}.{row.head}" for row in found.itertuples()}
-        assert {text.split()[1] for text in summary.findings[: len(found)]} == named
-        unused = heads[heads["verdict"] == "encodes, unused"]
-        assert len(summary.findings) == len(found) + (not unused.empty)
-        assert all(f"{row.layer}.{row.head}" in summary.findings[-1] for row in unused.itertuples())
-
-
-def test_open_questions_name_heads_reason_and_examples(make_report):
-    report = make_report()
-    undecided = report.frame["verdict"] == "undecided"
-    frame = report.frame.assign(n_to_decide=np.where(undecided, 480.0, np.nan))
-    (question,) = summarise(replace(report, frame=frame))[0].open_questions
-    for row in frame[undecided & (frame["task"] == "agreement")].itertuples():
-        assert f"{row.layer}.{row.head}" in question
-    assert "holds both 0 and the minimum effect; about 480 units would decide." in question
-
-
-def test_an_unbounded_number_of_examples_is_not_promised(make_report):
-    report = make_report()
-    frame = report.frame.assign(n_to_decide=np.inf)
-    (question,) = summarise(replace(report, frame=frame))[0].open_questions
-    assert question.endswith(
-        "; no number of units that one could measure would decide, the estimate lies at the minimum."
-    )
-
-
-def test_how_many_heads_a_number_of_units_would_decide_is_said(make_report):
-    report = make_report()
-    undecided = report.frame.index[(report.frame["task"] == "agreement") & (report.frame["verdict"] != "tracks")]
-    frame = report.frame.assign(n_to_decide=np.nan)
-    frame.loc[undecided, ["verdict", "reason"]] = "undecided", "the effect is undecided"
-    frame.loc[undecided[:3], "n_to_decide"] = 120.0, 4.9e7, 300.0
-    (question,) = summarise(replace(report, frame=frame))[0].open_questions
-    assert question.endswith(": the effect is undecided; about 120 to 300 units would decide on 2 of these.")
-
-
-@pytest.mark.parametrize("verdict", ["none", "undecided"])
-def test_a_task_without_a_finding_says_so(make_report, verdict):
-    report = make_report()
-    summary = summarise(replace(report, frame=report.frame.assign(verdict=verdict)))[0]
-    assert summary.findings == ()
-    n_heads = report.frame.drop_duplicates(["layer", "head"]).shape[0]
-    assert summary.headline.endswith(f"Of {n_heads} heads: {n_heads} “{verdict}”.")
-
-
-def test_a_task_on_which_nothing_is_decided_says_so_once(make_report):
-    report = make_report()
-    frame = report.frame.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
-    questions = summarise(replace(report, frame=frame))[0].open_questions
-    assert questions == ("Every one of the 12 heads is undecided: the base is at chance.",)
-
-
-def test_a_number_of_units_that_nobody_can_measure_is_not_named(make_report):
-    report = make_report()
-    undecided = report.frame["verdict"] == "undecided"
-    frame = report.frame.assign(n_to_decide=report.frame["n_to_decide"].mask(undecided, 4.9e7))
-    questions = " ".join(each for one in summarise(replace(report, frame=frame)) for each in one.open_questions)
-    assert "no number of units that one could measure" in questions
-    assert "49000000" not in questions
