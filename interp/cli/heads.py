@@ -110,13 +110,13 @@ def heads(
 
     where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
     run = run_of(runs, fresh, **where, device=device)
-    options: dict[str, Any] = {"n": n, "seed": seed, "ablation": ablation}
+    options: dict[str, Any] = {"seed": seed, "ablation": ablation}
     names = list(dict.fromkeys(task or generated_tasks()))
     command = shlex.join(["interp", *sys.argv[1:]])
     if checkpoints is not None:
         if model is not None or sibling or choose:
             raise InputError("--checkpoints: expected no --model, --sibling or --choose beside it; leave these out")
-        options["run"] = run
+        options.update(n=n, run=run)
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
         return
     from interp.cli.loading import load_for_tasks

@@ -36,7 +36,7 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
     names, options = calls["heads"]
     run_options = options.pop("run")
-    assert (names, options) == (["a", "b"], {"n": 7, "seed": 3, "ablation": "zero", "probes": False, "siblings": []})
+    assert (names, options) == (["a", "b"], {"seed": 3, "ablation": "zero", "probes": False, "siblings": []})
     assert (run_options.folder, run_options.executor) == (Path(os.environ["INTERP_RUNS"]), Local())
 
 

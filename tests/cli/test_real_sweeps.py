@@ -1,4 +1,4 @@
-"""`interp ablate` and `interp patch` on the embedded model, with nothing faked."""
+"""`interp heads`, `interp ablate` and `interp patch` on the embedded model, with nothing faked."""
 
 import json
 import subprocess
@@ -31,6 +31,16 @@ def test_the_choices_are_those_of_the_methods():
     assert set(get_args(options.Ablation)) == set(get_args(Kind))
     assert set(get_args(Offered)) == set(get_args(Components))
     assert set(patch.SITES.split(", ")) <= set(SITES) - set(UNWRITTEN)
+
+
+def test_every_head_is_judged(run, tmp_path):
+    command = ("heads", "--task", "agreement", "--n", 24, "--choose", "--no-probes", "--no-cards")
+    result = run(*command, "--out", tmp_path / "h", "--json")
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    verdicts = {(each["layer"], each["head"]): each["verdict"] for each in printed["verdicts"]}
+    assert (len(verdicts), verdicts[2, 2]) == (12, "attends and causal")
+    assert [each["n_units"] for each in printed["tasks"]] == [24]
 
 
 def test_every_head_is_ablated(run, tmp_path):
