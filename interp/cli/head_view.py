@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-import pandas as pd
 from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from interp.cli.terminal import console, verbatim
-from interp.report.amounts import decimal
+from interp.report.amounts import or_dash
 from interp.report.cards.frames import Shown, shown
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import kind
@@ -52,7 +51,7 @@ def _glance(card: Shown) -> Table:
 def _cells(card: Shown, kinds: list[str]) -> list[str]:
     row, shares = card.verdicts.iloc[0], card.replacements.set_index("kind")["share"].reindex(kinds)
     verdict = VERDICTS[str(row["verdict"])]
-    return [f"{verdict.symbol} {verdict.name}", *map(_number, (row["excess"], row["probe_excess"], *shares))]
+    return [f"{verdict.symbol} {verdict.name}", *map(or_dash, (row["excess"], row["probe_excess"], *shares))]
 
 
 def _item(text: str) -> Padding:
@@ -64,7 +63,3 @@ def _item(text: str) -> Padding:
 
 def _indented(what: Text | Table, by: int) -> Padding:
     return Padding(what, (0, 0, 0, by))
-
-
-def _number(value: float) -> str:
-    return "—" if pd.isna(value) else decimal(value)

@@ -12,7 +12,7 @@ from interp.cli.exits import INTERRUPTED
 from interp.cli.running import interrupted
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
-from interp.report.amounts import decimal
+from interp.report.amounts import or_dash
 from interp.report.manifest import plain
 from interp.report.sweeps.cells import described, strongest_first
 from interp.report.sweeps.folder import save_sweep
@@ -104,13 +104,9 @@ def _table(frames: SweepFrames, cells: Any) -> Any:
     for heading in (quantity, "95 % interval", "q", "accuracy"):
         table.add_column(heading, justify="right")
     for row in records(shown):
-        interval = f"{_number(row['shown_low'])} to {_number(row['shown_high'])}"
+        interval = f"{or_dash(row['shown_low'])} to {or_dash(row['shown_high'])}"
         if row["shown_low"] is None:
             interval = row["state"] or "—"
-        numbers = (_number(row["shown"]), interval, _number(row["q"], 3), _number(row["accuracy_intervened"]))
+        numbers = (or_dash(row["shown"]), interval, or_dash(row["q"], 3), or_dash(row["accuracy_intervened"]))
         table.add_row(verbatim(row["name"]), *numbers)
     return table
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "—" if value is None else decimal(value, digits)

@@ -31,7 +31,11 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
         raise InputError(f"model: expected a model, got {model!r}; load one with interp.load_model")
     tokenizer = getattr(model, "tokenizer", None)
     if isinstance(task, Task):
-        _require_no_n([task], n)
+        if n is not None:
+            raise InputError(
+                f"n: expected None, since task {task.name!r} has its {len(task.units)} units and nothing is drawn; got "
+                f"{n!r}: draw them when you make it, with interp.load_task(name, n=...), or give the task's name"
+            )
         _require_tokens_of(tokenizer, task)
         return task
     if not isinstance(task, str):
@@ -44,15 +48,6 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
     from interp.tasks.catalogue import load_task
 
     return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)
-
-
-def _require_no_n(tasks: Sequence[Task], n: int | None) -> None:
-    if n is not None:
-        has = " and ".join(f"{task.name!r} has its {len(task.units)} units" for task in tasks)
-        raise InputError(
-            f"n: expected None, since task {has} and nothing is drawn; got {n!r}: draw them when you make it, with "
-            "interp.load_task(name, n=...), or give the task's name"
-        )
 
 
 def _require_tokens_of(tokenizer: Any, task: Task) -> None:
@@ -84,17 +79,15 @@ def as_predicted(task: Task | str, model: Any, *, n: int | None, seed: int, metr
 
 
 def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
-    """``as_predicted`` of each, where `n` is for those that are given by name.
+    """``as_predicted`` of each, where `n` is for those that are given by name, if any are.
 
     Raises:
-        InputError: As ``as_predicted``; `n` only where no task is given by name.
+        InputError: As ``as_predicted``.
         TaskError: As ``as_task``.
     """
     listed = [tasks] if isinstance(tasks, str | Task) else list(tasks)
-    whole = [each for each in listed if isinstance(each, Task)]
-    if whole and len(whole) == len(listed):
-        _require_no_n(whole, n)
-    return [as_predicted(each, model, n=None if isinstance(each, Task) else n, seed=seed) for each in listed]
+    of_tasks = None if any(isinstance(each, str) for each in listed) else n
+    return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in listed]
 
 
 def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:

@@ -16,6 +16,11 @@ def decimal(number: float, digits: int = 2) -> str:
     return f"{round(float(number), digits) + 0.0:.{digits}f}"
 
 
+def or_dash(number: float | None, digits: int = 2) -> str:
+    """``decimal`` of a number that is known, an em dash for none."""
+    return "—" if number is None or pd.isna(number) else decimal(number, digits)
+
+
 def size(number: float) -> str:
     """A size of a metric: two decimals, or as many as show that a small one is not 0."""
     return decimal(number, max(2, _digits([number])))
@@ -54,6 +59,11 @@ def listed(names: list[str], most: int = 8) -> str:
 def estimate(value: float, low: float, high: float, unit: str) -> str:
     """An estimate with its interval: one decimal from 1 on, two below, more where all would be 0; as many for each."""
     digits = 1 if abs(value) >= 1 else max(2, _digits([value, low, high]))
+    return bounded(value, low, high, digits, unit)
+
+
+def bounded(value: float, low: float, high: float, digits: int = 2, unit: str = "") -> str:
+    """A number with its unit and its interval, all with so many decimals; said where no interval is known."""
     text, *ends = (decimal(each, digits) for each in (value, low, high))
     interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
     return " ".join(filter(None, (text, unit, interval)))

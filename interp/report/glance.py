@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import shown as quoted
-from interp.report.amounts import decimal, estimate
+from interp.report.amounts import estimate, or_dash
 from interp.report.document import render
 from interp.report.figure import Figure, inline
 
@@ -77,7 +77,7 @@ def with_interval(frame: pd.DataFrame, value: str, low: str, high: str, unit: st
 
 def numbers(values: pd.Series, digits: int = 3) -> list[str]:
     """Numbers as text, without a minus before 0; an em dash where there is none."""
-    return ["—" if pd.isna(each) else decimal(each, digits) for each in values]
+    return [or_dash(each, digits) for each in values]
 
 
 def made(provenance: Mapping[str, Any]) -> str:

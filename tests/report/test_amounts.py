@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from interp.report.amounts import change, decimal, estimate, points, size
+from interp.report.amounts import change, decimal, estimate, or_dash, points, size
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from interp.report.amounts import change, decimal, estimate, points, size
     [
         ((4.25, 3.9, 4.512), "4.2 logits [3.9, 4.5]"),
         ((0.5, 0.25, 1.126), "0.50 logits [0.25, 1.13]"),
-        ((0.002, -0.001, 0.012), "0.00 logits [-0.00, 0.01]".replace("-0", "0")),
+        ((0.002, -0.001, 0.012), "0.00 logits [0.00, 0.01]"),
         ((0.0032, 0.0011, 0.0049), "0.0032 logits [0.0011, 0.0049]"),
         ((-0.00031, -0.0005, -0.00012), "-0.00031 logits [-0.00050, -0.00012]"),
         ((-1e-7, -2e-6, 1e-6), "0.00 logits [0.00, 0.00]"),
@@ -37,3 +37,7 @@ def test_a_size_that_is_not_0_does_not_read_as_0(number, text):
 
 def test_0_has_no_minus():
     assert [decimal(-0.001), decimal(-0.0001, 3), points(-0.00001)] == ["0.00", "0.000", "0.0"]
+
+
+def test_what_is_not_known_is_a_dash():
+    assert [or_dash(None), or_dash(math.nan), or_dash(-0.0001, 3)] == ["—", "—", "0.000"]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import decimal
+from interp.report.amounts import bounded, decimal
 from interp.report.cards.frames import Shown
-from interp.report.cards.words import kind, position, share
+from interp.report.cards.words import kind, position
 from interp.report.colours import Palette, paint
 from interp.report.heatmap import Cell, Heatmap
 from interp.report.sweeps.states import UNMEASURED
@@ -85,4 +85,4 @@ def _valued(name: str, value: float, low: float, high: float, *, palette: Palett
         return Cell("—", "", "", f"{name}: {UNMEASURED}")
     # Rounded before it is painted: what reads as 0.00 has one colour.
     text = decimal(value)
-    return Cell(text, "", paint(float(text), palette).style, f"{name}: {share(value, low, high)}")
+    return Cell(text, "", paint(float(text), palette).style, f"{name}: {bounded(value, low, high)}")

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from interp.report.amounts import counted, listed
+from interp.report.amounts import bounded, counted, listed
 from interp.report.cards.frames import Shown
-from interp.report.cards.words import READS, component, share
+from interp.report.cards.words import READS, component
 
 LEAST = 0.05
 """The smallest share of the answer that a sentence names."""
@@ -40,4 +40,4 @@ def _end(row: pd.Series, which: str) -> str:
 
 
 def _share(row: pd.Series) -> str:
-    return share(row["normalised"], row["normalised_low"], row["normalised_high"])
+    return bounded(row["normalised"], row["normalised_low"], row["normalised_high"])

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import estimate, listed, size
+from interp.report.amounts import bounded, estimate, listed, size
 from interp.report.cards.frames import CardFrames, Shown, as_dossier, shown
 from interp.report.cards.paths import path_sentences
 from interp.report.cards.replaced import replacement_sentences
-from interp.report.cards.words import PARTS, position, quoted, share
+from interp.report.cards.words import PARTS, position, quoted
 from interp.report.metrics import UNITS
 from interp.report.sentences import reason_of, summarise
 from interp.report.verdicts import VERDICTS
@@ -67,7 +67,7 @@ def _verdicts(card: Shown) -> str:
 
 def _shares(card: Shown) -> list[str]:
     known = card.shares.dropna(subset="share").sort_values("share", kind="stable")
-    parts = [f"{row.task} {share(-row.share, -row.share_high, -row.share_low)}" for row in known.itertuples()]
+    parts = [f"{row.task} {bounded(-row.share, -row.share_high, -row.share_low)}" for row in known.itertuples()]
     if not parts:
         return []
     least = card.shares["minimum"].iloc[0]
@@ -156,7 +156,7 @@ def _circuits(card: Shown) -> list[str]:
 
 
 def _share(row: pd.Series) -> str:
-    return share(row["normalised"], row["normalised_low"], row["normalised_high"])
+    return bounded(row["normalised"], row["normalised_low"], row["normalised_high"])
 
 
 def _missing(card: Shown) -> list[str]:

@@ -1,8 +1,5 @@
 """What are the parts of a card called, for readers?"""
 
-import pandas as pd
-
-from interp.report.amounts import decimal
 from interp.report.legible import visible
 
 POSITIONS = {
@@ -53,9 +50,3 @@ def component(name: str) -> str:
         return {"embed": "the embeddings", "logits": "the logits"}[name]
     kind, _, rest = name.partition(".")
     return f"MLP {rest}" if kind == "mlp" else f"head {name}"
-
-
-def share(value: float, low: float, high: float) -> str:
-    """A share of a whole with its interval, always with two decimals."""
-    text, *ends = (decimal(each) for each in (value, low, high))
-    return f"{text} (no interval)" if pd.isna(low) or pd.isna(high) else f"{text} [{', '.join(ends)}]"
