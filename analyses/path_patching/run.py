@@ -66,8 +66,9 @@ def _example(words: list[str], right: str, wrong: str, n_again: int, after: int,
 
 
 def senders_of(model: interp.HookedTransformer, task: Task, head: str, seed: int) -> pd.DataFrame:
-    """Everything that writes before `head` reads, patched into its queries, keys or values alone."""
-    found = [path_patch(model, task, paths_to(model, f"{head}.{part}"), seed=seed).summary() for part in "qkv"]
+    """Everything that writes before `head` reads, patched into its queries, keys or values alone, edge by edge."""
+    paths = [paths_to(model, f"{head}.{part}") for part in "qkv"]
+    found = [path_patch(model, task, each, mlps="frozen", seed=seed).summary() for each in paths]
     return pd.concat(found, ignore_index=True)
 
 
@@ -80,6 +81,12 @@ def draw(table: pd.DataFrame, head: str) -> Figure:
     sns.heatmap(wide, ax=ax, cmap="vlag", center=0, vmin=-1, vmax=1, annot=True, fmt=".2f")
     ax.set(xlabel="", ylabel="sender", title=f"Patched into head {head} alone")
     return figure
+
+
+def print_paths(table: pd.DataFrame) -> None:
+    """Every path with its share of the answer."""
+    columns = ["sender", "via", "receiver", "normalised", "normalised_low", "normalised_high", "q"]
+    print(table[columns].round(3).to_string(index=False))
 
 
 def main() -> None:
@@ -112,10 +119,11 @@ def main() -> None:
     print(ranked[columns].round(3).to_string(index=False))
     sender = str(table.loc[table["normalised"].idxmax(), "sender"])
     routes = [[sender, f"{induction}.k", "logits"], [sender, "mlp.1", f"{induction}.k"], [sender, "logits"]]
-    print("\nRoutes of its strongest sender:")
-    print(
-        path_patch(model, task, routes, seed=given.seed).summary()[["sender", "via", *columns[1:]]].round(3).to_string()
-    )
+    print("\nRoutes of its strongest sender, edge by edge:")
+    print_paths(path_patch(model, task, routes, mlps="frozen", seed=given.seed).summary())
+    through_mlps = [[sender, f"{induction}.k"], [sender, f"{induction}.k", "logits"]]
+    print("\nThe same, whatever MLPs are between:")
+    print_paths(path_patch(model, task, through_mlps, mlps="recomputed", seed=given.seed).summary())
 
 
 if __name__ == "__main__":

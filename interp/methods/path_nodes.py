@@ -76,7 +76,14 @@ class Node:
         """What it reads, as a receiver."""
         if self.head is not None:
             return Site(f"{self.reads}_input", self.layer)
-        return Site("resid_post", self.layer - 1) if self.name == "logits" else Site("mlp_in", self.layer)
+        return self.stream if self.name == "logits" else Site("mlp_in", self.layer)
+
+    @property
+    def stream(self) -> Site:
+        """The residual stream that it reads, as a receiver."""
+        if self.name == "logits":
+            return Site("resid_post", self.layer - 1)
+        return Site("resid_mid" if self.head is None and not self.parallel else "resid_pre", self.layer)
 
 
 Path = tuple[Node, ...]
@@ -100,6 +107,11 @@ def parse_path(path: Sequence[str] | str, model: Any) -> Path:
         if before.name == "logits" or node.name == "embed" or before.writes_at > node.reads_at:
             raise InputError(f"no path leads from {before.name} to {node.name}: the one writes after the other reads")
     return nodes
+
+
+def mlp_nodes(model: Any) -> list[Node]:
+    """Every MLP of the model, in their order."""
+    return [Node.parse(name, model) for name in _mlps(model)]
 
 
 def paths_to(model: Any, receiver: str) -> list[list[str]]:

@@ -1,45 +1,37 @@
-"""Which component tells which? Patch what one writes into what another reads, and nowhere else.
+"""Which component tells which? Patch what one writes into what another one reads, and nowhere else.
 
 1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers that it
    passes through, and a last receiver (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made
    from; ``mlp.2``; ``logits``).
-2. The sender's output changes by ``d``, from the run to its source; every receiver on the way is given
-   ``d`` on top of what it reads, all else as in the run, and its output's change is the next ``d``.
-3. The last receiver reads ``d`` on top of its input, and from there the model runs on.
+2. The sender writes what it writes in the source, all other heads what they write in the run. What the receiver reads
+   then is kept (``path_changes.py``): with the MLPs between **recomputed** (Wang et al. 2022), so that what these make
+   of the sender's change belongs to the path; or with all MLPs **frozen** as well, so that a path is one edge
+   (Goldowsky-Dill et al. 2023). A receiver on the way passes the change of its output on in the same way.
+3. The last receiver reads what was kept, all else is as in the run up to there, and from there the model runs on.
 
-A direct path is one of two nodes. All paths from a sender together are its activation patch.
+A direct path is one of two nodes. With frozen MLPs, all direct paths from a sender together are its activation patch.
 
-Wang et al. (2023), "Interpretability in the wild"; Goldowsky-Dill et al. (2023), "Localizing model behavior with path
-patching".
+Wang et al. (2022), "Interpretability in the wild: a circuit for indirect object identification in GPT-2 small";
+Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, get_args
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read_source
 from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
-from interp.interventions.replacement import Add
-from interp.interventions.rows import Batch, Direction
+from interp.interventions.rows import Direction
 from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.given_task import as_pairs
 from interp.methods.patching import PatchResult
+from interp.methods.path_changes import Arriving, Mlps, Runs
 from interp.methods.path_nodes import Node, Path, parse_path
-from interp.model.places import places_of
-from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.residual.activations import read
 from interp.residual.stream import require_additive
 from interp.runs.run import Run, as_run
-from interp.shapes import Residual
 from interp.tasks.task import Task
 
 
@@ -48,6 +40,7 @@ def path_patch(
     task: Task | str,
     paths: Sequence[Sequence[str]],
     *,
+    mlps: Mlps = "recomputed",
     together: bool = False,
     direction: Direction = "denoise",
     metric: MetricName | None = None,
@@ -63,7 +56,14 @@ def path_patch(
         model: One of ours.
         task: A task, or the name of one.
         paths: Lists of nodes; ``paths_to`` and ``paths_from`` give the direct ones.
-        together: Whether all paths are patched in one cell; otherwise each is a cell.
+        mlps: What the MLPs between the nodes of a path do. ``recomputed``: they hear the sender, and what they make of
+            it arrives, too; heads are frozen, layer norms are not (Wang et al. 2022). ``frozen``: they write what they
+            write in the run, so that a path is a single edge (Goldowsky-Dill et al. 2023). Without MLPs between, both
+            are the same.
+        together: Whether all paths are patched in one cell; otherwise each is a cell. Of several receivers, each reads
+            what it reads in the frozen pass, whatever the others do to it (Wang et al. 2022). With frozen MLPs, an
+            edge's change comes on top of what earlier receivers have changed: a set of paths (Goldowsky-Dill et al.
+            2023).
         direction: ``denoise`` runs the corrupted prompt with the clean run's change along the path, ``noise`` the
             clean prompt with the corrupted run's.
         metric: What is measured; None for the task's own.
@@ -75,17 +75,19 @@ def path_patch(
             says who measures. None to keep nothing.
 
     Returns:
-        One row per path (``sender``, ``via``, ``receiver``) and example, as ``patch`` gives them.
+        One row per path (``sender``, ``via``, ``receiver``) and example, as ``patch`` gives them; the provenance has
+        `mlps`.
 
     Raises:
         InputError: A node that the model does not have, a path that no information can take, no unit with a
-            counterfactual of its length, a model that is not ours or whose stream is no sum, or a budget too small
-            for one cell.
+            counterfactual of its length, a model that is not ours or whose stream is no sum, logits beside other
+            receivers in one cell with recomputed MLPs, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
     """
-    if direction not in get_args(Direction):
-        raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
+    for name, given, known in (("direction", direction, Direction), ("mlps", mlps, Mlps)):
+        if given not in get_args(known):
+            raise InputError(f"{name}: {given!r} is unknown; {suggest(str(given), get_args(known))}")
     if not isinstance(model, HookedTransformer):
         raise InputError(
             f"path patching: expected one of our own models, whose attention it repeats, got a {type(model).__name__}; "
@@ -98,20 +100,40 @@ def path_patch(
     parsed = [parse_path(path, model) for path in listed]
     if not parsed or len(set(parsed)) < len(parsed):
         raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in listed]}")
-    runs = _Runs(model, parsed)
-    changes = [Intervention(path[-1].site, _along(path, runs), heads=_heads(path[-1])) for path in parsed]
-    if together:
-        names = {"sender": " + ".join(dict.fromkeys(path[0].name for path in parsed)), "via": "", "receiver": "all"}
-        cells = [Cell(names, tuple(changes))]
-    else:
-        cells = [Cell(_labels(path), (change,)) for path, change in zip(parsed, changes, strict=True)]
-    given = as_pairs(task, model, n=n, seed=seed, metric=metric)
+    if together and mlps == "recomputed":
+        _require_heard(parsed)
+    runs = Runs(model, parsed, mlps)
+    groups = [parsed] if together else [[path] for path in parsed]
+    cells = [Cell(_labels(group, together), tuple(_changes(group, runs))) for group in groups]
+    pairs = as_pairs(task, model, n=n, seed=seed, metric=metric)
     how: Any = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
-    result = Sweep(cells).run(model, given, seed=seed, progress=progress, run=as_run(run), **how)
-    return PatchResult(result.frame, {**result.provenance, "direction": direction}, result.labels)
+    result = Sweep(cells).run(model, pairs, seed=seed, progress=progress, run=as_run(run), **how)
+    return PatchResult(result.frame, {**result.provenance, "direction": direction, "mlps": mlps}, result.labels)
 
 
-def _labels(path: Path) -> dict[str, str]:
+def _require_heard(paths: Sequence[Path]) -> None:
+    """Refuse receivers that nobody would hear: what the logits are made from is set last."""
+    receivers = list(dict.fromkeys(path[-1].name for path in paths))
+    if "logits" in receivers and len(receivers) > 1:
+        raise InputError(
+            "paths: together, with recomputed MLPs, every receiver is set to what it reads in the frozen pass, and the "
+            "logits last, so that the others would do nothing; expected the logits alone or not at all, got "
+            f"{', '.join(receivers)}; leave the logits out, or give mlps='frozen', where changes add up"
+        )
+
+
+def _changes(paths: Sequence[Path], runs: Runs) -> list[Intervention]:
+    """What is changed at each receiver."""
+    ending: dict[Node, list[Path]] = {}
+    for path in paths:
+        ending.setdefault(path[-1], []).append(path)
+    return [Intervention(end.site, Arriving(tuple(own), runs), heads=_heads(end)) for end, own in ending.items()]
+
+
+def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
+    if together:
+        return {"sender": " + ".join(dict.fromkeys(path[0].name for path in paths)), "via": "", "receiver": "all"}
+    (path,) = paths
     return {
         "sender": path[0].name,
         "via": " > ".join(node.name for node in path[1:-1]),
@@ -121,88 +143,3 @@ def _labels(path: Path) -> dict[str, str]:
 
 def _heads(node: Node) -> tuple[int, ...] | None:
     return None if node.head is None else (node.head,)
-
-
-class _Runs:
-    """Activations of a batch and of its sources, as far as some paths need them; the last batch's are kept."""
-
-    def __init__(self, model: HookedTransformer, paths: Sequence[Path]):
-        self.model = model
-        self.sites = tuple({site for path in paths for node in path[:-1] for site in _needs(node)})
-        self._kept: tuple[Batch, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what another process runs for itself."""
-        return vars(self) | {"_kept": None}
-
-    def of(self, batch: Batch) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-        """Of the run, and of its source."""
-        if self._kept is None or self._kept[0] is not batch:
-            names = [site.hook_name for site in self.sites]
-            self._kept = (batch, read(self.model, batch.tokens, names), read_source(self.model, batch, names))
-        return self._kept[1:]
-
-
-def _needs(node: Node) -> list[Site]:
-    """What has to be known of a node that sends or passes on."""
-    if node.name == "embed":
-        return [Site("resid_pre", 0)]
-    if node.head is None:
-        return [Site(_seen_by_mlp(node), node.layer), Site("mlp_out", node.layer)]
-    names = ("z",) if node.reads is None else ("resid_pre", "q", "k", "v", "z")
-    return [Site(name, node.layer) for name in names]
-
-
-def _seen_by_mlp(node: Node) -> str:
-    return "resid_pre" if node.parallel else "resid_mid"
-
-
-@dataclass(frozen=True)
-class _Along:
-    """What arrives at the end of a path, to be added to what is read there."""
-
-    path: Path
-    runs: _Runs
-
-    def __call__(self, site: Site, batch: Batch) -> Float[Tensor, "..."]:
-        with torch.inference_mode():
-            change = _sent(self.path[0], self.runs, batch)
-            for node in self.path[1:-1]:
-                change = _passed_on(node, change, self.runs, batch)
-        return change if self.path[-1].head is None else change[:, :, None]
-
-
-def _along(path: Path, runs: _Runs) -> Add:
-    of_both = (*runs.sites, *runs.sites)  # of the run, and of its source
-    return Add(_Along(path, runs), from_source=True, keeps=of_both, identity=f"along {_labels(path)}")
-
-
-def _sent(sender: Node, runs: _Runs, batch: Batch) -> Residual:
-    """How much more the sender writes in the source."""
-    run, source = runs.of(batch)
-    name = _needs(sender)[-1].hook_name
-    if sender.head is None:
-        return source[name] - run[name]
-    w_o = list(runs.model.blocks)[sender.layer].attn.W_O[sender.head]
-    return (source[name][:, :, sender.head] - run[name][:, :, sender.head]) @ w_o
-
-
-def _passed_on(node: Node, change: Residual, runs: _Runs, batch: Batch) -> Residual:
-    """How a receiver's output changes when it reads `change` on top of its input."""
-    run, _ = runs.of(batch)
-    block = list(runs.model.blocks)[node.layer]
-    if node.head is None:
-        stream = run[Site(_seen_by_mlp(node), node.layer).hook_name]
-        changed: Residual = block.mlp(block.ln2(stream + change))
-        return changed - run[Site("mlp_out", node.layer).hook_name]
-    attention, head = block.attn, node.head
-    q, k, v = (run[Site(name, node.layer).hook_name].clone() for name in ("q", "k", "v"))
-    read = {"q": (q, attention.W_Q, attention.b_Q), "k": (k, attention.W_K, attention.b_K)}
-    parts, weight, bias = (read | {"v": (v, attention.W_V, attention.b_V)})[node.reads or ""]
-    y = block.ln1(run[Site("resid_pre", node.layer).hook_name] + change)
-    parts[:, :, head] = y @ weight[head] + bias[head]
-    writing = [head] if node.reads == "q" else list(range(head * attention.group, (head + 1) * attention.group))
-    places = places_of(torch.ones_like(batch.tokens, dtype=torch.bool), batch.length, causal=runs.model.config.causal)
-    z = attention.mixed(attention.turn(q, places.query), attention.turn(k, places.key), v, places)
-    change = (z - run[Site("z", node.layer).hook_name])[:, :, writing]
-    return torch.einsum("bphd,hdm->bpm", change, attention.W_O[writing])

@@ -33,7 +33,8 @@ def task():
     ],
 )
 def test_all_paths_from_a_sender_together_are_its_activation_patch(model, task, direction, sender, site, by, cell):
-    along = path_patch(model, task, paths_from(model, sender), together=True, direction=direction).frame
+    along = path_patch(model, task, paths_from(model, sender), mlps="frozen", together=True, direction=direction)
+    along = along.frame
     whole = patch(model, task, site=site, by=by, direction=direction).frame
     whole = whole[np.all([whole[name] == value for name, value in cell.items()], axis=0)]
     np.testing.assert_allclose(along["value"], whole["value"], rtol=1e-10)
@@ -78,7 +79,7 @@ def head_change(layer, head):
 @torch.no_grad()
 def test_a_direct_path_into_one_heads_keys_by_hooks(model, task):
     expected = by_hooks(model, task, (1,), "blocks.2.hook_k_input", head_change(0, 2))
-    found = path_patch(model, task, [["0.2", "2.1.k"]]).frame
+    found = path_patch(model, task, [["0.2", "2.1.k"]], mlps="frozen").frame
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
 
 
@@ -90,7 +91,7 @@ def test_a_path_over_an_mlp_by_hooks(model, task):
         return block.mlp(block.ln2(stream + head_change(0, 0)(model, batch, run, source))) - before
 
     expected = by_hooks(model, task, (None,), "blocks.2.hook_resid_post", change)
-    found = path_patch(model, task, [["0.0", "mlp.1", "logits"]]).frame
+    found = path_patch(model, task, [["0.0", "mlp.1", "logits"]], mlps="frozen").frame
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
     assert found[["sender", "via", "receiver"]].drop_duplicates().to_numpy().tolist() == [["0.0", "mlp.1", "logits"]]
 
@@ -114,7 +115,7 @@ def test_a_path_through_a_heads_queries_keys_or_values_by_hooks(model, task, par
         return (changed[z][:, :, 2] - run[z][:, :, 2]) @ model.blocks[1].attn.W_O[2]
 
     expected = by_hooks(model, task, (None,), "blocks.2.hook_resid_post", change)
-    found = path_patch(model, task, [["0.1", f"1.2.{part}", "logits"]]).frame
+    found = path_patch(model, task, [["0.1", f"1.2.{part}", "logits"]], mlps="frozen").frame
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
 
 
@@ -160,3 +161,5 @@ def test_paths_that_are_the_same_or_none_are_refused(model, task):
             path_patch(model, task, paths)
     with pytest.raises(InputError, match="direction: 'sideways' is unknown"):
         unchecked(path_patch)(model, task, [["0.1", "logits"]], direction="sideways")
+    with pytest.raises(InputError, match="mlps: 'recompute' is unknown; did you mean 'recomputed'"):
+        unchecked(path_patch)(model, task, [["0.1", "logits"]], mlps="recompute")

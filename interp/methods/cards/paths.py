@@ -3,8 +3,10 @@
 1. **Feeds**: from the embeddings and every head and MLP before it, into the head's queries, keys and values.
 2. **Readers**: from the head into the queries, keys and values of every later head, every later MLP, and the logits.
 3. Each is denoised by itself (``path_patching.py``): the corrupted prompt, with the clean run's change along this path.
+   MLPs between are frozen, so that a path is one edge: MLPs are among the feeds and the readers themselves, and what
+   passes through them is told there.
 
-Effects of single paths need not add up. On few units, drawn from the templates in turn, so that it stays fast: there
+Effects of single edges need not add up. On few units, drawn from the templates in turn, so that it stays fast: there
 are up to three times as many paths as the model has heads.
 
 Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
@@ -116,7 +118,7 @@ def _measured(
     model: Any, task: Task, paths: Sequence[Sequence[str]], most_units: int, seed: int, progress: Progress | None
 ) -> pd.DataFrame:
     given = some_units(as_pairs(task, model, n=None, seed=seed), most_units, seed)
-    result = path_patch(model, given, paths, seed=seed, progress=progress)
+    result = path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     labels = list(result.labels)

@@ -38,8 +38,9 @@ def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Direct path",
-            "what one component writes is patched into what another one reads, and nowhere else. Paths are measured "
-            "one by one, and need not add up.",
+            "what one component writes is patched into what another one reads, and nowhere else: a single edge, as "
+            "heads and MLPs between write what they write in the corrupted run. Paths are measured one by one, and "
+            "need not add up.",
         ),
         (
             "By its weights",

@@ -26,7 +26,8 @@ def done(frames: SweepFrames) -> str:
     if frames.patched:
         run, source = ("corrupted", "clean") if how["direction"] == "denoise" else ("clean", "corrupted")
         if along_paths(frames):
-            return f"changes from the {run} to the {source} run passed on along paths"
+            between = f"heads frozen, MLPs {how['mlps']}"
+            return f"changes from the {run} to the {source} run passed on along paths ({between})"
         return f"{how['site']} of the {source} run patched into the {run} run, by {_listed(frames.labels)}"
     if frames.labels == ("heads",):
         return f"{_kind(frames)} ablation of sets of heads"
