@@ -12,12 +12,14 @@ from interp.errors import InputError
 from interp.interventions.erase import Erase
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
-from interp.model.sites import Site
+from interp.model.sites import SITES, Site, require_sites
 from interp.model.transformer import HookedTransformer
 
 Positions = tuple[int, ...] | Mapping[int, tuple[int, ...]] | None
 UNWRITTEN = ("embed", "pos_embed", "scores")
 """Sites that sweeps do not write: the first two are ``resid_pre`` of layer 0, and scores show only in the pattern."""
+WRITTEN = tuple(name for name in SITES if name not in UNWRITTEN)
+"""Sites that sweeps write."""
 
 READ_BY_LATER_POSITIONS = ("resid_pre", "k", "v", "k_input", "v_input")
 """Sites of a layer whose value at a position is read by that layer's attention from later positions."""
@@ -84,7 +86,7 @@ class Intervention:
         return self.positions if isinstance(self.positions, tuple | None) else id(self.positions)
 
     def check(self, model: Any) -> None:
-        """Refuse heads, neurons and layers that `model` does not have.
+        """Refuse heads, neurons, layers and sites that `model` does not have.
 
         Raises:
             InputError: It says which there are.
@@ -95,6 +97,7 @@ class Intervention:
             chosen = axes[name]
             if n is not None and chosen is not None and max(each or 0 for each in chosen) >= n:
                 raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {chosen}; choose among these")
+        require_sites(model, [self.site], WRITTEN)
 
     def at(self, row: Row) -> tuple[int, ...]:
         """The positions of `row` that are replaced.

@@ -74,7 +74,7 @@ def choose_components(
 
     Raises:
         InputError: An unknown kind; heads, sets or layers that the model does not have, or named twice; or a choice
-            that does not go with another one.
+            that does not go with another one; or MLPs or neurons of a model of attention alone.
     """
     if components not in get_args(Components):
         raise InputError(f"components: {components!r} is unknown; {suggest(str(components), get_args(Components))}")
@@ -92,6 +92,10 @@ def choose_components(
     chosen = list(every) if layers is None else sorted(numbers_below(len(every), "layers", layers, expected=wanted))
     if components == "heads":
         return [_head((layer, head)) for layer in chosen for head in range(model.cfg.n_heads)]
+    if getattr(model.cfg, "d_mlp", None) == 0:
+        raise InputError(
+            f"components: expected 'heads', since the model is of attention alone, got {components!r}; leave it out"
+        )
     if components == "mlps":
         return [Component({"layer": layer}, (Part(Site("mlp_out", layer)),)) for layer in chosen]
     return [

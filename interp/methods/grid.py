@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 
 from interp.errors import InputError, suggest
 from interp.interventions.given_numbers import numbers_below, whole_numbers
-from interp.interventions.intervention import UNWRITTEN, Intervention, Positions, heads_at
+from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
-from interp.model.sites import SITES, Site
+from interp.model.sites import SITES, Site, require_sites
 from interp.tasks.correspondence import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
 
@@ -39,10 +39,9 @@ class Grid:
     layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        written = [name for name in SITES if name not in UNWRITTEN]
-        if self.site not in written:
+        if self.site not in WRITTEN:
             meant = str(self.site).rpartition("hook_")[2]  # TransformerLens' name of the point
-            raise InputError(f"no site that can be changed is called {self.site!r}; {suggest(meant, written)}")
+            raise InputError(f"no site that can be changed is called {self.site!r}; {suggest(meant, WRITTEN)}")
         for axis in self.by:
             if axis not in get_args(Axis):
                 raise InputError(f"by: no axis is called {axis!r}; {suggest(str(axis), get_args(Axis))}")
@@ -55,11 +54,13 @@ class Grid:
         """The sites, layer by layer.
 
         Raises:
-            InputError: A layer that the model does not have, or one twice.
+            InputError: A layer or a site that the model does not have, or a layer twice.
         """
         n = model.cfg.n_layers
         layers = list(range(n)) if self.layers is None else numbers_below(n, "layers", self.layers)
-        return [Site(self.site, layer) for layer in layers]
+        sites = [Site(self.site, layer) for layer in layers]
+        require_sites(model, sites, WRITTEN)
+        return sites
 
     def cells(
         self, model: Any, replacement: Replacement, positions: Sequence[tuple[Hashable, Positions]], n_keys: int = 0

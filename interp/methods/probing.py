@@ -41,7 +41,7 @@ from interp.methods.probes.labels import PLACES, Labelled, drawn, labelled, with
 from interp.methods.probes.measuring import Measured, Measuring
 from interp.methods.probes.result import ProbeResult
 from interp.methods.probes.sources import Activations, device_of, held, passages_of
-from interp.model.sites import Site
+from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.residual.pooling import Pooling
 from interp.runs.answers import answered
@@ -59,6 +59,8 @@ MLP_STRENGTHS = (1e-4,)
 """An MLP is stopped early, and takes a thousand times as long."""
 
 EMBEDDING = Site("embed")
+WITH_POSITIONS = tuple(name for name, (_, axes) in SITES.items() if axes[1] == "pos")
+"""Sites where a word has an activation of its own."""
 
 
 def probe(
@@ -215,6 +217,7 @@ class _Reading:
         if isinstance(self.data, ActivationStore):
             self.data.require_model(self._model)
             return self.data, None
+        require_sites(self._model, sites, WITH_POSITIONS)
         passages = passages_of(
             self._model, self.data, self._features, at=self._at, context=self._context, only=self._only
         )

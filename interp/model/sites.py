@@ -3,7 +3,9 @@
 A site says what an activation is and how its axes are named; ``hook_name`` is what TransformerLens calls it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from interp.errors import InputError, suggest
 
@@ -69,3 +71,24 @@ class Site:
     def axes(self) -> tuple[str, ...]:
         """Names of the activation's axes, as in ``shapes.py``."""
         return SITES[self.name][1]
+
+
+def require_sites(model: Any, sites: Iterable[Site], known: Iterable[str] = tuple(SITES)) -> None:
+    """Refuse sites that a model does not have: one of attention alone has none of an MLP's.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        sites: What is asked for, of layers that the model has.
+        known: What the caller can do something with, by name; those of them that the model has are named.
+
+    Raises:
+        InputError: A site that is not there.
+    """
+    points: Any = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    for site in sites if points is not None else ():
+        if site.hook_name not in points:
+            there = [name for name in known if SITES[name][0].format(layer=site.layer or 0) in points]
+            raise InputError(
+                f"site {site.name!r}: expected one that the model has, got {site.hook_name}, which it does "
+                f"not have; choose among {', '.join(there)}"
+            )

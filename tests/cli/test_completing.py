@@ -11,9 +11,9 @@ from parsed import commands
 
 from interp.cli import completing, options
 from interp.cli.plan import model_plan
+from interp.interventions.intervention import UNWRITTEN
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Kind
-from interp.methods.grid import UNWRITTEN
 from interp.model.devices import resolve_dtype
 from interp.model.loading import embedded_models
 from interp.model.presets import PRESETS

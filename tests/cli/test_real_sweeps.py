@@ -8,12 +8,15 @@ from typing import get_args
 
 import pandas as pd
 import pytest
+import torch
+from tiny_models import random_model
 
 from interp.cli import options, patch
 from interp.interventions.intervention import UNWRITTEN
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Kind
 from interp.methods.components import Components
+from interp.model.loading import load_model, save_model
 from interp.model.sites import SITES
 
 
@@ -81,6 +84,17 @@ def test_what_the_model_or_the_site_does_not_have_is_one_line(run, tmp_path, arg
     assert result.stderr.startswith(f"error: {said}")
     assert result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["patch --by layer", "ablate", "probe --feature number"])
+def test_a_site_that_a_model_of_attention_alone_lacks_is_one_line(run, tmp_path, command):
+    model = random_model(tokenizer=load_model().tokenizer, d_mlp=0, n_ctx=64, dtype=torch.float32)
+    save_model(model, tmp_path / "model")
+    result = run(
+        *command.split(), "--site", "resid_mid", "--task", "agreement", "--n", 8, "--model", tmp_path / "model"
+    )
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: site 'resid_mid': expected one that the model has")
 
 
 def test_an_axis_that_is_none_is_one_line():

@@ -13,7 +13,7 @@ from interp.interventions.given_numbers import numbers_below
 from interp.interventions.intervention import Intervention, Positions
 from interp.interventions.replacement import Replacement
 from interp.methods.components import Head, choose_components
-from interp.model.sites import Site
+from interp.model.sites import Site, require_sites
 from interp.tasks.task import EncodedExample, Task
 
 At = Literal["query", "related", "all"]
@@ -73,7 +73,9 @@ def choose_places(
         raise InputError(f"heads: site {site!r} has none, got {heads!r}; leave them out, or give site='z'")
     n = model.cfg.n_layers
     chosen = range(n) if layers is None else sorted(numbers_below(n, "layers", layers))
-    return [Place(Site(site, layer)) for layer in chosen]
+    sites = [Site(site, layer) for layer in chosen]
+    require_sites(model, sites, SITES)
+    return [Place(each) for each in sites]
 
 
 def positions_at(at: At, encoded: EncodedExample) -> tuple[int, ...]:
