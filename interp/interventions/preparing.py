@@ -1,6 +1,6 @@
 """From a kind of ablation to a replacement: the reference set is run, and averaged or drawn from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, get_args
@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
+from interp.interventions.erase import Erase
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.later import Later
 from interp.interventions.reference_set import (
@@ -20,7 +21,17 @@ from interp.interventions.reference_set import (
     positional_means,
     reference_rows,
 )
-from interp.interventions.replacement import DRAWS, Kind, Mean, Means, PositionalMean, Resample, Zero
+from interp.interventions.replacement import (
+    DRAWS,
+    Kind,
+    Mean,
+    Means,
+    Patch,
+    PositionalMean,
+    Replacement,
+    Resample,
+    Zero,
+)
 from interp.interventions.rows import Row, task_rows
 from interp.model.sites import Site
 from interp.tasks.task import Task
@@ -53,7 +64,8 @@ def make_replacement(
             a positional mean or resample lacks a matching reference example.
     """
     if isinstance(kind, Means):
-        _require_made(kind, task_rows(task.metric, task.units), sites)
+        advice = "make it of all sites, for this task and metric, or give its name"
+        require_made(kind, task_rows(task.metric, task.units), sites, advice)
         return kind
     if kind not in get_args(Kind):
         raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
@@ -92,13 +104,36 @@ def _of_donors(
     }
 
 
-def _require_made(made: Means, rows: Sequence[Row], sites: Sequence[Site]) -> None:
+def require_made(made: Replacement, rows: Iterable[Row], sites: Iterable[Site], advice: str) -> None:
+    """Refuse sites, and rows that are going to be run, that a replacement of ours was not made for.
+
+    Args:
+        made: The replacement.
+        rows: What is going to be run.
+        sites: Where it takes the place of what is there.
+        advice: What to do, for the message.
+
+    Raises:
+        InputError: It says which site and which text.
+    """
     for site, row in product(sites, rows):
-        if (made.group(row, 0), site) not in made.means:
+        if not _has_values(made, row, site):
             raise InputError(
-                f"{made.kind}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r}; "
-                "make it of all sites, for this task and metric, or give its name"
+                f"{made.kind}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r} "
+                f"({len(row.tokens)} tokens are run); {advice}"
             )
+
+
+def _has_values(made: Replacement, row: Row, site: Site) -> bool:
+    """Whether a replacement has values for a row at a site; of somebody's own nothing is known."""
+    if isinstance(made, Means):
+        return (made.group(row, 0), site) in made.means
+    if isinstance(made, Resample):
+        donors = made.donors.get((row.example, len(row.tokens)), ())
+        return bool(donors) and all((donor, site) in made.activations for donor in donors)
+    if isinstance(made, Erase):
+        return (row.fold, site) in made.maps
+    return not isinstance(made, Patch) or site in made.sites
 
 
 def _require_positions_alike(sites: Sequence[Site]) -> None:

@@ -149,7 +149,8 @@ class Sweep:
 
         Raises:
             InputError: There is nothing to measure, two cells have the same labels, something is patched without a
-                direction, a metric that the task has no answers for, a budget too small for one cell, a model that
+                direction, a metric that the task has no answers for, a replacement that was made for other sites or for
+                the rows of another metric, a budget too small for one cell, a model that
                 cannot carry a row, or a sweep to be kept that no hash can tell from others.
             AuditError: The engine's numbers are not those of the plain way.
             OutputError: What is measured cannot be kept.

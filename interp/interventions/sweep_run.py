@@ -15,11 +15,13 @@ from interp.interventions.intervention import looks_back_only
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
 from interp.interventions.own_copy import engine_model
+from interp.interventions.preparing import require_made
 from interp.interventions.reference import Plain, RowScores
-from interp.interventions.replacement import compute_now
+from interp.interventions.replacement import Replacement, compute_now
 from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
 from interp.interventions.work import SOURCE, UNCHANGED, Scores, SweepWork
+from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
@@ -52,7 +54,9 @@ class SweepRun:
         # Accuracy is whether the task's own metric is above 0.
         self._metric: MetricName = task.metric if metric == "accuracy" else metric
         interventions = [each for cell in cells for each in cell.interventions]
-        self._replacements = [each.replacement for each in interventions]
+        self._sites: dict[int, tuple[Replacement, set[Site]]] = {}
+        for each in interventions:
+            self._sites.setdefault(id(each.replacement), (each.replacement, set()))[1].add(each.site)
         self._patched = direction is not None
         rows = task_rows(self._metric, task.units, direction)
         sites = {each.site for each in interventions}
@@ -93,9 +97,18 @@ class SweepRun:
         return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
 
     def prepare(self) -> None:
-        """Have all replacements' activations computed."""
-        for each in {id(each): each for each in self._replacements}.values():
-            compute_now(each)
+        """Have all replacements' activations computed.
+
+        Raises:
+            InputError: One was made for other sites, or for the rows of another task or metric.
+        """
+        advice = (
+            "make it of all sites of the sweep, and of the task as this metric runs it: "
+            f"interp.methods.ablation.as_measured(task, {self._asked!r})"
+        )
+        for replacement, sites in self._sites.values():
+            compute_now(replacement)
+            require_made(replacement, self.rows, sites, advice)
 
     def take(self, found: Scores) -> None:
         """Put what was measured in its place."""
