@@ -217,7 +217,7 @@ class TestSites:
     def test_a_point_that_is_not_there(self, tmp_path):
         """Where attention and MLP stand side by side, nothing is between them."""
         bridge = booted("neox", tmp_path)
-        with pytest.raises(InputError, match=r"the model has no point 'blocks\.0\.hook_resid_mid'; did you mean"):
+        with pytest.raises(InputError, match=r"site 'resid_mid': expected one that the model has, got"):
             swept(bridge, site="resid_mid")
 
 

@@ -139,7 +139,9 @@ def test_a_point_that_the_model_does_not_run_is_no_zero():
     model.setup()
     with pytest.raises(InputError, match=r"hook_result: the model did not run this point.*set_use_attn_result"):
         attribute(model, varied_task(), site="result")
-    with pytest.raises(InputError, match=r"the model has no point 'blocks.0.mlp.hook_post'"):
+    with pytest.raises(
+        InputError, match=r"site 'mlp_post': expected one that the model has, got blocks.0.mlp.hook_post"
+    ):
         attribute(model, varied_task(), site="mlp_post", by=("layer",))
 
 
