@@ -2,7 +2,8 @@
 
 The antecedent is the subject of the clause before the pronoun. In the counterfactual of ``one person``
 and ``possessive`` a person of the other gender stands in its place; in ``two people`` the two
-exchange their places. The relation is from the last word before the pronoun to the antecedent.
+exchange their places, and a word counterfactual has somebody else of the other gender for the antecedent alone.
+The relation is from the last word before the pronoun to the antecedent.
 """
 
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ from interp.tasks.grammar.coreference import Coreference, Ending, Link, propose
 from interp.tasks.grammar.couples import Couples
 from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening
-from interp.tasks.grammar.items import Twins, example, schedule
+from interp.tasks.grammar.items import OTHER_WORDS, Twins, example, schedule, with_other_words
+from interp.tasks.grammar.lexicon import Name
 from interp.tasks.grammar.narrative import POSSESSIVES, SUBJECT_PRONOUNS
 from interp.tasks.grammar.sentence import Words
-from interp.tasks.grammar.splits import Split, draw_within
+from interp.tasks.grammar.splits import Split, allowed, draw_within
 from interp.tasks.grammar.vocabulary import GENDERS, Person, lemma, vocabulary
 
 Structure = Literal["one person", "two people", "possessive"]
@@ -83,7 +85,8 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         TaskError: `n` is not positive.
     """
     words, couples = vocabulary(), Couples[Person](split)
-    for dice, structure, frame, flipped in schedule("coreference", n, seed=seed, split=split, frames=FRAMES):
+    planned = schedule("coreference", n, seed=seed, split=split, frames=FRAMES)
+    for index, (dice, structure, frame, flipped) in enumerate(planned):
         before = opening(dice, words, frame.opening)
         genders = GENDERS[::-1] if flipped else GENDERS
         drawn = draw_within(
@@ -91,9 +94,12 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
             partial(_twins, couples, dice, frame, genders),
             admit=lambda each: couples.admit(each.item.antecedent, each.item.stranger),
         )
+        somebody = Dice("coreference", seed, split, index, "somebody else")
         yield MinimalPair(
-            item=_example(before, drawn.item, structure, genders),
-            counterfactual=_example(before, drawn.counterfactual, structure, genders[::-1]),
+            item=_with_others(before, drawn.item, structure, genders, dice=somebody, split=split),
+            counterfactual=_with_others(
+                before, drawn.counterfactual, structure, genders[::-1], dice=somebody, split=split
+            ),
             cluster=couples.cluster(drawn.item.antecedent, drawn.item.stranger),
         )
 
@@ -111,6 +117,19 @@ def _twins(couples: Couples[Person], dice: Dice, frame: Frame, genders: tuple[st
     )
     drawn = drawn._replace(stranger=couples.partner(dice, drawn.antecedent, drawn.stranger))
     return Twins(drawn, drawn.exchanged)
+
+
+def _with_others(
+    before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str], *, dice: Dice, split: Split
+) -> Example:
+    """The example, and where it has two people it with others of the other gender for its antecedent alone."""
+    item = _example(before, drawn, structure, genders)
+    if drawn.link == "alone" or split == "reference":
+        return item
+    people = vocabulary().names if isinstance(drawn.antecedent, Name) else vocabulary().gendered
+    others = [drawn._replace(antecedent=each) for each in people[genders[1]] if each != drawn.stranger]
+    chosen = dice.sample([each for each in others if allowed(each.decisive, split)], OTHER_WORDS)
+    return with_other_words(item, (_example(before, each, structure, genders[::-1]) for each in chosen))
 
 
 def _example(before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str]) -> Example:

@@ -7,11 +7,14 @@
 2. The relation's spans become positions of the prompt with its right continuation.
 3. An item or a counterfactual that fails a requirement takes its whole unit with it, so that the
    units stay balanced. What is left out is counted by requirement.
-4. Replacement values and baselines come from reference sets (``references.py``).
+4. Of an example's word counterfactuals the first is taken that has as many tokens, and other ones at the related word
+   alone. Where there is none, the example stays without.
+5. Replacement values and baselines come from reference sets (``references.py``).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 from transformers import PreTrainedTokenizerBase
@@ -170,7 +173,7 @@ def _encode_pairs(
         tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
         try:
             encoded = [
-                _encode_example(example, row, metric, n_ctx)
+                _with_other_word(_encode_example(example, row, metric, n_ctx), tokenizer, metric, n_ctx)
                 for example, row in zip(pair.examples, tokenized, strict=True)
             ]
             units.append(_unit(encoded, pair.cluster, unequal_lengths))
@@ -206,6 +209,20 @@ def _encode_example(
     _require(n_ctx is None or longest <= n_ctx, "longer than the context")
     query, related, distractors = _relation_positions(example, with_right)
     return EncodedExample(example, prompt.ids, right, wrong, query, related, distractors)
+
+
+def _with_other_word(
+    encoded: EncodedExample, tokenizer: PreTrainedTokenizerBase, metric: Metric, n_ctx: int | None
+) -> EncodedExample:
+    """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
+    for each in encoded.example.word_counterfactuals:
+        try:
+            other = _encode_example(each, tokenize(tokenizer, _texts(each)), metric, n_ctx)
+        except _NotCarriedError:
+            continue
+        if encoded.differs_at_word(other):
+            return replace(encoded, word_counterfactual=other)
+    return encoded
 
 
 def _continuation(prompt: TokenizedText, whole: TokenizedText) -> tuple[int, ...]:

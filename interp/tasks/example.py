@@ -80,6 +80,11 @@ class Example:
         layout: Equal for examples whose words have the same meaning at every position; what a
             positional mean may average over.
         features: Labels for probes, for example ``{"number": "plural"}``.
+        word_counterfactuals: Each the same prompt with another related word, and with the answers that this makes; of
+            several, a tokenizer has to carry one. Not needed where the minimal pair's other example is one.
+
+    Raises:
+        TaskError: A word counterfactual differs elsewhere, too, or not at all; or its right answer is the same.
     """
 
     prompt: str
@@ -89,11 +94,31 @@ class Example:
     template: str
     layout: str
     features: Mapping[str, str] = field(default_factory=dict)
+    word_counterfactuals: tuple["Example", ...] = ()
+
+    def __post_init__(self) -> None:
+        around = _around_word(self)
+        for each in self.word_counterfactuals:
+            same = self.prompt == each.prompt or self.right == each.right
+            if around is None or around != _around_word(each) or same:
+                raise TaskError(
+                    f"word_counterfactuals: expected the prompt {self.prompt!r} with another related word and nothing "
+                    f"else changed, and another right answer than {self.right!r}; got {each.prompt!r} with "
+                    f"{each.right!r}; leave it out where there is none"
+                )
 
     @property
     def text(self) -> str:
         """The prompt with its right continuation: what the relation's spans count in."""
         return self.prompt + self.right
+
+
+def _around_word(example: Example) -> tuple[str, str] | None:
+    """The prompt before and after the related word; None where it does not hold one."""
+    if example.relation is None or example.relation.related.stop > len(example.prompt):
+        return None
+    related = example.relation.related
+    return example.prompt[: related.start], example.prompt[related.stop :]
 
 
 @dataclass(frozen=True)

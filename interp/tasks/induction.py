@@ -3,7 +3,8 @@
 Random words, and the beginning of the same words again (Olsson et al., 2022,
 https://arxiv.org/abs/2209.11895). In the counterfactual the word that comes next and another word
 of the string have exchanged their places. The relation is from the last word to the word after its
-previous occurrence; the previous occurrence itself is the distractor.
+previous occurrence; the previous occurrence itself is the distractor. In a word counterfactual a new word stands
+in the place of the word that comes next.
 """
 
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.dice import Dice
 from interp.tasks.grammar.filler import Shape, opening, said
-from interp.tasks.grammar.items import example, schedule
+from interp.tasks.grammar.items import OTHER_WORDS, example, schedule, with_other_words
 from interp.tasks.grammar.sentence import Words
-from interp.tasks.grammar.splits import Split, draw_within
+from interp.tasks.grammar.splits import Split, draw_within, split_of
 from interp.tasks.grammar.strings import Repetition, propose
 from interp.tasks.grammar.vocabulary import vocabulary
 
@@ -72,16 +74,31 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         TaskError: `n` is not positive.
     """
     words = vocabulary()
-    for dice, structure, frame, flipped in schedule("induction", n, seed=seed, split=split, frames=FRAMES):
+    planned = schedule("induction", n, seed=seed, split=split, frames=FRAMES)
+    for index, (dice, structure, frame, flipped) in enumerate(planned):
         before = opening(dice, words, frame.opening)
         lengths = {name: value for name, value in frame._asdict().items() if name != "opening"}
         drawn = draw_within(split, partial(propose, dice, words, **lengths, used=said(before)))
-        item, twin = _example(before, drawn, structure), _example(before, drawn.exchanged, structure)
+        new = Dice("induction", seed, split, index, "new word")
+        item, twin = (_with_new_words(before, each, structure, new, split) for each in (drawn, drawn.exchanged))
         yield MinimalPair(
             item=twin if flipped else item,
             counterfactual=item if flipped else twin,
             cluster=drawn.string[drawn.stop - 1],
         )
+
+
+def _with_new_words(before: Words, drawn: Repetition, structure: Structure, dice: Dice, split: Split) -> Example:
+    """The example, and it with words that are nowhere else in the place of the one that comes next."""
+    used, found = {*said(before), *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
+    while split != "reference" and len(found) < OTHER_WORDS:
+        word = dice.pick(vocabulary().forms)
+        if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == split:
+            used.add(word.lower())
+            string = (*drawn.string[: drawn.stop], word, *drawn.string[drawn.stop + 1 :])
+            found.append(drawn._replace(string=string))
+    item = _example(before, drawn, structure)
+    return with_other_words(item, (_example(before, each, structure) for each in found))
 
 
 def _example(before: Words, drawn: Repetition, structure: Structure) -> Example:

@@ -28,6 +28,7 @@ class EncodedExample:
             tokens looks from its last one.
         related: Positions of the related word's tokens.
         distractors: Positions of each distractor's tokens, by its role.
+        word_counterfactual: The first of the example's that the tokenizer carries; None for none.
     """
 
     example: Example
@@ -37,6 +38,7 @@ class EncodedExample:
     query: int | None
     related: tuple[int, ...]
     distractors: Mapping[str, tuple[int, ...]]
+    word_counterfactual: "EncodedExample | None" = None
 
     @property
     def critical(self) -> int:
@@ -51,6 +53,18 @@ class EncodedExample:
     def continuations(self, metric: str) -> tuple[tuple[int, ...], ...]:
         """What follows the prompt in the rows that `metric` is measured on: right and wrong, or nothing."""
         return (self.right, self.wrong) if metric == "sentence_log_probability" else ((),)
+
+    def is_alike_but_for_the_word(self, other: "EncodedExample") -> bool:
+        """Whether `other`'s prompt has as many tokens, and the same ones everywhere but at the related word."""
+        pairs = zip(self.prompt, other.prompt, strict=False)
+        differing = {position for position, (one, two) in enumerate(pairs) if one != two}
+        alike = len(self.prompt) == len(other.prompt) and self.related == other.related
+        return alike and differing <= set(self.related)
+
+    def differs_at_word(self, other: "EncodedExample") -> bool:
+        """Whether the related word alone is another in `other`'s prompt, and the right answer with it."""
+        different = self.prompt != other.prompt and self.right != other.right
+        return different and self.is_alike_but_for_the_word(other)
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,18 @@ class Unit:
     def examples(self) -> tuple[EncodedExample, ...]:
         """The item and, where there is one, its counterfactual."""
         return (self.item,) if self.counterfactual is None else (self.item, self.counterfactual)
+
+    @property
+    def word_counterfactuals(self) -> tuple[EncodedExample | None, ...]:
+        """For each example the one in which the related word alone is another, its own or the unit's other example.
+
+        None where neither is there: what the word alone decides cannot be told of it.
+        """
+        if self.counterfactual is None:
+            return (self.item.word_counterfactual,)
+        alone = self.item.differs_at_word(self.counterfactual)
+        pairs = (self.item, self.counterfactual), (self.counterfactual, self.item)
+        return tuple(each.word_counterfactual or (other if alone else None) for each, other in pairs)
 
 
 @dataclass(frozen=True)
@@ -116,3 +142,8 @@ class Task:
     def examples(self) -> tuple[EncodedExample, ...]:
         """Every example of every unit, in order."""
         return tuple(each for unit in self.units for each in unit.examples)
+
+    @property
+    def n_words_not_carried(self) -> int:
+        """How many examples have word counterfactuals of which the tokenizer carries none; they stay without."""
+        return sum(bool(each.example.word_counterfactuals) and not each.word_counterfactual for each in self.examples)

@@ -26,6 +26,11 @@ class Dice:
         """One of `options`, each with the same probability."""
         return options[int(self._random() * len(options))]
 
+    def sample(self, options: Sequence[T], n: int) -> list[T]:
+        """At most `n` of the options, each once, in any order."""
+        left = list(options)
+        return [left.pop(int(self._random() * len(left))) for _ in range(min(n, len(left)))]
+
     def chance(self, probability: float) -> bool:
         """True with `probability`."""
         return self._random() < probability

@@ -4,10 +4,12 @@
    modifiers), so that every structure and every distance is met equally often.
 2. Each item has its own dice: item 17 does not depend on how many were asked for.
 3. The slots say where the relation's words are.
+4. Word counterfactuals are drawn with dice of their own, so that they change no item; none for references, of which
+   nobody asks them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -19,6 +21,9 @@ from interp.tasks.grammar.splits import DrawnT
 
 StructureT = TypeVar("StructureT", bound=str)
 FrameT = TypeVar("FrameT")
+
+OTHER_WORDS = 8
+"""Word counterfactuals of an example at most: a tokenizer has to carry one of them."""
 
 
 @dataclass(frozen=True)
@@ -106,3 +111,8 @@ def example(
         layout=layout(words),
         features=dict(features),
     )
+
+
+def with_other_words(item: Example, others: Iterable[Example]) -> Example:
+    """`item` with `others` for its word counterfactuals, in which what was right is wrong."""
+    return replace(item, word_counterfactuals=tuple(replace(each, wrong=item.right) for each in others))
