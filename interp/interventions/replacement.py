@@ -8,6 +8,7 @@
   the example itself. With K draws, K forward passes are made and their *effects* are averaged:
   averaging activations would be a positional mean.
 - **patch**: the activation of the unit's other example, which ``Row.source`` names.
+- **word**: what a head computes from another run's keys and values at the related word (``word_exchange.py``).
 - **add**: something is added to it.
 - **erase**: what can be read of a feature is taken out of it (``erase.py``).
 
@@ -291,11 +292,14 @@ class Patch(InPlace):
         """As it was sent."""
         vars(self).update(state)
 
+    def read(self, batch: Batch) -> Mapping[str, Tensor]:
+        """What the source runs have at all sites, by hook name."""
+        return read_source(self.model, batch, (each.hook_name for each in self.sites))
+
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
-        """What the source runs have at `site`."""
+        """What takes the place of what is at `site`."""
         if self._kept.get("batch") is not batch:
-            names = (each.hook_name for each in self.sites)
-            self._kept.update(batch=batch, activations=read_source(self.model, batch, names))
+            self._kept.update(batch=batch, activations=self.read(batch))
         activations: Mapping[str, Tensor] = self._kept["activations"]
         return activations[site.hook_name]
 

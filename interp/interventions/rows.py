@@ -20,6 +20,8 @@ from interp.tasks.task import EncodedExample, Task, Unit
 
 BATCH_SIZE = 256
 Direction = Literal["denoise", "noise"]
+Source = Literal[Direction, "word"]
+"""Where activations are patched in from: the unit's other example, or the one in which the related word is another."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Batch:
         return Batch(tuple(self.rows[each] for each in index), self.tokens[list(index)])
 
 
-def task_rows(metric: str, units: Iterable[Unit], direction: Direction | None = None) -> list[Row]:
+def task_rows(metric: str, units: Iterable[Unit], direction: Source | None = None) -> list[Row]:
     """The rows that `metric` is measured on.
 
     One per example (its prompt) for a logit difference; two (prompt with right, with wrong) for a
@@ -124,11 +126,13 @@ def task_rows(metric: str, units: Iterable[Unit], direction: Direction | None = 
         metric: What says which rows there are.
         units: Whose examples are measured.
         direction: For patching: ``denoise`` runs the other example of the unit and patches from this one,
-            ``noise`` runs this one and patches from the other; this one's answers are scored. None for neither.
+            ``noise`` runs this one and patches from the other, ``word`` from its word counterfactual; this one's
+            answers are scored. None for nothing.
 
     Raises:
-        InputError: A logit difference between answers of several tokens; or patching in a unit of one example, or
-            between examples of different lengths that no relation aligns.
+        InputError: A logit difference between answers of several tokens; patching in a unit of one example, or
+            between examples of different lengths that no relation aligns; or from a word counterfactual that there is
+            not, or that differs elsewhere, too.
     """
     rows: list[Row] = []
     pairs = ((unit, encoded) for unit in units for encoded in unit.examples)
@@ -150,8 +154,10 @@ def _require_single_tokens(metric: str, encoded: EncodedExample) -> None:
         )
 
 
-def _run_and_source(unit: Unit, encoded: EncodedExample, direction: Direction) -> dict[str, EncodedExample | None]:
+def _run_and_source(unit: Unit, encoded: EncodedExample, direction: Source) -> dict[str, EncodedExample | None]:
     """Which example of the unit is run, and which is patched in from, where `encoded` is the clean one."""
+    if direction == "word":
+        return {"corrupted": None, "source": _with_another_word(encoded)}
     if unit.counterfactual is None:
         raise InputError(
             f"patching needs a clean and a corrupted prompt, but {encoded.example.text!r} has no counterfactual; "
@@ -165,6 +171,16 @@ def _run_and_source(unit: Unit, encoded: EncodedExample, direction: Direction) -
             "both to align them by; tag one, or leave the item out"
         )
     return {"corrupted": other, "source": encoded} if direction == "denoise" else {"corrupted": None, "source": other}
+
+
+def _with_another_word(encoded: EncodedExample) -> EncodedExample:
+    other = encoded.word_counterfactual
+    if other is None or not encoded.is_alike_but_for_the_word(other):
+        raise InputError(
+            f"exchanging a word: expected {encoded.example.text!r} with a word counterfactual that has as many tokens, "
+            f"and others at the related word alone, got {other and other.example.text!r}; give one, or leave it out"
+        )
+    return other
 
 
 def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[Batch]:

@@ -28,7 +28,7 @@ from interp.interventions.cell import Cell
 from interp.interventions.keeping import Answer, Here, Keeper, Kept
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.provenance import model_provenance, task_provenance
-from interp.interventions.rows import Direction
+from interp.interventions.rows import Source
 from interp.interventions.status import warn_of_no_ops
 from interp.interventions.sweep_run import Progress, SweepRun
 from interp.stats.intervals import cluster_bootstrap
@@ -124,7 +124,7 @@ class Sweep:
         task: Task,
         *,
         metric: MetricName | None = None,
-        direction: Direction | None = None,
+        direction: Source | None = None,
         seed: int = 0,
         memory_budget: int | None = None,
         plainly: bool = False,
@@ -139,7 +139,7 @@ class Sweep:
             model: Follows TransformerLens' protocol.
             task: What is measured.
             metric: How; None for the task's own metric.
-            direction: Of patching, as in ``task_rows``; None where nothing is patched.
+            direction: Which run is patched from which, as in ``task_rows``; None where nothing is patched.
             seed: Of the summary's resampling and the audit; the replacements were drawn before.
             memory_budget: Bytes beside the model's weights; None for the device's default (``engine/budget.py``).
             plainly: Whether to run one hooked forward per cell where the engine could measure, too.
@@ -189,7 +189,7 @@ class Sweep:
         how = {**sweep.provenance(), "audit": audited, "seed": seed, "complete": True}
         return kept.finish(Answer(sweep.frame(), {**about, **how}))
 
-    def _check(self, model: Any, task: Task, direction: Direction | None) -> None:
+    def _check(self, model: Any, task: Task, direction: Source | None) -> None:
         if not self.cells or not task.units:
             raise InputError(
                 f"a sweep of {len(self.cells)} cells over {len(task.units)} units of task {task.name!r}: "
@@ -199,8 +199,8 @@ class Sweep:
             each.check(model)
             if each.replacement.from_source and direction is None:
                 raise InputError(
-                    f"{each.site.name}: its replacement is taken from another run, expected direction='denoise' or "
-                    "'noise', which says from which, got none"
+                    f"{each.site.name}: its replacement is taken from another run, expected direction='denoise', "
+                    "'noise' or 'word', which says from which, got none"
                 )
         names = tuple(self.cells[0].labels)
         if any(tuple(each.labels) != names or not each.interventions for each in self.cells):

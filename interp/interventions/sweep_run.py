@@ -18,7 +18,7 @@ from interp.interventions.own_copy import engine_model
 from interp.interventions.preparing import require_made
 from interp.interventions.reference import Plain, RowScores
 from interp.interventions.replacement import Replacement, compute_now
-from interp.interventions.rows import BATCH_SIZE, Batch, Direction, Row, batches, example_labels, task_rows
+from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
 from interp.interventions.work import SOURCE, UNCHANGED, Scores, SweepWork
 from interp.model.sites import Site
@@ -44,7 +44,7 @@ class SweepRun:
         task: Task,
         cells: Sequence[Cell],
         metric: MetricName,
-        direction: Direction | None,
+        direction: Source | None,
         memory_budget: int | None,
         plainly: bool,
         progress: Progress | None = None,

@@ -1,0 +1,124 @@
+"""Does what a head reads at the related word turn the answer? The word is exchanged, for one head at a time.
+
+1. Of every example its word counterfactual is needed: the same prompt with another related word, and another right
+   answer. It is the unit's other example, or one of its own (``Unit.word_counterfactuals``).
+2. The metric is the right answer of the example against the right answer of its word counterfactual.
+3. For one head, keys and values at the related word's tokens become those of the word counterfactual's run; its pattern
+   and ``z`` follow, whichever word reads them (``interventions/word_exchange.py``). All else stays.
+4. The effect is the change of the metric, example by example. Where the head alone carries the word to the answer, the
+   metric becomes what it is in the word counterfactual's run (``source``).
+
+A head that needs the related word for something else, and reads the feature elsewhere, turns nothing.
+
+Not testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example;
+and in a model that shows no keys and values.
+
+As Geiger et al. (2021), "Causal abstractions of neural networks": an interchange intervention, here on what one head
+reads at one word.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from interp.interventions.cell import Cell
+from interp.interventions.intervention import Intervention
+from interp.interventions.sweep import Progress, Sweep, SweepResult
+from interp.interventions.word_exchange import WordExchange
+from interp.methods.components import Head, check_heads
+from interp.methods.given_task import as_predicted
+from interp.methods.task_attention import is_testable
+from interp.model.sites import Site
+from interp.runs.run import Run, as_run
+from interp.tasks.task import EncodedExample, Task, Unit
+
+NO_WORD, NO_OTHER = "no related word in the prompt before the query", "no word counterfactual"
+"""Why a unit is left out."""
+
+
+def exchange_word(
+    model: Any,
+    task: Task | str,
+    *,
+    heads: Sequence[Head] | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    memory_budget: int | None = None,
+    progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
+) -> SweepResult | None:
+    """Exchange the related word, for one head at a time.
+
+    Args:
+        model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
+        task: A task, or the name of one.
+        heads: ``(layer, head)`` pairs; None for all of the model's.
+        n: Units to draw where `task` is a name; None for the task's own default.
+        seed: Of the task's draw, the statistics and the audit.
+        memory_budget: Bytes beside the model's weights and the results; None for the device's default.
+        progress: Called with (heads done, heads in all).
+        run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
+            says who measures. None to keep nothing.
+
+    Returns:
+        One row per head and example, as of ``ablate``; ``source`` is the metric in the word counterfactual's run, to
+        which the exchange of everything would bring it. ``provenance["dropped"]`` counts the units that are left out.
+        None where it is not testable.
+
+    Raises:
+        InputError: A head that the model does not have, or behind layer 0 of a bidirectional model; answers of several
+            tokens where logits are compared; rows that the model cannot carry; or a budget too small for one cell.
+        AuditError: The engine's numbers are not those of the plain way.
+        OutputError: What is measured cannot be kept.
+    """
+    chosen = check_heads(model, heads)
+    given = with_other_words(as_predicted(task, model, n=n, seed=seed))
+    if not given.units or not shows_keys_and_values(model):
+        return None
+    words = {number: each.related for number, each in enumerate(given.examples)}
+    sites = {layer: Site("z", layer) for layer, _ in chosen}
+    exchange = WordExchange(model, tuple(sites.values()), words=words)
+    cells = [
+        Cell({"layer": layer, "head": head}, (Intervention(sites[layer], exchange, heads=(head,)),))
+        for layer, head in chosen
+    ]
+    how: dict[str, Any] = {"seed": seed, "memory_budget": memory_budget, "progress": progress, "run": as_run(run)}
+    result = Sweep(cells).run(model, given, direction="word", **how)
+    return SweepResult(result.frame, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
+
+
+def with_other_words(task: Task) -> Task:
+    """`task` with the right answer of each example's word counterfactual for its wrong one.
+
+    Units in which an example has none, or no related word to look back at, are left out and counted in ``dropped``.
+    """
+    units: list[Unit] = []
+    dropped: Counter[str] = Counter()
+    for unit in task.units:
+        others = unit.word_counterfactuals
+        if not all(map(_in_the_prompt, unit.examples)):
+            dropped[NO_WORD] += 1
+        elif None in others:
+            dropped[NO_OTHER] += 1
+        else:
+            item, *rest = (_against(each, other) for each, other in zip(unit.examples, others, strict=True) if other)
+            units.append(replace(unit, item=item, counterfactual=rest[0] if rest else None))
+    return replace(task, units=tuple(units), dropped={**task.dropped, **dropped})
+
+
+def _in_the_prompt(encoded: EncodedExample) -> bool:
+    return is_testable(encoded) and max(encoded.related) < len(encoded.prompt)
+
+
+def _against(encoded: EncodedExample, other: EncodedExample) -> EncodedExample:
+    """The example with the other's right answer for its wrong one, and with the other for its word counterfactual."""
+    text = replace(encoded.example, wrong=other.example.right)
+    return replace(encoded, example=text, wrong=other.right, word_counterfactual=other)
+
+
+def shows_keys_and_values(model: Any) -> bool:
+    """Whether the model has the points that a word is exchanged at."""
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    return known is None or all(Site(name, 0).hook_name in known for name in ("k", "v", "z"))
