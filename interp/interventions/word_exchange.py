@@ -38,6 +38,7 @@ class WordExchange(Patch):
     """A head's ``z`` where keys and values at the related word are those of ``Row.source``.
 
     Attributes:
+        sites: ``z`` of the layers whose heads are changed, each once.
         words: Positions of the related word's tokens, by example.
 
     Raises:
@@ -86,9 +87,8 @@ class WordExchange(Patch):
             found[name] = exchanged.clone()  # a bridge's hook has a name of its own
             return torch.cat([item, item, other])
 
-        layers = sorted({each.layer for each in self.sites})
-        changed = [Site(name, layer).hook_name for layer in layers for name in ("k", "v")]
-        taken = [Site("z", layer).hook_name for layer in layers]
+        changed = [Site(name, each.layer).hook_name for each in self.sites for name in ("k", "v")]
+        taken = [each.hook_name for each in self.sites]
         require_points(self.model, [*changed, *taken])
         hooks = [(name, exchange) for name in changed] + [(name, partial(take, name=name)) for name in taken]
         tokens = torch.cat([batch.tokens, batch.tokens, batch.source_tokens])

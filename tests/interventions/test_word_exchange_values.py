@@ -10,6 +10,7 @@ import torch
 from bridges import booted
 from random_tasks import TOLERANCE, change, differences, encoded, random_task
 from tiny_models import random_model
+from variants import VARIANTS
 
 from interp.errors import InputError
 from interp.interventions.cell import Cell
@@ -115,6 +116,29 @@ def test_every_head_s_numbers_are_those_by_hand(fields, plainly):
     expected = [value_by_hand(model, task.examples[row.example], row.layer, row.head) for row in frame.itertuples()]
     assert frame["value"].tolist() == pytest.approx(expected, abs=1e-9)
     assert (frame["effect"].abs() > 1e-6).mean() > 0.9
+
+
+@pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
+def test_in_every_architecture_as_one_layer_after_the_other(fields):
+    """Positions, norms, scores, grouped heads, directions: a run for each layer with the keys and values in place."""
+    model, task = random_model(**fields), word_task(7)
+    layers = range(2) if model.config.causal else range(1)
+    exchange = exchange_of(model, task, layers)
+    for batch in batches(model, task_rows(task.metric, task.units, "word")):
+        _, other = model.run_with_cache(batch.source_tokens)
+        for layer in layers:
+
+            def put(value, hook, other=other, rows=batch.rows):
+                value = value.clone()
+                for number, row in enumerate(rows):
+                    value[number, list(row.run.related)] = other[hook.name][number, list(row.run.related)]
+                return value
+
+            found = []
+            hooks = [(f"blocks.{layer}.attn.hook_{name}", put) for name in "kv"]
+            hooks.append((f"blocks.{layer}.attn.hook_z", lambda value, hook, found=found: found.append(value)))
+            model.run_with_hooks(batch.tokens, fwd_hooks=hooks)
+            assert torch.allclose(found[0], exchange.values(Site("z", layer), batch, 0), atol=1e-10)
 
 
 @every_model
