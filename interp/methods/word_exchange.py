@@ -74,7 +74,7 @@ def exchange_word(
         OutputError: What is measured cannot be kept.
     """
     chosen = check_heads(model, heads)
-    given = with_other_words(as_predicted(task, model, n=n, seed=seed))
+    given = against_other_words(as_predicted(task, model, n=n, seed=seed))
     if not given.units or not shows_keys_and_values(model):
         return None
     words = {number: each.related for number, each in enumerate(given.examples)}
@@ -89,7 +89,7 @@ def exchange_word(
     return SweepResult(result.frame, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
 
 
-def with_other_words(task: Task) -> Task:
+def against_other_words(task: Task) -> Task:
     """`task` with the right answer of each example's word counterfactual for its wrong one.
 
     Units in which an example has none, or no related word to look back at, are left out and counted in ``dropped``.

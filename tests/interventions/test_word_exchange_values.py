@@ -17,7 +17,7 @@ from interp.interventions.cell import Cell
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Sweep
 from interp.interventions.word_exchange import WordExchange
-from interp.methods.word_exchange import exchange_word, with_other_words
+from interp.methods.word_exchange import against_other_words, exchange_word
 from interp.model.loading import load_model
 from interp.model.sites import Site
 from interp.tasks.task import Unit
@@ -48,7 +48,7 @@ def word_units(seed=0, *, lengths=(8, 8, 8, 6), related=((2, 3), (3, 4), (1,), (
 def word_task(seed=0, *, metric="logit_difference", **options):
     """A task of such pairs, each with its word counterfactual."""
     units = tuple(word_units(seed, **options))
-    return with_other_words(replace(random_task(metric=metric), units=units))
+    return against_other_words(replace(random_task(metric=metric), units=units))
 
 
 def words_of(task):
@@ -162,7 +162,7 @@ def test_rows_that_begin_alike_share_nothing_where_their_words_differ():
         Unit(encoded(item, *end, related=places), encoded(other, *end[::-1], related=places), f"c{number}")
         for number, places in enumerate([(2,), (2, 3)])
     ]
-    task = with_other_words(replace(random_task(), units=tuple(units)))
+    task = against_other_words(replace(random_task(), units=tuple(units)))
     exchange = exchange_of(model, task)
     found = differences(model, task, [(change("z", 1, exchange, heads=(0,)),)], direction="word")
     assert max(found.values()) < EXACT

@@ -9,7 +9,7 @@ from hand_model import BY, IS, KEY, NEAR, THERE, HandModel, encode, hand_weights
 
 from interp.errors import InputError
 from interp.methods.ablation import ablate
-from interp.methods.word_exchange import NO_OTHER, NO_WORD, exchange_word, with_other_words
+from interp.methods.word_exchange import NO_OTHER, NO_WORD, against_other_words, exchange_word
 from interp.model.loading import load_model
 from interp.tasks.catalogue import load_task
 from interp.tasks.task import Unit
@@ -50,7 +50,7 @@ class TestLeftOut:
         alone = replace(task.units[0], counterfactual=None)
         late = Unit(*(replace(each, query=1, related=(3,)) for each in task.units[1].examples), "c")
         untagged = Unit(encode([0, KEY, THERE], tagged=False), None, "c")
-        found = with_other_words(task_of([alone, late, untagged, *task.units], [], name="some"))
+        found = against_other_words(task_of([alone, late, untagged, *task.units], [], name="some"))
         assert found.dropped == {NO_OTHER: 1, NO_WORD: 2}
         assert len(found.units) == len(task.units)
         result = exchange_word(hand_weights(), replace(task, units=(alone, *task.units[1:])), heads=[(0, 0)])
@@ -65,7 +65,7 @@ class TestLeftOut:
         elsewhere = tuple(NEAR if each == THERE else each for each in unit.counterfactual.prompt)
         half = Unit(given, replace(unit.counterfactual, prompt=elsewhere), "c")
         assert half.word_counterfactuals == (other, None)
-        assert with_other_words(task_of([half], [])).dropped == {NO_OTHER: 1}
+        assert against_other_words(task_of([half], [])).dropped == {NO_OTHER: 1}
 
     def test_nothing_left_is_not_testable(self):
         alone = tuple(replace(unit, counterfactual=None) for unit in varied_task().units)
@@ -78,7 +78,7 @@ class TestLeftOut:
 def test_the_wrong_answer_is_that_of_the_other_word():
     unit = varied_task().units[0]
     other = replace(unit.counterfactual, right=(BY,), example=replace(unit.counterfactual.example, right=" by"))
-    task = with_other_words(task_of([Unit(replace(unit.item, word_counterfactual=other), None, "c")], []))
+    task = against_other_words(task_of([Unit(replace(unit.item, word_counterfactual=other), None, "c")], []))
     (found,) = task.examples
     assert (found.right, found.wrong, found.example.wrong) == ((IS,), (BY,), " by")
 
