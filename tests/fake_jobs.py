@@ -18,7 +18,7 @@ def fake_job(job):
         return _filled(pd.DataFrame(rows), job)
     rows = []
     for head, (role, verdict) in enumerate(FOUND.items()):
-        found = job.kind == "planted" and (job.difficulty.n >= 60 or role == "tracker")
+        found = job.kind == "planted" and (job.difficulty.n >= 80 or role == "tracker")
         said = verdict if found else "undecided"
         rows.append({"layer": 0, "head": head, "role": role, "truth": verdict, "verdict": said, "ungated": said})
     frame = pd.DataFrame(rows).assign(task="agreement")
@@ -29,9 +29,8 @@ def fake_job(job):
 
 def _filled(frame, job):
     """What is the same of every row."""
-    frame = frame.assign(share=job.difficulty.share, twin="", partners="", undecidable="", accuracy_base=1.0)
+    frame = frame.assign(share=job.difficulty.share, reason="", undecidable="", accuracy_base=1.0)
     states = dict.fromkeys(("attention_state", "effect_state", "representation"), "none")
-    p = {"effect_p": 0.3, "attention_p": 0.5, "probe_p": 0.7, "effect": -1.0}
     asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "seconds": 1.0}
     asked["tracker_share"] = asked.pop("share")
-    return frame.assign(**states, **p, **asked)
+    return frame.assign(**states, effect=-1.0, **asked)

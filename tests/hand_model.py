@@ -24,6 +24,8 @@ from interp.tasks.task import EncodedExample, Task, Unit
 
 WORDS = ("<bos>", "key", "keys", "by", "near", "there", "is", "are")
 BOS, KEY, KEYS, BY, NEAR, THERE, IS, ARE = range(8)
+N_CLUSTERS = 48
+"""Of the varied task: enough to decide anything."""
 
 
 class Attention(nn.Module):
@@ -117,7 +119,7 @@ def prompts(n_before, n_after):
     return [BOS, *([BY] * n_before), KEY, *([NEAR] * n_after), THERE]
 
 
-def varied_task(n_clusters=24, **options):
+def varied_task(n_clusters=N_CLUSTERS, **options):
     """Every distance and start equally often, so that no offset or position finds the noun."""
     shapes = [(before, after) for before in range(4) for after in range(4)]
     units = [

@@ -53,6 +53,12 @@ def made_up_card(**changes):
             (TASK, "1.0", "2.1.q", "q", 0.001, 0.0, 0.002, 0.01, 40),
         ),
         "readers": table("readers", (TASK, "2.1", "logits", "logits", 0.02, 0.01, 0.03, 0.1, 40)),
+        "feature": table(
+            "feature",
+            (TASK, "values at the related word", -3.5, -3.8, -3.2, 40, 35),
+            (TASK, "feature", -2.5, -2.9, -2.1, 40, 35),
+            (TASK, "random directions", -0.2, -0.3, 0.1, 40, 35),
+        ),
         "circuits": table(
             "circuits",
             (TASK, " near", "query", 9, "looks for", 0, "\n", 2.5),
@@ -60,7 +66,9 @@ def made_up_card(**changes):
             (TASK, " keys", "related", 7, "lowers", 0, " is", -3.0),
         ),
         "pairs": table("pairs", (TASK, "2.1", "0.3", -4.5, -5.0, -4.0, -0.3, -0.5, -0.1, 0.5, "no")),
-        "left_out": table("left_out", *((IDLE, part, "no <b>counterfactual</b>") for part in ("feeds", "readers"))),
+        "left_out": table(
+            "left_out", *((IDLE, part, "no <b>counterfactual</b>") for part in ("feeds", "readers", "feature"))
+        ),
     }
     maps = [attention(TASK, key, weight) for key, weight in enumerate((0.1, 0.8, 0.1))]
     rest = {
@@ -79,6 +87,8 @@ def verdict(task, name, effect, attention):
     blank = dict.fromkeys((*HEAD_COLUMNS, *FURTHER_HEAD_COLUMNS), np.nan)
     known = {"layer": 2, "head": 1, "task": task, "verdict": name, "reason": "", "metric": "logit_difference"}
     known |= {"effect": effect, "effect_low": effect - 0.1, "effect_high": effect + 0.1, "minimum_effect": 0.5}
+    known |= {"mean_replacement": "positional_mean", "mean_effect": effect / 2}
+    known |= {"mean_effect_low": effect / 2 - 0.1, "mean_effect_high": effect / 2 + 0.1, "feature": "number"}
     known |= {"attention": attention, "attention_baseline": 0.1, "excess": attention - 0.1, "baseline": "offset -3"}
     known |= {"n_templates": 3, "n_templates_attended": 3, "relation": "subject", "partners": ""}
     known |= {"accuracy_base": 1.0, "accuracy_ablated": 0.5, "minimum_attention": 0.1, "representation": "none"}
@@ -86,7 +96,7 @@ def verdict(task, name, effect, attention):
 
 
 def described(task):
-    numbers = {"n_units": 40, "n_examples": 80, "n_clusters": 25, "base": 5.0, "base_low": 4.8, "base_high": 5.2}
+    numbers = {"n_units": 40, "n_examples": 80, "n_clusters": 35, "base": 5.0, "base_low": 4.8, "base_high": 5.2}
     numbers |= {"accuracy_base": 1.0, "accuracy_items": 1.0, "n_excluded": 0, "n_untagged": 0}
     words = {"description": "Does the verb agree?", "query": "predicting position", "metric": "logit_difference"}
     return {"task": task, **numbers, **words, "dropped": "", "coverage": ""}

@@ -7,9 +7,11 @@ from planted import Planted, even, onto
 
 FORMS = [f"w{number}" for number in range(40)]
 TO_HEAD, TO_DEPENDENT = "dependent to head", "head to dependent"
+N_DOCUMENTS = 40
+"""Enough to decide anything."""
 
 
-def trees(n_documents=24, n_sentences=3, *, seed=0, length=8):
+def trees(n_documents=N_DOCUMENTS, n_sentences=3, *, seed=0, length=8):
     """Random trees over the same words: which word depends on which is in no position."""
     generator = np.random.default_rng(seed)
     for number in range(n_documents):

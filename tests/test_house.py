@@ -21,17 +21,17 @@ MAY_IMPORT = {
     "residual": BASE | {"model", "report"},
     "baselines": BASE | {"model"},
     "tasks": BASE,
-    "stats": BASE,
-    "interventions": BASE | {"model", "residual", "tasks", "stats", "report"},
+    "claims": BASE,
+    "interventions": BASE | {"model", "residual", "tasks", "claims", "report"},
     "cluster": BASE | {"interventions", "runs"},
-    "runs": BASE | {"source", "model", "residual", "tasks", "stats", "interventions"},
+    "runs": BASE | {"source", "model", "residual", "tasks", "claims", "interventions"},
     "report": BASE,
     "plots": BASE | {"report"},
-    "methods": BASE | {"model", "residual", "tasks", "stats", "interventions", "runs", "report"},
+    "methods": BASE | {"model", "residual", "tasks", "claims", "interventions", "runs", "report"},
     "recipes": BASE | {"model", "tasks"},
-    "calibration": BASE | {"model", "tasks", "stats", "interventions", "runs", "report", "methods"},
+    "calibration": BASE | {"model", "tasks", "claims", "interventions", "runs", "report", "methods"},
     "cli": BASE
-    | {"model", "residual", "tasks", "stats", "interventions", "runs", "cluster"}
+    | {"model", "residual", "tasks", "claims", "interventions", "runs", "cluster"}
     | {"report", "methods", "recipes", "calibration", "doctor"},
     "doctor": BASE | {"model", "tasks", "runs", "methods"},
     "__main__": {"cli", "doctor", "report"},

@@ -2,7 +2,7 @@
 
 1. **Planted**: models with trackers and decoys at random places: recall, false ``tracks``, each decoy's verdict.
 2. **Single heads**: trained models of one head: what such a model can do, that head must do.
-3. **Nulls**: four kinds of models on which nothing tracks: false claims, and whether p is uniform.
+3. **Nulls**: four kinds of models on which nothing tracks: false claims.
 4. **Half**: the planted models again with half the examples: what is lost must be undecided, not wrong.
 5. **Curves**: planted models that are harder in one respect: how recall falls.
 """
@@ -30,7 +30,7 @@ CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.25, 0.4, 1.0),
     "noise": (1.0, 2.0, 4.0),
     "share": (0.05, 0.12, 0.15, 0.3),
-    "n": (20, 30, 40),
+    "n": (40, 60, 120),
 }
 """By what makes heads hard to find, the values that are tried beside the standard one."""
 
@@ -75,7 +75,6 @@ class Calibration:
         confusion: As of ``rates.confusion``.
         halves: As of ``rates.transitions``.
         curves: By what is harder, as of ``rates.curve``.
-        p_values: As of ``rates.p_values``.
         provenance: How the numbers were made.
     """
 
@@ -88,7 +87,6 @@ class Calibration:
     confusion: pd.DataFrame
     halves: pd.DataFrame
     curves: Mapping[str, pd.DataFrame]
-    p_values: pd.DataFrame
     provenance: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -169,7 +167,6 @@ def calibrate(
             name: rates.curve(pd.concat([planted, own[~own["job"].isin(planted["job"])]]), name)
             for name, own in curves.items()
         },
-        p_values=rates.p_values(nulls),
         provenance={
             **{"size": vars(size), "n": n, "shape": None if shape is None else vars(shape), "seed": seed},
             **{"source": code_hash(), "alpha": ALPHA, "standard": vars(standard)},

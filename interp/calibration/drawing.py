@@ -4,7 +4,7 @@
 2. Induction: a tracker, and in an earlier layer the head that it needs.
 3. Agreement and coreference each: a tracker, by itself, beside one that goes another route or glances at the
    related word, or before one that amplifies; or a pair of twins, in one layer or in two.
-4. Often a head that looks, and one that carries; where nothing is as loud, a loud one in the last layer.
+4. Often a head that looks, and one that carries; where there are no twins, two loud ones in the last layer.
 5. All at random places; a looker reads no later than the first twin writes, for that drowns what comes after.
 """
 
@@ -17,17 +17,17 @@ from interp.calibration.language import PHENOMENA, TASKS, TaskName, load
 from interp.calibration.planted import Shape, plant
 from interp.calibration.roles import BY_ATTRACTORS, Planted, Role
 from interp.calibration.stream import FEWEST, WORDS
+from interp.claims.rules import Verdict
 from interp.errors import InputError
-from interp.methods.verdict import Verdict
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
 PHENOMENA_TASKS: tuple[TaskName, ...] = tuple(task for task in TASKS if task in PHENOMENA)
 FEWEST_HEADS = 12
-"""Of a model: as many as may have a purpose, and two idle ones."""
+"""Of a model: as many as may have a purpose, and an idle one."""
 MOST_HEADS = 18
 """Of a model whose shape is drawn."""
-UNITS = 60
+UNITS = 80
 """Of a task, at the standard difficulty."""
 CORRELATION = 0.85
 """Of attractors with the related word, where a head answers by them."""
@@ -179,7 +179,7 @@ class _Places:
         if self._chance(0.6):
             found.append(self._take("carrier", self._one_of(PHENOMENA_TASKS)))
         if not latest and self._chance(0.8):
-            found.append(self._take("loud", None, least=last))
+            found += [self._take("loud", None, least=last, share=share) for share in (1.0, -1.0)]
         return found
 
     def _trackers(self, task: TaskName, least: int = 0) -> list[Planted]:

@@ -11,8 +11,8 @@ MARGIN = 8.0
 """By how many nats a planted head's score for what it looks at is above the others', at full sharpness."""
 TWIN = 3.0
 """How much more a twin writes than there is else in the stream."""
-LOUD = 3.0
-"""How much more a loud head writes than there is else in the stream."""
+LOUD = 10.0
+"""How much more a loud head would write than there is else in the stream, were all words that it looks at the same."""
 ROUTE = 1.0
 """What the other route writes, where a tracker writes 1."""
 GLANCE = 0.7
@@ -21,7 +21,6 @@ IDLE = 0.35
 """What is written of words where nothing reads them: little, for LayerNorm takes from the others what it adds."""
 BEFORE = 0.5
 """What is written of the word before: little, so that tasks which do not read it hardly miss it."""
-QUERIES = ("verb", "pronoun", "key")
 
 
 class HeadWeights:
@@ -65,7 +64,7 @@ class HeadWeights:
             for weight in (q, k):
                 weight += mixed.T @ self._random(len(mixed), self._d_head) * self._unit
             return q, k
-        if planted.role == "carrier":
+        if planted.role in ("carrier", "loud"):
             return q, k
         if planted.role == "previous word":
             places = stream.of("places")
@@ -73,8 +72,6 @@ class HeadWeights:
             q[:, :n] = places.T @ turned(1) * self._unit
             k[:, :n] = places.T * self._unit * self._margin
             return q, k
-        if planted.role == "loud":
-            return self._sink(q, k, QUERIES)
         assert planted.task is not None, "the other roles have a task"
         if planted.task == "induction":
             q[:, :WORDS] = stream.of("word").T * self._unit
@@ -88,7 +85,7 @@ class HeadWeights:
                 k[:, 0] += stream.of(f"kind {noun_of(planted.task)}")[0] * self._unit * (self._margin + above)
         return self._sink(q, k, [kind for kind in KINDS if kind != queries_of(planted.task)])
 
-    def _sink(self, q: Tensor, k: Tensor, kinds: list[str] | tuple[str, ...]) -> tuple[Tensor, Tensor]:
+    def _sink(self, q: Tensor, k: Tensor, kinds: list[str]) -> tuple[Tensor, Tensor]:
         """Lets queries of some classes rest on the first token."""
         q[:, -1] = sum(self._stream.of(f"kind {kind}")[0] for kind in kinds) * self._unit
         k[:, -1] = self._stream.of("kind bos")[0] * self._unit * self._margin
@@ -106,9 +103,7 @@ class HeadWeights:
         elif planted.role == "previous word":
             o[:WORDS] = BEFORE * stream.of("before")
         elif planted.role == "loud":
-            v[:, :] = 0.0
-            v[:, 0] = sum(stream.of(f"kind {kind}")[0] for kind in KINDS if kind != "bos") * self._unit
-            o[0] = LOUD * self._norm * idle[0]
+            o[:WORDS] = planted.share * LOUD * self._norm * idle[:WORDS]
         else:
             assert planted.task is not None, "the other roles have a task"
             read = f"answer {planted.task}" if planted.role == "amplifier" else f"value {self._source(planted)}"

@@ -8,7 +8,8 @@ find the subject among attractors, by one rule, and be written down by hand.
 - **coreference**: the same of persons and their gender.
 - **induction**: ``key4 item1s key2 item9 so key4`` is followed by ``item1s``, not by ``item9``.
 
-One token a word. The tasks are ``MinimalPair``s, encoded as any others.
+One token a word. The tasks are ``MinimalPair``s, encoded as any others. Where the two examples of a pair differ in more
+than the related word, each has a word counterfactual: itself with the other form of that word.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from transformers import PreTrainedTokenizerFast
 
 from interp.tasks.encoding import encode_task
 from interp.tasks.example import Example, MinimalPair, Relation, Span
+from interp.tasks.grammar.items import with_other_words
 from interp.tasks.task import Task
 
 TaskName = Literal["agreement", "coreference", "induction"]
@@ -213,8 +215,7 @@ def _phenomenon(what: Phenomenon, lemma: int, generator: np.random.Generator, co
         str(order.index(1 + each)) for each in range(len(others))
     )
 
-    def example(sign: int) -> Example:
-        turned = sign if correlation > 0.5 else 1
+    def example(sign: int, turned: int) -> Example:
         forms = [
             inflected(what.noun, lemma, sign * value),
             *(
@@ -240,13 +241,17 @@ def _phenomenon(what: Phenomenon, lemma: int, generator: np.random.Generator, co
             features={what.feature: what.values[int(sign * value > 0)]},
         )
 
-    return MinimalPair(example(1), example(-1), f"{what.noun}{lemma}")
+    if correlation <= 0.5:
+        return MinimalPair(example(1, 1), example(-1, 1), f"{what.noun}{lemma}")
+    item, counterfactual = (with_other_words(example(sign, sign), [example(-sign, sign)]) for sign in (1, -1))
+    return MinimalPair(item, counterfactual, f"{what.noun}{lemma}")
 
 
 def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
     """Keys with their items and fillers between them, then one of the keys again; two items change places.
 
-    The two have different endings, and both were seen: who only knows which items were there knows nothing.
+    The two have different endings, and both were seen: who only knows which items were there knows nothing. The word
+    counterfactual has the related item's lemma with the other ending.
     """
     n = int(generator.integers(2, 4))
     keys = generator.choice(LEMMAS, n, False)
@@ -257,8 +262,11 @@ def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
     order = generator.permutation(n).tolist()
     fillers = [generator.choice(FILLERS, gap).tolist() for gap in generator.integers(0, 5 - n, n + 1)]
 
-    def example(sign: int) -> Example:
+    def example(sign: int, *, other_ending: bool = False) -> Example:
         shown = items if sign > 0 else [items[1], items[0], *items[2:]]
+        if other_ending:
+            first = lemmas[0] if sign > 0 else lemmas[1]
+            shown = [inflected("item", first, -sign * value), *shown[1:]]
         words, at = list(fillers[0]), [0] * n
         for place, each in enumerate(order):
             at[each] = len(words) + 1
@@ -278,10 +286,11 @@ def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
             ),
             template=f"{n} keys",
             layout=f"keys at {sorted(at)}, the item at {at[0]} of {len(words)}",
-            features={"ending": "short" if sign * value < 0 else "long"},
+            features={"ending": "short" if (sign * value < 0) != other_ending else "long"},
         )
 
-    return MinimalPair(example(1), example(-1), f"item{lemma}")
+    item, counterfactual = (with_other_words(example(sign), [example(sign, other_ending=True)]) for sign in (1, -1))
+    return MinimalPair(item, counterfactual, f"item{lemma}")
 
 
 def _spans(words: list[str]) -> list[Span]:

@@ -5,8 +5,8 @@
 - **permuted labels**: a planted model; in half of the clusters, at random, right and wrong change places, and in other
   ones the two values of the feature. No effect and no probe can be about the task.
 - **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor, each
-  as often. It does the task as before, and no attention is to what is tagged. The references are permuted apart:
-  baselines are chosen elsewhere.
+  as often. It does the task as before, and no attention is to what is tagged; its other form, taken for the word
+  counterfactual, turns no answer. The references are permuted apart: baselines are chosen elsewhere.
 - **untrained**: a model with random weights, whose heads do have effects, tiny ones.
 
 Untrained models, and those whose labels are permuted, are not able to do the task, or not shown to be: the first thing
@@ -20,7 +20,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from interp.calibration.drawing import PHENOMENA_TASKS, Plan
-from interp.calibration.language import LONGEST, load_told, tokenizer, vocabulary
+from interp.calibration.language import LONGEST, inflected, load_told, tokenizer, vocabulary
 from interp.calibration.planted import Shape
 from interp.calibration.trained import told_model
 from interp.model.config import TransformerConfig
@@ -99,9 +99,15 @@ def _labels(unit: Unit, generator: np.random.Generator) -> Way:
         if features:
             turned = {name: _other(value, values[name]) for name, value in example.features.items()}
             encoded = replace(encoded, example=replace(example, features=turned))
-        return replace(encoded, right=encoded.wrong, wrong=encoded.right) if answers else encoded
+        return _answers_exchanged(encoded) if answers else encoded
 
     return way
+
+
+def _answers_exchanged(encoded: EncodedExample) -> EncodedExample:
+    other = encoded.word_counterfactual
+    turned = None if other is None else replace(other, right=other.wrong, wrong=other.right)
+    return replace(encoded, right=encoded.wrong, wrong=encoded.right, word_counterfactual=turned)
 
 
 def _other(value: str, values: list[str]) -> str:
@@ -118,6 +124,25 @@ def _related(_unit: Unit, generator: np.random.Generator) -> Way:
         if chosen is None:
             return encoded
         distractors = {**encoded.distractors, chosen: encoded.related}
-        return replace(encoded, related=encoded.distractors[chosen], distractors=distractors)
+        tagged = replace(encoded, related=encoded.distractors[chosen], distractors=distractors)
+        return replace(tagged, word_counterfactual=_other_form(tagged))
 
     return way
+
+
+def _other_form(encoded: EncodedExample) -> EncodedExample:
+    """The example with the other form of the word that is tagged, as if that decided the answer."""
+    (place,), example, words = encoded.related, encoded.example, vocabulary()
+    tagged = words[encoded.prompt[place]]
+    other = words.index(replace(tagged, text=inflected(tagged.kind, tagged.lemma, -tagged.value), value=-tagged.value))
+    prompt = (*encoded.prompt[:place], other, *encoded.prompt[place + 1 :])
+    text = " ".join(words[each].text for each in prompt[1:])
+    turned = replace(example, prompt=text, right=example.wrong, wrong=example.right, word_counterfactuals=())
+    return replace(
+        encoded,
+        example=turned,
+        prompt=prompt,
+        right=encoded.wrong,
+        wrong=encoded.right,
+        word_counterfactual=None,
+    )

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest, kstest
+from scipy.stats import binomtest
 
 from interp.calibration.roles import DECOYS, TRUTH, Role
-from interp.methods.verdict import FINDINGS, READABLE
+from interp.claims.rules import FINDINGS
 
 Claims = Mapping[str, pd.Series]
 RATE = ("rate", "low", "high", "count", "of")
@@ -56,7 +56,7 @@ def claims(frame: pd.DataFrame) -> Claims:
         "any false verdict": pd.Series(false, index=frame.index, dtype=bool),
         "attention": frame["attention_state"] == "shown",
         "effect": frame["effect_state"].isin(["drop", "rise"]),
-        "representation": frame["representation"].isin(READABLE),
+        "representation": frame["representation"] == "carried",
     }
 
 
@@ -135,26 +135,25 @@ def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
 
 
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
-    """How often each decoy gets its own verdict: heads on all tasks that they are about; twins both, and by name.
+    """How often each decoy gets its own verdict: heads on all tasks that they are about; both of two twins.
 
     Returns:
         One row per ``role``, with its ``truth``; a loud head is about all tasks, and judged on them together. Twins of
-        two layers are counted by themselves, too.
+        two layers are counted by themselves, too; of twins the replacements have to disagree.
     """
     rows: list[dict[str, object]] = []
     roles: tuple[Role, ...] = (*DECOYS, "previous word")
     for role in roles:
         own = planted[planted["role"] == role]
-        right = own["verdict"] == own["truth"]
+        right = _right(own)
         if role != "twin":
             whole = right.groupby([own["job"], own["layer"], own["head"]]).all()
             rows.append({"role": role, "truth": TRUTH[role], **rate(int(whole.sum()), len(whole))})
             continue
-        who = zip(own["twin"], own["partners"], strict=True)
-        named = right & np.array([twin in partners.split() for twin, partners in who], dtype=bool)
-        both = own.assign(named=named).groupby(["job", "task"]).agg(named=("named", "all"), layers=("layer", "nunique"))
+        right &= (own["effect_state"] == "disagree") | (own["verdict"] != "undecided")
+        both = own.assign(right=right).groupby(["job", "task"]).agg(right=("right", "all"), layers=("layer", "nunique"))
         for name, pairs in (("twins", both), ("twins of two layers", both[both["layers"] > 1])):
-            rows.append({"role": name, "truth": TRUTH["twin"], **rate(int(pairs["named"].sum()), len(pairs))})
+            rows.append({"role": name, "truth": TRUTH["twin"], **rate(int(pairs["right"].sum()), len(pairs))})
     return pd.DataFrame(rows)
 
 
@@ -170,8 +169,14 @@ def outcomes(planted: pd.DataFrame) -> pd.Series:
     found[planted["verdict"] == "undecided"] = "undecided"
     for truth, verdicts in WEAKER.items():
         found[(planted["truth"] == truth) & planted["verdict"].isin(verdicts)] = "weaker"
-    found[planted["verdict"] == planted["truth"]] = "right"
+    found[_right(planted)] = "right"
     return found
+
+
+def _right(planted: pd.DataFrame) -> pd.Series:
+    """Row by row, whether the verdict is the truth; of a backup also that it does nothing but stand in for its twin."""
+    behind = (planted["verdict"] == "attends, not causal") & planted["reason"].str.startswith("it stands in for")
+    return (planted["verdict"] == planted["truth"]) | ((planted["role"] == "twin") & behind)
 
 
 def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -213,31 +218,3 @@ def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
         counts = {name: int(after.get(name, 0)) for name in OUTCOMES}
         rows.append({"heads": heads, "on all": before, "of": len(own), **counts})
     return pd.DataFrame(rows, columns=["heads", "on all", "of", *OUTCOMES])
-
-
-def p_values(nulls: pd.DataFrame) -> pd.DataFrame:
-    """Are p-values uniform where the null holds? Of every model one head at random that writes, looks or carries.
-
-    Signs of effects are exchanged by permuted labels, attention to the related word by permuted pairs: there p of heads
-    that have an effect, or look, must be uniform. This tries the chain, not whether real effects are symmetric. What a
-    probe is held against is the toughest of several controls, so that its p can only be too large.
-
-    Returns:
-        One row per kind of evidence (``evidence``): ``null``, ``n`` (models), ``ks_p`` (Kolmogorov-Smirnov against
-        the uniform distribution; of probes one-sided, against more small p than uniform), and the shares of p at most
-        .05, .25 and .5 as ``p05``, ``p25``, ``p50``.
-    """
-    cases = (
-        ("effect", "permuted labels", ("tracker", "previous word"), "two-sided"),
-        ("attention", "permuted pairs", ("tracker", "twin", "looker"), "two-sided"),
-        ("probe", "permuted labels", ("tracker", "twin", "carrier"), "greater"),
-    )
-    rows = []
-    for evidence, null, roles, alternative in cases:
-        own = nulls[(nulls["kind"] == null) & nulls["role"].isin(roles)]
-        own = own[own[f"{evidence}_p"].notna()]
-        p = own.groupby("job").sample(1, random_state=0)[f"{evidence}_p"].to_numpy() if len(own) else np.array([])
-        tested = kstest(p, "uniform", alternative=alternative).pvalue if len(p) else np.nan
-        shares = {f"p{round(100 * bound):02}": np.mean(p <= bound) if len(p) else np.nan for bound in (0.05, 0.25, 0.5)}
-        rows.append({"evidence": evidence, "null": null, "n": len(p), "ks_p": tested, **shares})
-    return pd.DataFrame(rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from interp.calibration.language import PHENOMENA, TaskName
-from interp.methods.verdict import Verdict
+from interp.claims.rules import Verdict
 
 Role = Literal[
     "tracker", "twin", "previous word", "looker", "carrier", "other route", "glancer", "amplifier", "loud", "idle"
@@ -16,7 +16,9 @@ Role = Literal[
 """
 - ``tracker``: looks at the related word, reads its feature and writes the answer.
 - ``twin``: one of two trackers, each loud enough to drown that the other is gone. One in a later layer is a backup: it
-  hardly looks while the first is there, whose loudness leaves LayerNorm little of the query.
+  hardly looks while the first is there, whose loudness leaves LayerNorm little of the query. With the mean in its place
+  a twin is not missed; another example's answer in its place is as loud as the other twin. So the replacements
+  disagree, and nothing may be said of its effect.
 - ``previous word``: writes beside each word which one came before it; induction's tracker looks for that.
 - ``looker``: looks at the related word, holds its feature and writes nothing that is read.
 - ``carrier``: looks everywhere, holds the related word's feature, and writes nothing that is read.
@@ -24,14 +26,14 @@ Role = Literal[
 - ``glancer``: looks at the related word, and half as much at the attractors; it answers by these.
 - ``amplifier``: looks at the query itself, in a layer behind the tracker, and writes the answer that it finds there
   once more: it is needed, and holds and uses the feature, and does not look for it.
-- ``loud``: writes nothing that is read, but so much of it everywhere save at the queries that its mean, put there,
-  drowns all else: it hurts every task.
+- ``loud``: one of two heads of a layer that look everywhere, and write of the words what nothing reads, each so much
+  that it would drown all else, and one the opposite of the other: without either, every task is hurt.
 - ``idle``: looks at places and words at random, and writes words where nothing reads them, with a little noise on the
   answers.
 """
 TRUTH: dict[Role, Verdict] = {
     "tracker": "tracks",
-    "twin": "redundant",
+    "twin": "undecided",
     "previous word": "causal, by another route",
     "looker": "attends, not causal",
     "carrier": "encodes, unused",
@@ -59,7 +61,7 @@ class Planted:
         head: Its index.
         role: What it does.
         task: What for; None for a role that is about no task.
-        share: Of the task's answer that a tracker writes, where several share the work.
+        share: Of the task's answer that a tracker writes, where several share the work. Of two loud heads, 1 and -1.
     """
 
     layer: int

@@ -20,9 +20,9 @@ from interp.calibration.language import TASKS, load
 from interp.calibration.nulls import NULLS, NullKind, null_case
 from interp.calibration.planted import Shape
 from interp.calibration.trained import SINGLE, single_head
+from interp.claims.rules import States, judge
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import HeadsReport, heads
-from interp.methods.verdict import States, judge
 from interp.model.transformer import HookedTransformer
 from interp.runs.frames import kept_frame
 from interp.runs.run import Run
@@ -35,8 +35,8 @@ APART = 1_000
 """Between the seeds of kinds of models, so that no two nulls are of one model or of the same prompts."""
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
-    *("related_state", "related_effect"),
-    *("specificity", "partners", "attention_p", "effect_p", "probe_p", "excess", "effect", "minimum_effect"),
+    *("resample_state", "mean_state", "exchange_state", "exchange", "feature", "mean_effect"),
+    *("specificity", "partners", "excess", "effect", "minimum_effect"),
     *("n_to_decide", "undecidable", "accuracy_base"),
 )
 """Of ``HeadsReport.frame``, in a job's result."""
@@ -71,7 +71,7 @@ class Job:
         Returns:
             One row per layer, head and task: the job's fields, ``KEPT``, ``ungated`` (the verdict if nobody had asked
             whether the model can do the task), ``role`` and ``truth`` (of a null ``none`` whatever stands there),
-            ``share`` (of the answer, that a tracker writes), ``twin`` (who shares its work) and ``seconds``.
+            ``share`` (of the answer, that a tracker writes) and ``seconds``.
         """
         started = time.perf_counter()
         plan = draw(self.seed, shape=self.shape, difficulty=self.difficulty)
@@ -105,35 +105,27 @@ def ungated(report: HeadsReport) -> list[str]:
                 row["effect_state"],
                 row["representation"],
                 row["specificity"],
-                row["related_state"],
+                row["exchange_state"],
+                isinstance(row["feature"], str),
                 tuple(row["partners"].split()),
-            ),
-            joint_q=row["joint_q"],
-            tracks_q=row["tracks_q"],
-            alpha=ALPHA,
+            )
         )[0]
         for row in report.frame.to_dict("records")
     ]
 
 
 def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """Role, right verdict, share and twin of every row's head."""
+    """Role, right verdict and share of every row's head."""
     truth, placed = plan.truth(), {(each.layer, each.head): each for each in plan.heads}
-    twins = {
-        (one.layer, one.head): f"{other.layer}.{other.head}"
-        for one in plan.heads
-        for other in plan.heads
-        if one.role == other.role == "twin" and one.task == other.task and one != other
-    }
-    rows: list[tuple[str, str, float, str]] = []
+    rows: list[tuple[str, str, float]] = []
     for layer, head, task in zip(found["layer"], found["head"], found["task"], strict=True):
         if kind in ("trained", "untrained", "single head"):
-            rows.append((kind, SINGLE[task] if kind == "single head" else "none", 1.0, ""))
+            rows.append((kind, SINGLE[task] if kind == "single head" else "none", 1.0))
             continue
         role, right = truth[layer, head, task]
         share = placed[layer, head].share if role == "tracker" else 1.0
-        rows.append((role, right if kind == "planted" else "none", share, twins.get((layer, head), "")))
-    return pd.DataFrame(rows, columns=["role", "truth", "share", "twin"], index=found.index)
+        rows.append((role, right if kind == "planted" else "none", share))
+    return pd.DataFrame(rows, columns=["role", "truth", "share"], index=found.index)
 
 
 def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress | None = None) -> pd.DataFrame:

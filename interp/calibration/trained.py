@@ -23,7 +23,7 @@ from torch.nn.functional import softplus
 from interp.calibration.drawing import PHENOMENA_TASKS
 from interp.calibration.language import LONGEST, PHENOMENA, TaskName, pairs, told, vocabulary
 from interp.calibration.planted import Shape, plant
-from interp.methods.verdict import Verdict
+from interp.claims.rules import Verdict
 from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, MinimalPair
 

@@ -3,8 +3,8 @@
 EXAMPLES: dict[str, dict[str, str]] = {
     "heads": {
         "every head on the five generated tasks": "interp heads --out report",
-        "two tasks, quickly, and by another kind of ablation": (
-            "interp heads --task agreement --task ioi --n 100 --ablation resample --out report"
+        "two tasks, quickly, and no page for each head": (
+            "interp heads --task agreement --task ioi --n 100 --no-cards --out report"
         ),
         "real sentences, on the model of real English": (
             "interp heads --task agreement:gum-dev.conllu --model books --out verbs"

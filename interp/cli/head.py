@@ -10,8 +10,6 @@ import typer
 from interp.cli.answers import left, page_line
 from interp.cli.hints import after_head, say_next
 from interp.cli.options import (
-    ABLATIONS,
-    Ablation,
     AddressOption,
     DeviceOption,
     DtypeOption,
@@ -45,9 +43,6 @@ def head(
     task: TasksOption = None,
     n: NOption = None,
     seed: SeedOption = 0,
-    ablation: Annotated[
-        Ablation, typer.Option(help=f"What the verdict rests on: {ABLATIONS}; the card has all four.", metavar="KIND")
-    ] = "mean",
     probes: Annotated[
         bool, typer.Option(help="Probe for each task's feature, and erase it where it can be read.")
     ] = True,
@@ -66,7 +61,7 @@ def head(
     out: OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What does this head do? Its verdicts, kinds of ablation, halves, words, direct paths and circuits."""
+    """What does this head do? Its verdicts, kinds of ablation, halves, values, words, direct paths and circuits."""
     started = time.perf_counter()
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output
@@ -89,7 +84,7 @@ def head(
     which = as_head(loaded, name)
     names = list(dict.fromkeys(task or generated_tasks()))
     tasks = [load_task(each, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for each in names]
-    options: dict[str, Any] = {"seed": seed, "ablation": ablation, "probes": probes, "most_units": path_units}
+    options: dict[str, Any] = {"seed": seed, "probes": probes, "most_units": path_units}
     with warnings_as_lines(), progress_bar("head") as progress:
         card = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)
     folder = None if out is None else card.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
@@ -110,7 +105,7 @@ def _print_json(card: "HeadCard", folder: "Path | None", started: float) -> None
 
     from interp.cli.terminal import print_json, records
 
-    whole = ("shares", "halves", "replacements", "agreement", "positions", "left_out")
+    whole = ("shares", "halves", "replacements", "agreement", "positions", "feature", "left_out")
     paths = {name: getattr(card, name).groupby("task", sort=False).head(_STRONGEST) for name in ("feeds", "readers")}
     print_json(
         {

@@ -11,7 +11,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         *("prompts", "tokens", "text", "table"),
     ),
     "How it is measured": (
-        *("ablation", "kind", "metric", "n", "seed", "quick", "choose", "choose_on", "screen", "probes", "path_units"),
+        *("kind", "metric", "n", "seed", "quick", "choose", "choose_on", "claims", "screen", "probes", "path_units"),
         *("steps", "pooling", "context", "window", "include_special", "include_self", "least", "folds"),
         *("description_lengths", "minimum", "alpha", "correction"),
     ),

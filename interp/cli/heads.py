@@ -13,8 +13,6 @@ from interp.cli import completing
 from interp.cli.answers import left, page_line, seconds_since
 from interp.cli.hints import after_checkpoints, after_heads, say_next
 from interp.cli.options import (
-    ABLATIONS,
-    Ablation,
     AddressOption,
     DeviceOption,
     DtypeOption,
@@ -54,14 +52,9 @@ def heads(
     task: TasksOption = None,
     n: NOption = None,
     seed: SeedOption = 0,
-    ablation: Annotated[
-        Ablation, typer.Option(help=f"What replaces a head's output: {ABLATIONS}.", metavar="KIND")
-    ] = "mean",
     probes: Annotated[
         bool,
-        typer.Option(
-            help="Probe for each task's feature, and erase it where it can be read; never with --checkpoints."
-        ),
+        typer.Option(help="Probe for each task's feature; never with --checkpoints."),
     ] = True,
     choose: Annotated[
         bool,
@@ -70,6 +63,14 @@ def heads(
             help="Choose heads on other items first (the split `select` of generated tasks); only these are tested.",
         ),
     ] = False,
+    claims: Annotated[
+        Path | None,
+        typer.Option(
+            help="A TOML file of claims that were declared before measuring: only these are tested.",
+            show_default=False,
+            metavar="FILE",
+        ),
+    ] = None,
     sibling: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,12 +111,14 @@ def heads(
 
     where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
     run = run_of(runs, fresh, **where, device=device)
-    options: dict[str, Any] = {"seed": seed, "ablation": ablation}
+    options: dict[str, Any] = {"seed": seed}
     names = list(dict.fromkeys(task or generated_tasks()))
     command = shlex.join(["interp", *sys.argv[1:]])
     if checkpoints is not None:
-        if model is not None or sibling or choose:
-            raise InputError("--checkpoints: expected no --model, --sibling or --choose beside it; leave these out")
+        if model is not None or sibling or choose or claims is not None:
+            raise InputError(
+                "--checkpoints: expected no --model, --sibling, --choose or --claims beside it; leave these out"
+            )
         options.update(n=n, run=run)
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
         return
@@ -129,7 +132,7 @@ def heads(
         options["choose_on"] = [load_task(name, **how, split="select") for name in _with_splits(names)]
     siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
     with warnings_as_lines(), progress_bar("heads") as progress:
-        more: Any = {"siblings": siblings, "run": run}
+        more: Any = {"siblings": siblings, "claims": claims, "run": run}
         report = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
     pages: dict[str, str] = {}
     try:
@@ -140,7 +143,7 @@ def heads(
         _print_summary(report)
         say(page_line(folder, started))
         drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
-        again = (*(() if ablation == "mean" else ("--ablation", ablation)), *(() if probes else ("--no-probes",)))
+        again = () if probes else ("--no-probes",)
         say_next(after_heads(report, model, drawn, again))
         return
     print_json(
@@ -224,9 +227,12 @@ def generated_tasks() -> list[str]:
 
 
 def _print_summary(report: "HeadsFrames") -> None:
+    from interp.report.declared import how_found
     from interp.report.replicated import replication_sentence, replication_table
     from interp.report.sentences import summarise
 
+    for sentence in how_found(report.provenance):
+        say(sentence)
     for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
         say(f"{summary.task}\n  {summary.headline}")
         if summary.untested:

@@ -118,7 +118,7 @@ def after_probe(
 ) -> Next:
     """Whether what can be read is used; of a treebank, along what heads look; of words alone, where in the stream."""
     if task is not None:
-        return Next(("heads", "--task", task, *of_model(model), "--out", "report"), "is it used? erased and ablated")
+        return Next(("heads", "--task", task, *of_model(model), "--out", "report"), "does it need what carries it?")
     if data and not relations:
         where = ("--feature", feature, "--data", data[0], *of_model(model), "--site", "resid_post")
         return Next(("probe", *where, "--out", "probes"), "from which layer on is it in the stream?")

@@ -13,7 +13,7 @@ from interp.errors import InputError, shown
 Context = Literal["document", "sentence"]
 Pooling = Literal["first", "last", "mean"]
 Correction = Literal["max-T", "fdr"]
-Ablation = Literal["mean", "zero", "positional_mean", "resample"]
+Ablation = Literal["mean", "zero", "positional_mean", "template_mean", "resample"]
 Metric = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
 LARGEST_SEED = 2**63 - 1
 _DIGITS = 30
@@ -78,7 +78,7 @@ def axes_of(by: str) -> list[str]:
     return [name.strip() for name in by.split(",")]
 
 
-ABLATIONS = "mean, zero, positional_mean or resample"
+ABLATIONS = "mean, zero, positional_mean, template_mean or resample"
 ModelOption = Annotated[
     str | None,
     typer.Option(

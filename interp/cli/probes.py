@@ -80,16 +80,16 @@ def _table(result: ProbeResult) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     kind = cell_kind(result)
     table.add_column(kind if len(shown) == len(result.frame) else f"best of {len(result.frame)}")
-    for heading in ("score", "baseline", "excess", "q", "selectivity"):
+    for heading in ("score", "baseline", "excess", "adj. p", "selectivity"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("which baseline", overflow="fold")
     table.add_column("verdict", no_wrap=True)
     for _, row in shown.iterrows():
         names = ("score", "score_baseline", "excess", "selectivity")
         score, baseline, excess, selectivity = (measure.plain(row[name]) for name in names)
-        q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
+        p = "—" if row["p_adjusted"] != row["p_adjusted"] else f"{row['p_adjusted']:.4f}"
         cell = verbatim(cell_name(row))
-        table.add_row(cell, score, baseline, excess, q, selectivity, CONTROLS[row["baseline"]], row["verdict"])
+        table.add_row(cell, score, baseline, excess, p, selectivity, CONTROLS[row["baseline"]], row["verdict"])
     return table
 
 

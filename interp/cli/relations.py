@@ -70,12 +70,12 @@ def _table(result: RelationResult) -> Table:
     """The best head of each direction, for a terminal of 80 columns."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("relation", overflow="fold")
-    for heading in ("head", "right", "rule", "excess", "q"):
+    for heading in ("head", "right", "rule", "excess", "adjusted p"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for _, row in leading(result.frame).iterrows():
         shares = [points(row[name]) for name in ("accuracy", "accuracy_baseline", "excess")]
-        q = "—" if row["q"] != row["q"] else f"{row['q']:.4f}"
+        p = "—" if row["p_adjusted"] != row["p_adjusted"] else f"{row['p_adjusted']:.4f}"
         name = verbatim(direction_name(row["relation"], row["looks"]))
-        table.add_row(name, head_name(row), *shares, q, row["verdict"])
+        table.add_row(name, head_name(row), *shares, p, row["verdict"])
     return table

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.effects import DIFFERENCES
+from interp.claims.units import UnitTable, estimates
 from interp.interventions.sweep import SweepResult
-from interp.methods.conclusions import DIFFERENCES
 from interp.report.sweeps.frames import SweepFrames
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task
 
 

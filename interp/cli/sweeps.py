@@ -21,7 +21,7 @@ from interp.report.sweeps.sentences import at_chance, evidence, findings, nothin
 from interp.report.sweeps.words import done, task_name
 
 _SHOWN = 10
-_HEADLINE = ("effect", "low", "high", "q", "value", "accuracy_intervened", "status")
+_HEADLINE = ("effect", "low", "high", "p_adjusted", "value", "accuracy_intervened", "status")
 
 
 def save(frames: SweepFrames, out: Path | None) -> Path | None:
@@ -101,12 +101,12 @@ def _table(frames: SweepFrames, cells: Any) -> Any:
     quantity = "share" if frames.patched else "effect"
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("cell" if len(shown) == len(cells) else f"strongest of {len(cells)}")
-    for heading in (quantity, "95 % interval", "q", "accuracy"):
+    for heading in (quantity, "95 % interval", "adjusted p", "accuracy"):
         table.add_column(heading, justify="right")
     for row in records(shown):
         interval = f"{or_dash(row['shown_low'])} to {or_dash(row['shown_high'])}"
         if row["shown_low"] is None:
             interval = row["state"] or "—"
-        numbers = (or_dash(row["shown"]), interval, or_dash(row["q"], 3), or_dash(row["accuracy_intervened"]))
+        numbers = (or_dash(row["shown"]), interval, or_dash(row["p_adjusted"], 3), or_dash(row["accuracy_intervened"]))
         table.add_row(verbatim(row["name"]), *numbers)
     return table

@@ -1,6 +1,7 @@
 """From a kind of ablation to a replacement: the reference set is run, and averaged or drawn from."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, get_args
@@ -15,11 +16,14 @@ from interp.interventions.later import Later
 from interp.interventions.reference_set import (
     activations_of,
     check_aligned,
+    check_templates,
     draw_donors,
     hash_of,
     means,
+    of_template,
     positional_means,
     reference_rows,
+    without_donors,
 )
 from interp.interventions.replacement import (
     DRAWS,
@@ -30,6 +34,7 @@ from interp.interventions.replacement import (
     PositionalMean,
     Replacement,
     Resample,
+    TemplateMean,
     Zero,
 )
 from interp.interventions.rows import Row, task_rows
@@ -78,6 +83,11 @@ def make_replacement(
         return Mean(
             Later(partial(means, model, references, sites, memory_budget), model, memory_budget), hash_of(references)
         )
+    if kind == "template_mean":
+        _require_positions_alike(sites)
+        check_templates(rows, references)
+        of_templates = partial(means, model, references, sites, memory_budget, of=of_template)
+        return TemplateMean(Later(of_templates, model, memory_budget), hash_of(references))
     if kind == "positional_mean":
         check_aligned(rows, references)
         made = Later(partial(positional_means, model, references, sites, memory_budget), model, memory_budget)
@@ -85,6 +95,35 @@ def make_replacement(
     donors = draw_donors(rows, references, draws, seed)
     drawn = Later(partial(_of_donors, model, references, donors, sites, memory_budget), model, memory_budget)
     return Resample(drawn, donors, draws, hash_of(references))
+
+
+def mean_of_positions(task: Task) -> Kind:
+    """The kind of mean that keeps what a head writes by position or, where positions differ, by template."""
+    try:
+        check_aligned(task_rows(task.metric, task.units), reference_rows(task))
+    except InputError:
+        return "template_mean"
+    return "positional_mean"
+
+
+def with_donors(task: Task) -> Task:
+    """The task without the units that have no other reference example to resample from; ``dropped`` counts these.
+
+    Raises:
+        InputError: No unit is left.
+    """
+    rows = task_rows(task.metric, task.units)
+    numbers, missing = iter(range(len(task.examples))), without_donors(rows, reference_rows(task))
+    units = tuple(unit for unit in task.units if not missing & {next(numbers) for _ in unit.examples})
+    if not units:
+        raise InputError(
+            f"task {task.name!r}: expected reference examples of the template and length of some unit, to resample "
+            "heads from, got none; give more reference examples (references=... of encode_task)"
+        )
+    if len(units) == len(task.units):
+        return task
+    dropped = {**task.dropped, "no reference example of its template and length": len(task.units) - len(units)}
+    return replace(task, units=units, dropped=dropped)
 
 
 def _of_donors(

@@ -6,7 +6,8 @@ items and counterfactuals alike.
 """
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -62,19 +63,30 @@ def activations_of(
 
 
 def means(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
+    model: Any,
+    rows: Sequence[Row],
+    sites: Sequence[Site],
+    memory_budget: int | None = None,
+    *,
+    of: Callable[[Row], Hashable] = lambda row: row.fold,
 ) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
-    """Mean over all rows and positions, by fold and site."""
+    """Mean over all positions of the rows that are alike, by what they are alike in (`of`: their fold) and site."""
     sums: dict[tuple[Hashable, Site], Tensor] = {}
     counts: dict[tuple[Hashable, Site], int] = {}
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
-        fold = torch.tensor([row.fold for row in batch.rows], device=batch.tokens.device)
-        for site, activation in by_site.items():
-            for each in fold.unique().tolist():
-                key, part = (each, site), _precise(activation[fold == each])
-                sums[key] = sums.get(key, 0) + part.sum(dim=(0, 1))
-                counts[key] = counts.get(key, 0) + part.shape[0] * part.shape[1]
+        groups: dict[Hashable, list[int]] = {}
+        for number, row in enumerate(batch.rows):
+            groups.setdefault(of(row), []).append(number)
+        for (site, activation), (each, numbers) in product(by_site.items(), groups.items()):
+            key, part = (each, site), _precise(activation[numbers])
+            sums[key] = sums.get(key, 0) + part.sum(dim=(0, 1))
+            counts[key] = counts.get(key, 0) + part.shape[0] * part.shape[1]
     return {key: total / counts[key] for key, total in sums.items()}
+
+
+def of_template(row: Row) -> Hashable:
+    """What rows are alike in that a template's mean serves."""
+    return row.fold, row.template
 
 
 def positional_means(
@@ -122,6 +134,21 @@ def check_aligned(rows: Sequence[Row], references: Sequence[Row]) -> None:
             )
 
 
+def check_templates(rows: Sequence[Row], references: Sequence[Row]) -> None:
+    """Refuse rows whose template no reference example has.
+
+    Raises:
+        InputError: It names one.
+    """
+    known = {of_template(row) for row in references}
+    for row in rows:
+        if of_template(row) not in known:
+            raise InputError(
+                f"template mean: no reference example has the template {row.template!r} of "
+                f"{row.encoded.example.text!r}; use kind='mean', or give more reference examples"
+            )
+
+
 def draw_donors(
     rows: Sequence[Row], references: Sequence[Row], draws: int, seed: int
 ) -> dict[tuple[int, int], list[int]]:
@@ -132,26 +159,41 @@ def draw_donors(
     Raises:
         InputError: A row has no such reference row.
     """
-    pools: dict[tuple[int, str, int], list[Row]] = {}
-    for row in references:
-        pools.setdefault((row.fold, row.template, len(row.tokens)), []).append(row)
-    own = {(row.example, row.tokens) for row in rows}
+    others = _others(rows, references)
     generator = np.random.default_rng(seed)
     donors: dict[tuple[int, int], list[int]] = {}
     for row in rows:
         key = (row.example, len(row.tokens))
         if key in donors:
             continue
-        pool = pools.get((row.fold, row.template, len(row.tokens)), [])
-        others = [each.example for each in pool if (row.example, each.tokens) not in own]
-        if not others:
+        if not others[key]:
             raise InputError(
                 f"resample: no other reference example has the template {row.template!r} and the "
                 f"{len(row.tokens)} tokens of {row.encoded.example.text!r}; use kind='mean', or give more "
                 "reference examples"
             )
-        donors[key] = generator.choice(others, size=draws).tolist()
+        donors[key] = generator.choice(others[key], size=draws).tolist()
     return donors
+
+
+def without_donors(rows: Sequence[Row], references: Sequence[Row]) -> set[int]:
+    """The examples that have no other reference example of their template and length."""
+    return {example for (example, _), others in _others(rows, references).items() if not others}
+
+
+def _others(rows: Sequence[Row], references: Sequence[Row]) -> dict[tuple[int, int], list[int]]:
+    """For every example and length, the reference rows of its fold, template and length that are not the row itself."""
+    pools: dict[tuple[int, str, int], list[Row]] = {}
+    for row in references:
+        pools.setdefault((row.fold, row.template, len(row.tokens)), []).append(row)
+    own = {(row.example, row.tokens) for row in rows}
+    found: dict[tuple[int, int], list[int]] = {}
+    for row in rows:
+        pool = pools.get((row.fold, row.template, len(row.tokens)), [])
+        key = (row.example, len(row.tokens))
+        if key not in found:
+            found[key] = [each.example for each in pool if (row.example, each.tokens) not in own]
+    return found
 
 
 def _precise(activation: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
 - **mean**: the mean over all non-padding positions (BOS is one) of a reference set.
 - **positional mean**: the same per layout and position; refused where positions do not mean the
   same thing.
+- **template mean**: over all positions of the reference examples of the same template.
 - **resample**: the activation of another reference example of the same template and length, never of
   the example itself. With K draws, K forward passes are made and their *effects* are averaged:
   averaging activations would be a positional mean.
@@ -35,7 +36,7 @@ from interp.interventions.rows import Batch, Row
 from interp.model.sites import Site
 from interp.model.weights import hash_of_tensors
 
-Kind = Literal["zero", "mean", "positional_mean", "resample"]
+Kind = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
 DRAWS = 4
 
 
@@ -159,6 +160,22 @@ class Mean(Averaged):
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one fold are alike."""
         return row.fold
+
+
+@dataclass(frozen=True)
+class TemplateMean(Mean):
+    """The mean over the reference examples of the same template.
+
+    Attributes:
+        means: By the rows' group (their fold and template) and site, without the axes of batch and position.
+        reference_hash: Of the reference sets.
+    """
+
+    kind: str = "template_mean"
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows of one fold and template are alike."""
+        return row.fold, row.template
 
 
 @dataclass(frozen=True)

@@ -221,11 +221,17 @@ def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
 
 
 def example_labels(task: Task) -> dict[str, np.ndarray]:
-    """What is known of every example before anything is measured: ``unit``, ``example``, ``cluster``, ``template``."""
+    """What is known of every example before anything is measured.
+
+    ``unit``, ``example``, ``cluster``, ``template``, and ``layout``: where the words of its unit stand, as a number.
+    """
     owners = [(number, unit) for number, unit in enumerate(task.units) for _ in unit.examples]
+    numbers: dict[tuple[str, ...], int] = {}
+    layouts = [tuple(sorted({each.example.layout for each in unit.examples})) for _, unit in owners]
     return {
         "unit": np.array([number for number, _ in owners]),
         "example": np.arange(len(owners)),
         "cluster": np.array([unit.cluster for _, unit in owners], dtype=object),
         "template": np.array([each.example.template for each in task.examples], dtype=object),
+        "layout": np.array([numbers.setdefault(each, len(numbers)) for each in layouts]),
     }

@@ -22,6 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.claim import Measured, claim
+from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.asked import asked_of
 from interp.interventions.cell import Cell
@@ -31,9 +34,6 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Source
 from interp.interventions.status import warn_of_no_ops
 from interp.interventions.sweep_run import Progress, SweepRun
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task
 
 __all__ = ["Cell", "Progress", "Sweep", "SweepResult"]
@@ -45,7 +45,7 @@ class SweepResult:
 
     Attributes:
         frame: One row per cell and example: the cell's labels, ``unit`` and ``example`` (their
-            numbers in the task), ``cluster``, ``template``, ``base`` and ``value`` (the metric
+            numbers in the task), ``cluster``, ``template``, ``layout``, ``base`` and ``value`` (the metric
             without and with the interventions), ``effect`` (value - base), ``base_correct`` and
             ``value_correct`` (0, 1, or a share of the draws), ``fired``, ``change_norm``, and
             ``status``: ``changed``; ``identical input`` (the other run has the same
@@ -76,16 +76,16 @@ class SweepResult:
         """One row per cell, over balanced units.
 
         Columns: the cell's labels, ``effect`` (mean over templates of their means), ``low``,
-        ``high`` (95 %, cluster bootstrap), ``p`` (two-sided, sign flips), ``q`` (family-wise over
-        this sweep's cells, max-T; NaN below 20 clusters), ``base``, ``value``, ``accuracy_base``,
+        ``high`` (95 %, cluster bootstrap), ``p`` (that the mean is 0, two-sided), ``p_adjusted`` (family-wise over
+        this sweep's cells, max-T; NaN with too few clusters), ``base``, ``value``, ``accuracy_base``,
         ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``. A KL divergence is above 0 wherever
-        anything changes, whichever way: there is no sign to flip, so ``p`` and ``q`` are NaN.
+        anything changes, whichever way: there is nothing to test, so ``p`` and ``p_adjusted`` are NaN.
         """
         found = self.estimates()
         if self.provenance["metric"] == "kl_divergence":
-            return found.assign(p=np.nan, q=np.nan)[[*self.labels, *_SUMMARY]]
-        (test,) = sign_flip_test([self.table("effect")], seed=self.provenance["seed"])
-        return found.assign(p=test.p, q=test.p_family)[[*self.labels, *_SUMMARY]]
+            return found.assign(p=np.nan, p_adjusted=np.nan)[[*self.labels, *_SUMMARY]]
+        (test,) = claim([Measured(self.table("effect"))], seed=self.provenance["seed"])
+        return found.assign(p=test.p, p_adjusted=test.p_adjusted)[[*self.labels, *_SUMMARY]]
 
     def estimates(self) -> pd.DataFrame:
         """``summary`` without its tests, for who tests more than this sweep together."""
@@ -109,7 +109,7 @@ _MEANS = {
     "accuracy_intervened": "value_correct",
     "change_norm": "change_norm",
 }
-_SUMMARY = ("effect", "low", "high", "p", "q", *_MEANS, "n_units", "n_clusters")
+_SUMMARY = ("effect", "low", "high", "p", "p_adjusted", *_MEANS, "n_units", "n_clusters")
 
 
 @dataclass(frozen=True)

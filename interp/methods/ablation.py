@@ -53,8 +53,8 @@ def ablate(
         task: A task, or the name of one.
         components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write, with their
             bias) or ``neurons`` (after the activation).
-        kind: What takes their place: ``zero``, ``mean``, ``positional_mean`` or ``resample``; or means that
-            ``make_replacement`` has made, for who measures several times.
+        kind: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``; or
+            means that ``make_replacement`` has made, for who measures several times.
         heads: ``(layer, head)`` pairs, one by one; None for all of the model's.
         sets: Sets of such pairs; those of a set are ablated together.
         layers: Layers whose heads, MLPs or neurons are ablated; None for all. A sweep over neurons has one cell for

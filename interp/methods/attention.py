@@ -8,9 +8,9 @@
    permutation test; of more than 1,000, neighbours together (``relations/clusters.py``).
 4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
    With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
-5. **Verdict**: ``tracks`` needs q <= alpha and an excess of the minimum at least; ``none`` an interval below the
-   minimum; what is neither is ``undecided``, and so is what has fewer than 20 documents, or a baseline that leaves
-   less than the minimum to be better by.
+5. **Verdict**: ``attends`` where an excess of no more than the minimum is rejected, ``none`` where one of the minimum
+   at least is, both over all heads and relations (``claims/claim.py``); what is neither is ``undecided``, and so is
+   what has too few documents, or a baseline that leaves less than the minimum to be better by.
 
 The halves choose for each other, so a head that does what one of several equally good rules does can gain a little by
 their luck; with `choose_on` none can. A causal model only looks back: pairs whose related word comes later are counted,
@@ -25,6 +25,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, get_args
 
+from interp.claims.corrections import Correction
 from interp.errors import InputError
 from interp.interventions.asked import model_asked
 from interp.interventions.provenance import model_provenance
@@ -36,7 +37,6 @@ from interp.methods.relations.judging import tabulate
 from interp.methods.relations.result import RelationResult
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
-from interp.stats.multiplicity import Correction
 from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.rules import ORDER
 from interp.methods.baselines import query_of
 from interp.methods.query_attention import patterns
 from interp.methods.task_attention import is_testable
-from interp.methods.verdict import ORDER
 from interp.tasks.task import EncodedExample, Task
 
 TOP_HEADS, SENTENCES = 8, 4

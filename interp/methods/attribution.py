@@ -14,6 +14,8 @@ from typing import Any, get_args
 
 import pandas as pd
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import UnitTable
 from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
 from interp.interventions.provenance import model_provenance, task_provenance
@@ -23,8 +25,6 @@ from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
 from interp.methods.grid import Axis, as_grid
 from interp.methods.in_one_line import InOneLine
 from interp.methods.patching import patch_cells
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
 

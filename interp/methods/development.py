@@ -19,12 +19,11 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import InputError
-from interp.interventions.replacement import Kind
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
 from interp.model.loading import load_model
-from interp.report.development import TRACKS
+from interp.report.development import TRACKING
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -62,7 +61,7 @@ class Development:
         steps = sorted(self.frame["step"].unique())
         found = []
         for (task, layer, head), rows in self.frame.groupby(["task", "layer", "head"], sort=False):
-            tracks = rows.set_index("step")["verdict"].eq(TRACKS).reindex(steps, fill_value=False)
+            tracks = rows.set_index("step")["verdict"].isin(TRACKING).reindex(steps, fill_value=False)
             since = [step for step in steps if tracks.loc[step:].all()]
             if since:
                 found.append({"task": task, "layer": layer, "head": head, "step": since[0]})
@@ -76,7 +75,6 @@ def development(
     *,
     n: int | None = None,
     seed: int = 0,
-    ablation: Kind = "mean",
     device: str = "cpu",
     dtype: str = "float32",
     progress: Progress | None = None,
@@ -91,7 +89,6 @@ def development(
         tasks: Tasks, or names for ``interp.load_task``.
         n: Units per named task; None for each task's own default.
         seed: Of every draw.
-        ablation: What replaces an ablated head's ``z``.
         device: Where the models compute.
         dtype: What they compute in.
         progress: Called with (steps done, steps in all).
@@ -112,7 +109,7 @@ def development(
         for step in steps:
             tell = part_of(progress, len(reports), len(steps))
             model = loaded(Path(checkpoints[step]))
-            options: Any = {"n": n, "seed": seed, "ablation": ablation, "probes": False, "run": run}
+            options: Any = {"n": n, "seed": seed, "probes": False, "run": run}
             reports[step] = heads(model, tasks, **options, progress=tell)
     except KeyboardInterrupt:
         if not reports:

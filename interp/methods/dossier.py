@@ -1,16 +1,16 @@
 """Which heads track what? All kinds of evidence on every head and task, joined into verdicts.
 
-1. Per task: attention against the relation and its baselines; ablation of every head; probes for the feature that the
-   task is about, beside their controls, and erasure where it can be read (``representation.py``).
-   Of heads that look and matter, the values at the related word alone (``related_effect.py``).
-2. One family of tests per kind over layers x heads x tasks, and joint claims (``family.py``).
-3. Each kind by itself comes to a state (``methods/verdict.py``). Then it is asked whether a head's effect is about the
-   task (``specificity.py``), and heads that look or carry are ablated two by two: do they hide each other
-   (``standing_in.py``)?
-4. ``methods/verdict.py`` turns all that into a verdict.
+1. Per task: attention against the relation and its baselines; ablation of every head under two replacements; probes
+   for the feature that the task is about, beside their controls. Of heads that look and matter, the related word is
+   exchanged for that head alone (``word_exchange.py``).
+2. One family of tests per kind over layers x heads x tasks (``evidence.py``, ``claims/claim.py``).
+3. Each kind by itself comes to a state (``claims/verdicts.py``). Then it is asked whether a head's effect is about the
+   task (``claims/specificity.py``), and heads that look or carry are ablated two by two: do they hide each other
+   (``claims/partners.py``)?
+4. ``claims/rules.py`` turns all that into a verdict.
 
 Heads are not selected before they are tested, so one correction covers all; or they are chosen on other items
-(``choosing.py``), and it covers the chosen.
+(``claims/choosing.py``), and it covers the chosen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,46 +19,64 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 
+from interp.claims.corrections import Correction
+from interp.claims.declared import Declared, read_claims
+from interp.claims.effects import check_share
+from interp.claims.partners import PARTNER_COLUMNS
 from interp.errors import InputError
 from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.provenance import model_provenance, task_provenance
-from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
-from interp.methods.choosing import apart
-from interp.methods.conclusions import check_share
-from interp.methods.given_task import several_predicted
+from interp.methods.given_task import apart, several_predicted
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.judged_models import Asked, Judged, judge_models
-from interp.methods.partners import PARTNER_COLUMNS
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
 from interp.methods.standing_in import MOST_PAIRED
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
-from interp.stats.multiplicity import Correction
 from interp.tasks.task import Task
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 COLUMNS = (
-    *("layer", "head", "task", "query", "attention", "attention_baseline", "attention_q"),
-    *("effect", "effect_low", "effect_high", "effect_q", "accuracy_base", "accuracy_ablated"),
-    *("probe", "probe_control", "selectivity", "probe_q", "erasure_effect", "verdict"),
-    *("reason", "baseline", "baseline_overlap", "excess", "excess_low", "excess_high"),
-    *("attention_p", "effect_p", "joint_q"),
-    *("minimum_attention", "minimum_effect", "metric", "relation", "change_norm", "n_units", "n_clusters"),
-    *("n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
-    *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
-    *("probe_excess_low", "probe_excess_high", "selectivity_low", "erasure_low", "erasure_high", "erasure_random"),
-    *("representation", "probe_p", "erasure_p", "tracks_q", "minimum_probe", "n_probe_clusters"),
-    *("attention_state", "effect_state", "specificity", "undecidable", *PARTNER_COLUMNS),
-    *("related_effect", "related_low", "related_high", "related_p", "related_state"),
+    *("layer", "head", "task", "query", "attention", "attention_baseline", "verdict", "reason"),
+    *("excess", "excess_low", "excess_high", "excess_p", "excess_p_adjusted", "excess_p_absent"),
+    *("effect", "effect_low", "effect_high", "effect_p", "effect_p_adjusted", "effect_p_absent"),
+    *("mean_replacement", "mean_effect", "mean_effect_low", "mean_effect_high"),
+    *("mean_effect_p", "mean_effect_p_adjusted", "mean_effect_p_absent", "accuracy_base", "accuracy_ablated"),
+    *("exchange", "exchange_low", "exchange_high", "exchange_minimum"),
+    *("exchange_p", "exchange_p_adjusted", "exchange_p_absent", "tracks_p_adjusted"),
+    *("probe", "probe_low", "probe_high", "probe_control", "probe_baseline", "probe_baseline_score"),
+    *("probe_excess", "probe_excess_low", "probe_excess_high"),
+    *(
+        "probe_excess_p",
+        "probe_excess_p_adjusted",
+        "probe_excess_p_absent",
+        "selectivity",
+        "selectivity_low",
+        "feature",
+    ),
+    *("baseline", "baseline_overlap", "minimum_attention", "minimum_effect", "minimum_probe", "metric", "relation"),
+    *("change_norm", "n_units", "n_clusters", "n_attention_clusters", "n_exchange_units", "n_probe_clusters"),
+    *("n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
+    *("attention_state", "effect_state", "resample_state", "mean_state", "exchange_state", "representation"),
+    *("specificity", "undecidable", *PARTNER_COLUMNS),
 )
 """Of ``HeadsReport.frame``, in order."""
+_PUBLIC = {
+    "excess_minimum": "minimum_attention",
+    "effect_minimum": "minimum_effect",
+    "probe_excess_minimum": "minimum_probe",
+    "excess_n_clusters": "n_attention_clusters",
+    "exchange_n_units": "n_exchange_units",
+    "probe_excess_n_clusters": "n_probe_clusters",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,20 +88,23 @@ class HeadsReport:
             units within templates, then over templates. ``excess`` is attention minus baseline (NaN
             where the baseline leaves no room for the minimum; ``baseline_overlap`` is the share of the related words at
             which it looks, too), ``n_templates_attended`` the templates in which it alone reaches the minimum;
-            ``n_to_decide`` the units that would decide an undecided verdict (normal
-            approximation; NaN where none is needed or no number would do). What probes and erasure say is as in
-            ``interp.methods.representation``; NaN where the task has no ``feature`` or probes were left out.
-            ``attention_state``, ``effect_state``, ``representation`` and ``specificity`` are what the verdict rests on
-            (``interp.methods.verdict``), ``partners`` and what follows are who stands in for the head
-            (``interp.methods.partners``); ``related_effect``, ``related_low``, ``related_high``, ``related_p`` and
-            ``related_state`` are what ablating its values at the related word alone does
-            (``interp.methods.related_effect``).
-        examples: One row per layer, head, task and example: the effects (as in ``SweepResult``)
-            and the attention (as in ``AttentionResult``; NaN where not testable).
+            ``effect`` is that of resampling the head, ``mean_effect`` that of putting its mean in its place
+            (``mean_replacement``: of the position, or the template); ``exchange`` that of exchanging the related word
+            for this head alone (NaN where that was not measured); ``probe`` and what follows as in
+            ``interp.methods.representation``. Of each, ``_p`` is of "no more than the minimum", ``_p_adjusted``
+            the same, family-wise over heads and tasks, and ``_p_absent`` of "at least the minimum", family-wise, too;
+            ``tracks_p_adjusted`` is the largest that ``tracks`` rests on. ``n_to_decide`` are the units that would
+            decide an undecided verdict, of a head without effect or with twice the minimum (four times as many for one
+            with 1.5 times the minimum); NaN where none is needed or no number would do.
+            ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
+            the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
+            (``interp.claims.partners``).
+        examples: One row per layer, head, task and example: the effects (as in ``SweepResult``, by resampling;
+            ``mean_effect`` by the mean) and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
             over balanced units; ``accuracy_items`` over the items without their counterfactuals, as others
             report it of a published file.
-        pairs: One row per task and pair of heads that were ablated together, as of ``interp.methods.standing_in``.
+        pairs: One row per task and pair of heads that were ablated together, as of ``interp.claims.partners``.
         replication: Which heads of which model get each verdict, as of ``interp.methods.replication``; empty without
             siblings.
         attention_maps: Attention of up to 8 top heads per task on 4 sentences each, one row per query and key position;
@@ -130,8 +151,7 @@ def heads(
     *,
     n: int | None = None,
     seed: int = 0,
-    ablation: Kind = "mean",
-    draws: int = DRAWS,
+    draws: int = 1,
     alpha: float = 0.05,
     minimum_attention: float = 0.1,
     minimum_effect: float = 0.1,
@@ -140,6 +160,7 @@ def heads(
     most_paired: int = MOST_PAIRED,
     correction: Correction = "max-T",
     choose_on: Sequence[Task] = (),
+    claims: str | PathLike[str] | None = None,
     siblings: Sequence[Any] = (),
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
@@ -151,22 +172,22 @@ def heads(
         tasks: Tasks, or names for ``interp.load_task``.
         n: Units per named task; None for each task's own default.
         seed: Of every draw.
-        ablation: What replaces an ablated head's ``z``.
         draws: How many resamples to average the effects of.
-        alpha: Chance of any false claim of attention, or of an effect, over all heads and tasks; each kind of evidence
-            has its own. The absence that ``none`` claims, and others with it, is judged by one 95 % interval
-            a head.
+        alpha: Chance of any false claim over all heads and tasks: that something is beyond its minimum, and that
+            something is below it. Each kind of evidence has its own.
         minimum_attention: The smallest excess attention that counts, as a share of all attention.
         minimum_effect: The smallest effect that counts, as a share of the base run's mean metric: a
             share, because logits have no scale that tasks and models have in common.
-        probes: Whether the tasks' features are probed for and erased, too; without, the verdicts rest on attention and
-            ablation.
+        probes: Whether the tasks' features are probed for, too; without, no head tracks a task that names one.
         minimum_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
         most_paired: How many heads of a task are ablated two by two, at most; 0 leaves that out.
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
-            expected share of false ones. The joint claim is Holm-corrected in either case.
+            expected share of false ones.
         choose_on: The same tasks, of other items, on which heads are chosen first: then only these are tested and
-            corrected for (``interp.methods.choosing``); not with ``"fdr"``. Empty to test all.
+            corrected for (``interp.claims.choosing``); not with ``"fdr"``. Empty to test all.
+        claims: A file of claims that were declared before (``interp.claims.declared``): only these are tested, and
+            corrected among themselves; minimums and alpha that it sets hold. Not with `choose_on` or ``"fdr"``. None to
+            test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
         progress: Called with (steps done, steps in all).
@@ -176,36 +197,45 @@ def heads(
 
     Raises:
         InputError: No task, one twice, thresholds out of range, fewer heads to pair than none, a task that the model
-            cannot carry, a sibling with another tokenizer, choosing tasks of other names or with nothing but
-            what is scored, or, with several workers, a model that cannot be sent to one.
+            cannot carry, a file of claims with an unknown head, task or key, a sibling with another tokenizer, choosing
+            tasks of other names or with nothing but what is scored, or, with several workers, a model that cannot be
+            sent to one.
         TaskError: A named task cannot be loaded.
     """
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
-    _check({**shares, "minimum_probe": minimum_probe}, correction)
+    shares["minimum_probe"] = minimum_probe
+    declared = None if claims is None else read_claims(claims)
+    if declared is not None:
+        _check_only_max_t(correction, "claims: what is declared")
+        if choose_on:
+            raise InputError("claims: expected no choose_on beside it, got both; one of them says what is tested")
+        shares |= declared.thresholds
+    _check(shares, correction)
     most_paired = whole_number("most_paired", most_paired, least=0, expected="a whole number of heads")
     given = several_predicted(tasks, model, n=n, seed=seed)
     if not given or len({each.name for each in given}) < len(given):
         raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
+    if declared is not None:
+        declared.check([each.name for each in given], (model.cfg.n_layers, model.cfg.n_heads))
     if choose_on:
-        _check_only_max_t(correction)
+        _check_only_max_t(correction, "choose_on: what is chosen on other items")
         choose_on = apart(given, choose_on)
     models = [model, *siblings]
     check_siblings(model, siblings)
     asked = Asked(
         **shares,
         seed=seed,
-        ablation=ablation,
         draws=draws,
         probes=probes,
-        minimum_probe=minimum_probe,
         most_paired=most_paired,
         correction=correction,
+        declared=() if declared is None else tuple((*each.head, each.task) for each in declared.claims),
     )
     kept = as_run(run)
 
     def judging() -> HeadsReport:
         judged = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
-        return _report(models, given, choose_on, asked, judged)
+        return _report(models, given, choose_on, asked, judged, declared)
 
     return answered(
         kept, lambda: _request(models, given, choose_on, asked), model_provenance(model), HeadsReport, judging
@@ -224,12 +254,17 @@ def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[T
 
 
 def _report(
-    models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked, judged: Sequence[Judged]
+    models: Sequence[Any],
+    given: Sequence[Task],
+    choose_on: Sequence[Task],
+    asked: Asked,
+    judged: Sequence[Judged],
+    declared: Declared | None,
 ) -> HeadsReport:
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
     empty = pd.DataFrame(columns=list(REPLICATION))
     return HeadsReport(
-        frame=first.frame[list(COLUMNS)],
+        frame=_public(first.frame),
         examples=pd.concat([each.examples() for each in first.evidence], ignore_index=True),
         tasks=pd.DataFrame([each.description() for each in first.evidence]),
         pairs=first.pairs,
@@ -238,6 +273,7 @@ def _report(
         provenance={
             **model_provenance(models[0]),
             **asdict(asked),
+            "declared": None if declared is None else declared.described(first.frame),
             "chosen_on": [task_provenance(task) for task in choose_on],
             "siblings": [model_provenance(each) for each in models[1:]],
             "tasks": [dict(each.provenance()) for each in first.evidence],
@@ -245,12 +281,18 @@ def _report(
     )
 
 
-def _check_only_max_t(correction: Correction) -> None:
+def _public(frame: pd.DataFrame) -> pd.DataFrame:
+    """The evidence in the columns of a report."""
+    kinds = ["excess", "effect", "mean_effect", "exchange"]
+    joint = frame[[f"{each}_p_adjusted" for each in kinds]].max(axis=1, skipna=False)
+    named = frame["feature"].notna()
+    joint = joint.where(~named, np.maximum(joint, frame["probe_excess_p_adjusted"]))
+    return frame.rename(columns=_PUBLIC).assign(tracks_p_adjusted=joint)[list(COLUMNS)]
+
+
+def _check_only_max_t(correction: Correction, what: str) -> None:
     if correction != "max-T":
-        raise InputError(
-            f"choose_on: what is chosen on other items is corrected by max-T, got correction={correction!r}, too; give "
-            "one of the two"
-        )
+        raise InputError(f"{what} is corrected by max-T, got correction={correction!r}, too; give one of the two")
 
 
 def _check(shares: Mapping[str, float], correction: str) -> None:

@@ -1,37 +1,37 @@
-"""What is known about the heads on one task? Attention, ablation and probes, gathered once and tabulated.
+"""What is known about the heads on one task? Attention, ablation under two replacements, and probes, gathered once.
 
-Of heads that look and matter, also: what their values at the related word are worth (``related_effect.py``).
+Of heads that look and matter, also: whether what they read at the related word turns the answer (``word_exchange.py``).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
-from interp.interventions.preparing import make_replacement
-from interp.interventions.replacement import Kind, Means
+from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
+from interp.claims.choosing import Chosen
+from interp.claims.claim import Claims, Measured, claim
+from interp.claims.corrections import Correction, benjamini_hochberg, holm
+from interp.claims.effects import against_base
+from interp.claims.units import UnitTable, estimates
+from interp.interventions.intervention import looks_back_only
+from interp.interventions.preparing import make_replacement, mean_of_positions, with_donors
+from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.components import Head
-from interp.methods.conclusions import against_minimum
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
-from interp.methods.related_effect import COLUMNS as RELATED
-from interp.methods.related_effect import has_values_by_head, related_effects
 from interp.methods.representation import COLUMNS, representation
 from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
+from interp.methods.word_exchange import exchange_word
 from interp.model.sites import Site
 from interp.runs.run import Run
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import FLIPS
-from interp.stats.units import UnitTable, estimates, standard_errors
 from interp.tasks.task import Task
 
 CELL = ["layer", "head"]
-NOT_MEASURED = {"related_absent": False, "n_related_units": 0, "n_related_clusters": 0}
 
 
 @dataclass(frozen=True)
@@ -40,86 +40,51 @@ class TaskEvidence:
 
     Attributes:
         task: What was asked.
-        replacement: What heads were ablated by, for who ablates more of them.
-        ablation: Effects of ablating each head.
+        means: What heads were ablated by beside resamples, for who ablates more of them.
+        resampled: Effects of ablating each head by resampling.
+        averaged: Effects of ablating each head by `means`.
         attention: Attention from query to related word.
-        effects: The effects by unit.
         excess: The excess attention by unit, of heads whose baseline leaves room for one; None where the task is not
             testable.
-        related: One row a head that looks and matters, as of ``related_effects``; None where it is not testable.
+        exchange: Effects of exchanging the related word for heads that look and matter; None where that is not
+            testable, or there are none.
         representation: One row a head, as of ``representation``; None where probes were left out.
     """
 
     task: Task
-    replacement: Kind | Means
-    ablation: SweepResult
+    means: Means
+    resampled: SweepResult
+    averaged: SweepResult
     attention: AttentionResult
-    effects: UnitTable
     excess: UnitTable | None
-    related: pd.DataFrame | None
+    exchange: SweepResult | None
     representation: pd.DataFrame | None
 
-    def heads(self, minimum_attention: float, minimum_effect: float, minimum_probe: float = MINIMUM) -> pd.DataFrame:
-        """One row per head: estimates, intervals, standard errors and counts, untested.
-
-        Args:
-            minimum_attention: As a share of all attention.
-            minimum_effect: As a share of the base run's mean metric.
-            minimum_probe: As a share of the examples.
-        """
+    def heads(self, minimum_attention: float) -> pd.DataFrame:
+        """One row per head: what is not tested."""
         base = self.description()
-        against = against_minimum(
-            self.ablation.frame, "effect", CELL, share=minimum_effect, seed=self.ablation.provenance["seed"]
-        )
-        done = self.ablation.estimates().drop(columns=["base", "value"])
-        done = done.rename(
-            columns={"low": "effect_low", "high": "effect_high", "accuracy_intervened": "accuracy_ablated"}
-        ).join(against.add_prefix("effect_"), on=CELL)
-        seen = self.attention.estimates()
-        seen = seen.rename(
-            columns={
-                "low": "excess_low",
-                "high": "excess_high",
-                "n": "n_attention_units",
-                "n_clusters": "n_attention_clusters",
-            }
-        ).assign(excess_se=np.nan if self.excess is None else standard_errors(self.excess))
-        if self.excess is not None:
-            seen = seen.assign(n_attention_units=self.excess.n_units, n_attention_clusters=self.excess.n_clusters)
-            # There is no excess where the baseline is the related word itself.
-            seen.loc[self.excess.n_units == 0, ["excess", "excess_low", "excess_high"]] = np.nan
-        templates = self.attention.templates(minimum_attention)
+        done = self.resampled.estimates()[[*CELL, "change_norm", "accuracy_base", "accuracy_intervened"]]
+        done = done.rename(columns={"accuracy_intervened": "accuracy_ablated"})
+        seen = self.attention.estimates()[[*CELL, "attention", "attention_baseline", "baseline", "baseline_overlap"]]
         carried = self.representation
         if carried is None:
-            carried = done[CELL].assign(**dict.fromkeys(COLUMNS, np.nan))
+            carried = done[CELL].assign(**{**dict.fromkeys(COLUMNS, np.nan), "feature": self.task.feature})
         return (
             done.merge(seen, on=CELL)
-            .merge(templates, on=CELL, how="left")
+            .merge(self.attention.templates(minimum_attention), on=CELL, how="left")
             .merge(carried, on=CELL)
-            .merge(self._related(), on=CELL)
             .assign(
-                # NaN where nothing was measured.
-                probe_absent=lambda rows: rows["probe_absent"].eq(True),
-                erasure_absent=lambda rows: rows["erasure_absent"].eq(True),
                 task=self.task.name,
                 query=self.task.query,
                 metric=self.task.metric,
                 relation=self._relation(),
-                minimum_attention=minimum_attention,
-                minimum_effect=minimum_effect * abs(base["base"]),
-                minimum_probe=minimum_probe,
+                mean_replacement=self.means.kind,
+                n_units=base["n_units"],
+                n_excluded=self.attention.provenance["n_excluded"],
+                n_clusters=base["n_clusters"],
                 above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
             )
         )
-
-    def _related(self) -> pd.DataFrame:
-        """One row a head; of those whose values were not ablated, nothing but a p of 1 where they could have been."""
-        every = self.ablation.frame[CELL].drop_duplicates()
-        if self.related is None:
-            return every.assign(**dict.fromkeys(RELATED, np.nan)).assign(**NOT_MEASURED)
-        found = every.merge(self.related, on=CELL, how="left").astype(dict.fromkeys(RELATED, float))
-        filled = found.fillna(dict.fromkeys(NOT_MEASURED, 0.0) | {"related_p": 1.0})
-        return filled.astype({name: type(value) for name, value in NOT_MEASURED.items()})
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""
@@ -128,9 +93,10 @@ class TaskEvidence:
         return names.pop() if len(names) == 1 else "related word"
 
     def examples(self) -> pd.DataFrame:
-        """One row per head and example: effects, and attention where it was scored."""
-        effects = self.ablation.frame.copy()
+        """One row per head and example: effects under both replacements, and attention where it was scored."""
+        effects = self.resampled.frame.copy()
         effects.insert(2, "task", self.task.name)
+        effects = effects.assign(mean_effect=self.averaged.frame["effect"].to_numpy())
         scored = self.attention.frame[[*CELL, "example", "baseline", *MEASURES]]
         if scored.empty:
             return effects.assign(baseline=None, **dict.fromkeys(MEASURES, np.nan))
@@ -138,10 +104,10 @@ class TaskEvidence:
 
     def description(self) -> dict[str, Any]:
         """The task's row: what was asked, and how well the unablated model does."""
-        frame = self.ablation.frame
+        frame = self.resampled.frame
         one = frame[(frame["layer"] == frame["layer"].iloc[0]) & (frame["head"] == frame["head"].iloc[0])]
         base = UnitTable.from_frame(one, "base")
-        interval = cluster_bootstrap(base, seed=self.ablation.provenance["seed"])
+        interval = cluster_bootstrap(base, seed=self.resampled.provenance["seed"])
         accuracy = estimates(UnitTable.from_frame(one, "base_correct"))
         as_given = np.array([example is unit.item for unit in self.task.units for example in unit.examples])
         return {
@@ -159,6 +125,7 @@ class TaskEvidence:
             "accuracy_items": float(one["base_correct"][as_given[one["example"]]].mean()),
             "n_excluded": self.attention.provenance["n_excluded"],
             "n_untagged": self.attention.provenance["n_untagged"],
+            "mean_replacement": self.means.kind,
             "dropped": _listed(self.task.dropped, "{name}: {value:.0f}"),
             "coverage": _listed(self.task.coverage, "{name}: {value:.0f} %"),
         }
@@ -167,7 +134,9 @@ class TaskEvidence:
         """How the numbers were made."""
         counts = {name: self.attention.provenance[name] for name in ("n_untagged", "n_excluded", "n_without_reference")}
         return {
-            **self.ablation.provenance,
+            **self.resampled.provenance,
+            "mean_replacement": self.means.kind,
+            "audit_mean": self.averaged.provenance["audit"],
             **counts,
             "dropped": dict(self.task.dropped),
             "coverage": dict(self.task.coverage),
@@ -178,7 +147,6 @@ def gather(
     model: Any,
     task: Task,
     *,
-    kind: Kind,
     draws: int,
     seed: int,
     minimum_attention: float = 0.1,
@@ -186,18 +154,17 @@ def gather(
     probes: bool = True,
     minimum_probe: float = MINIMUM,
     alpha: float = 0.05,
-    flips: int = FLIPS,
     progress: Progress | None = None,
     run: Run | None = None,
 ) -> TaskEvidence:
-    """Run the attention pass and the ablation sweep on `task`, probe it and erase what can be read.
+    """Run the attention pass and both ablation sweeps on `task`, and probe it.
 
-    Where a head looks and matters, its values at the related word are ablated as well.
+    Where a head looks and matters, the related word is exchanged for it as well.
 
     Args:
         model: Follows TransformerLens' protocol.
-        task: What is measured.
-        kind: What replaces an ablated head's ``z``.
+        task: What is measured. Units that have no other example of their template and length to resample from are left
+            out, and counted.
         draws: How many resamples to average the effects of.
         seed: Of the resamples and the statistics.
         minimum_attention: Smallest excess attention that counts, as a share of all attention.
@@ -205,52 +172,150 @@ def gather(
         probes: Whether the task's feature is probed for.
         minimum_probe: Smallest excess of a probe that counts.
         alpha: Error rate of the verdicts.
-        flips: Of signs, in a test.
         progress: Called with (steps done, steps in all).
         run: Where the sweeps are kept; None for nowhere.
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
+    task = with_donors(task)
     attention = task_attention(model, task, seed=seed)
     n_heads = model.cfg.n_layers * model.cfg.n_heads
-    first, rest = (part_of(progress, number, 2 if probes else 1, n_heads) for number in range(2))
-    replacement = _shared(kind, model, task)
-    ablation = ablate(model, task, kind=replacement, draws=draws, seed=seed, progress=first, run=run)
-    if not ablation.provenance["complete"]:
-        raise KeyboardInterrupt
+    steps = [part_of(progress, number, 3 if probes else 2, n_heads) for number in range(3)]
+    how: Any = {"seed": seed, "draws": draws, "run": run}
+    means = _means(model, task)
+    resampled = _complete(ablate(model, task, kind="resample", **how, progress=steps[0]))
+    averaged = _complete(ablate(model, task, kind=means, **how, progress=steps[1]))
     excess = None
     if attention.testable:
         excess = UnitTable.from_frame(attention.frame, "excess").only(attention.has_room(minimum_attention))
-    effects = UnitTable.from_frame(ablation.frame, "effect")
-    options: Any = {"seed": seed, "flips": flips, "minimum_effect": minimum_effect, "run": run}
-    minimum = minimum_effect * np.abs(estimates(UnitTable.from_frame(ablation.frame, "base")))
-    looking = [] if excess is None else _able(excess, effects, minimum_attention, minimum)
-    scored = replace(task, units=tuple(task.units[number] for number in attention.frame["unit"].unique()))
-    related = related_effects(model, scored, looking, kind=replacement, draws=draws, **options)
+    looking = [] if excess is None else _able(excess, [resampled, averaged], minimum_attention, minimum_effect)
+    if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
+        looking = [head for head in looking if head[0] == 0]
+    exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
     carried = None
     if probes:
-        carried = representation(model, task, alpha=alpha, minimum=minimum_probe, **options, progress=rest)
-    return TaskEvidence(task, replacement, ablation, attention, effects, excess, related, carried)
+        carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=steps[2])
+    return TaskEvidence(
+        task, means, resampled, averaged, attention, excess, None if exchange is None else _complete(exchange), carried
+    )
 
 
-def _shared(kind: Kind, model: Any, task: Task) -> Kind | Means:
-    """Means of all that may be ablated, for which the reference sets are run once; or else the kind's name."""
-    if kind not in ("mean", "positional_mean"):
-        return kind
-    names = ("z", "v") if has_values_by_head(model) else ("z",)
-    sites = [Site(name, layer) for name in names for layer in range(model.cfg.n_layers)]
-    made = make_replacement(kind, model, task, sites=sites)
+def tested(
+    evidence: Sequence[TaskEvidence],
+    chosen: Chosen | None,
+    *,
+    minimum_attention: float,
+    minimum_effect: float,
+    correction: Correction,
+    alpha: float,
+    seed: int,
+) -> pd.DataFrame:
+    """The evidence with its tests: each kind is one family over layers x heads x tasks.
+
+    Args:
+        evidence: Of every task.
+        chosen: The rows that may be shown, by kind of evidence; None for all.
+        minimum_attention: As a share of all attention.
+        minimum_effect: As a share of the base run's metric.
+        correction: Over all rows.
+        alpha: Error rate of a kind of evidence.
+        seed: Of the resamples.
+
+    Returns:
+        One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect``
+        (of resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``.
+    """
+    frame = pd.concat([each.heads(minimum_attention) for each in evidence], ignore_index=True)
+    measured: dict[str, list[Measured | None]] = {
+        "excess": [None if each.excess is None else Measured(each.excess, minimum_attention) for each in evidence],
+        "effect": [against_base(each.resampled.frame, "effect", CELL, minimum_effect) for each in evidence],
+        "mean_effect": [against_base(each.averaged.frame, "effect", CELL, minimum_effect) for each in evidence],
+        "exchange": [
+            None if each.exchange is None else against_base(each.exchange.frame, "effect", CELL, minimum_effect)
+            for each in evidence
+        ],
+    }
+    for number, (kind, of_tasks) in enumerate(measured.items()):
+        masks: dict[str, Any] = {}
+        if chosen is not None:
+            masks = {"hypotheses": chosen.get(kind.removeprefix("mean_")), "absences": chosen.get("absent")}
+        how = {"correction": correction, "alpha": alpha, "seed": seed + number}
+        found = _claims(frame, evidence, of_tasks, kind, masks, how)
+        frame = frame.merge(found, on=["task", *CELL], how="left")
+    counts = [f"{kind}_{name}" for kind in measured for name in ("n_units", "n_clusters")]
+    return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, correction)
+
+
+def _claims(
+    frame: pd.DataFrame,
+    evidence: Sequence[TaskEvidence],
+    measured: Sequence[Measured | None],
+    kind: str,
+    masks: Mapping[str, np.ndarray | None],
+    how: Mapping[str, Any],
+) -> pd.DataFrame:
+    """One kind's claims on the tasks on which it was measured, in the columns of ``Claims.frame``."""
+    there = [(each.task.name, own) for each, own in zip(evidence, measured, strict=True) if own is not None]
+    if not there:
+        columns = Claims.columns(kind)
+        empty = pd.DataFrame(columns=["task", *CELL, *columns])
+        return empty.astype(dict.fromkeys(columns, float) | dict.fromkeys(CELL, int))
+    by_task: dict[str, Any] = {
+        name: None if mask is None else [_of_cells(frame, mask, task, own) for task, own in there]
+        for name, mask in masks.items()
+    }
+    alternative: Any = "greater" if kind == "excess" else "two-sided"
+    found = claim([own for _, own in there], alternative=alternative, **by_task, **how)
+    parts = [each.frame(kind).reset_index().assign(task=name) for (name, _), each in zip(there, found, strict=True)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_cells(frame: pd.DataFrame, mask: np.ndarray, task: str, measured: Measured) -> np.ndarray:
+    """A mask of rows as one of a task's cells."""
+    rows = frame.assign(_asked=mask)[frame["task"] == task].set_index(CELL)["_asked"]
+    return rows.reindex(measured.values.cells).to_numpy(dtype=bool)
+
+
+def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correction) -> pd.DataFrame:
+    """Probes were corrected over a task's heads; now over tasks as well, or over what was chosen."""
+    p = frame["probe_excess_p"].where(frame["probe_excess_n_clusters"] >= FEWEST_CLUSTERS).to_numpy(dtype=float)
+    adjusted = frame["probe_excess_p_adjusted"]
+    n_tasks = frame.loc[adjusted.notna(), "task"].nunique()
+    if chosen is not None:
+        adjusted = holm(np.where(chosen["probe"], p, np.nan))
+    elif correction == "fdr":
+        adjusted = benjamini_hochberg(p)
+    else:
+        adjusted = np.minimum(1.0, n_tasks * adjusted)
+    absent = np.minimum(1.0, n_tasks * frame["probe_excess_p_absent"])
+    return frame.assign(probe_excess_p_adjusted=adjusted, probe_excess_p_absent=absent)
+
+
+def _complete(result: SweepResult) -> SweepResult:
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    return result
+
+
+def _means(model: Any, task: Task) -> Means:
+    """The mean at every position where positions mean the same, else of the template; references are run once."""
+    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
+    made = make_replacement(mean_of_positions(task), model, task, sites=sites)
     assert isinstance(made, Means)
     return made
 
 
 def _able(
-    excess: UnitTable, effects: UnitTable, minimum_attention: float, minimum_effect: Float[np.ndarray, " cell"]
+    excess: UnitTable, ablations: Sequence[SweepResult], minimum_attention: float, minimum_effect: float
 ) -> list[Head]:
     """The heads that may attend and be causal, as far as any test might let them."""
-    able = (estimates(excess) >= minimum_attention) & (estimates(effects) <= -minimum_effect)
-    return [(int(layer), int(head)) for layer, head in effects.cells[able]]
+    able = estimates(excess) >= minimum_attention
+    for each in ablations:
+        measured = against_base(each.frame, "effect", CELL, minimum_effect)
+        assert isinstance(measured.minimum, UnitTable)
+        able = able & (estimates(measured.values) <= -estimates(measured.minimum))
+    return [(int(layer), int(head)) for layer, head in excess.cells[able]]
 
 
 def _listed(counts: Mapping[str, int | float], form: str) -> str:

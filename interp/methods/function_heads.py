@@ -25,14 +25,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.methods.relations.word_attention import run_patterns
 from interp.model.devices import place_of
 from interp.residual.batching import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import ClusterTable
 from interp.tasks.alignment import special_around
 
 FUNCTIONS = ("previous token", "duplicate token", "induction", "first-token sink")

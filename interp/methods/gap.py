@@ -21,6 +21,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.claim import Measured, claim
+from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.provenance import model_provenance
@@ -28,9 +31,6 @@ from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import with_offsets
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import ClusterTable
 from interp.tasks.readers.gap import read_gap
 
 
@@ -44,7 +44,7 @@ class GapResult(InOneLine):
             answer is right), ``f1_choosing`` (on the file that chose), ``chosen``.
         best: Of the chosen head: ``f1`` with its interval ``low``, ``high`` (95 %, pages resampled), ``baseline`` and
             ``f1_baseline``, ``accuracy``, ``accuracy_baseline`` and their difference ``excess`` with ``excess_low``,
-            ``excess_high`` and ``p`` (one-sided, signs of pages flipped), ``f1_random_head``, ``n`` and ``n_pages``.
+            ``excess_high`` and ``p`` (one-sided, pages resampled), ``f1_random_head``, ``n`` and ``n_pages``.
         left_out: Passages that were not scored, by reason.
         provenance: How the numbers were made.
     """
@@ -151,7 +151,7 @@ def _best(
     gained = np.where(known, answers.hits[:, head] - answers.hits[:, rule], 0.0)
     better = ClusterTable(summed(gained), summed(known.astype(float)), cells)
     excess = cluster_bootstrap(better, seed=seed)
-    (test,) = sign_flip_test([better], alternative="greater", seed=seed)
+    (test,) = claim([Measured(better)], alternative="greater", seed=seed)
     layer = (head - len(RULES)) // shape[1]
     others = frame[(frame["layer"] == layer) & ~frame["chosen"]]
     return {

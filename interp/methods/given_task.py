@@ -113,3 +113,33 @@ def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: 
         stacklevel=3,
     )
     return replace(given, units=units, dropped={**given.dropped, "no counterfactual": without})
+
+
+def apart(tasks: Sequence[Task], choosing: Sequence[Task]) -> list[Task]:
+    """The choosing tasks without the units whose cluster or prompt is scored, too.
+
+    Raises:
+        InputError: Their names differ from the tasks', or no unit is left.
+    """
+    names, others = ([task.name for task in each] for each in (tasks, choosing))
+    if names != others:
+        raise InputError(
+            f"choose_on: expected the same tasks, {', '.join(names)}, in this order; got {', '.join(others)}"
+        )
+    return [_apart(task, other) for task, other in zip(tasks, choosing, strict=True)]
+
+
+def _apart(task: Task, choosing: Task) -> Task:
+    clusters, prompts = {unit.cluster for unit in task.units}, {each.prompt for each in task.examples}
+    units = tuple(
+        unit
+        for unit in choosing.units
+        if unit.cluster not in clusters and not prompts & {each.prompt for each in unit.examples}
+    )
+    if not units:
+        raise InputError(
+            f"choose_on: every unit of {task.name} has a cluster or a prompt that is scored, too, and would choose "
+            "what flatters it; give other items, such as those of load_task(..., split='select')"
+        )
+    shared = {**choosing.dropped, "scored, too": len(choosing.units) - len(units)}
+    return replace(choosing, units=units, dropped=shared)

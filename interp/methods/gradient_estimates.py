@@ -22,6 +22,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
 from interp.interventions.activations import read_source
 from interp.interventions.gradients import EMBEDDED, DifferentiableRun, differentiable_runs
@@ -33,7 +34,6 @@ from interp.methods.grid import SITE_AXIS, Grid
 from interp.model.sites import SITES
 from interp.residual.activations import read
 from interp.shapes import Residual
-from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task
 
 Method = Literal["attribution", "integrated_gradients"]

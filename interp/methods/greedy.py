@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.metrics import MetricName
@@ -29,8 +31,6 @@ from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, set_name
 from interp.methods.given_task import as_predicted
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import estimates
 from interp.tasks.task import Task
 
 

@@ -6,7 +6,8 @@
 3. Ablation under every kind of replacement (``cards/replacements.py``).
 4. Patching of what the head writes, word by word (``cards/positions.py``), and of the direct paths into it and out of
    it (``cards/paths.py``). These, and the kinds of replacement, on some of a task's units.
-5. Its circuits on the task's own words (``cards/circuits.py``).
+5. What it reads at the related word and the feature there, taken out (``cards/feature.py``).
+6. Its circuits on the task's own words (``cards/circuits.py``).
 
 What a task or a model cannot provide is left out with its reason; the rest of the card stands. Only the verdicts are
 corrected for all heads and tasks: what else is on a card describes the head that was asked for.
@@ -21,10 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.rules import FINDINGS
 from interp.errors import InputError
 from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.provenance import model_provenance
-from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.cards.circuits import copying
@@ -35,7 +36,6 @@ from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.given_task import several_predicted
 from interp.methods.progress import part_of
-from interp.methods.verdict import FINDINGS
 from interp.runs.answers import all_answered, answered
 from interp.runs.executors import HERE, Executor
 from interp.runs.processes import spread
@@ -64,6 +64,8 @@ class HeadCard:
         positions: One row a task and kind of word: what the head's ``z`` brings back there.
         feeds: One row a task and direct path into the head, the largest first.
         readers: One row a task and direct path from the head, the largest first.
+        feature: One row a task and thing that is taken out where the head reads: its values at the related word, and
+            the feature that a probe reads there.
         circuits: One row a task, word and token that the head would look for, raise or lower.
         pairs: One row a task and pair of heads of which this is one; as ``HeadsReport.pairs``.
         attention_maps: The head's attention on up to four sentences a task; as ``HeadsReport.attention_maps``.
@@ -82,6 +84,7 @@ class HeadCard:
     positions: pd.DataFrame
     feeds: pd.DataFrame
     readers: pd.DataFrame
+    feature: pd.DataFrame
     circuits: pd.DataFrame
     pairs: pd.DataFrame
     attention_maps: pd.DataFrame
@@ -123,8 +126,7 @@ def head_card(
     *,
     n: int | None = None,
     seed: int = 0,
-    ablation: Kind = "mean",
-    draws: int = DRAWS,
+    draws: int = 1,
     alpha: float = 0.05,
     minimum_attention: float = 0.1,
     minimum_effect: float = 0.1,
@@ -140,10 +142,9 @@ def head_card(
         head: ``(2, 1)`` or ``"2.1"``: head 1 of layer 2, both from 0.
         tasks: Tasks, or names for ``interp.load_task``.
         report: The dossier of this model on these tasks, or on these and others; None to make it here. Its own seed,
-            minimums, alpha and ablation then hold, whatever the arguments below say.
+            minimums and alpha then hold, whatever the arguments below say.
         n: Units per named task; None for each task's own default.
         seed: Of every draw.
-        ablation: What replaces ablated heads in the dossier; the card has all kinds beside it.
         draws: How many resamples to average the effects of.
         alpha: As in ``heads``; and of the states under each kind of replacement.
         minimum_attention: The smallest excess attention that counts, as a share of all attention.
@@ -167,7 +168,6 @@ def head_card(
     given = several_predicted(tasks, model, n=n, seed=seed)
     how: dict[str, Any] = {
         "seed": seed,
-        "ablation": ablation,
         "draws": draws,
         "alpha": alpha,
         "minimum_attention": minimum_attention,

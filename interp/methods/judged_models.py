@@ -4,29 +4,27 @@ Gathering evidence and ablating pairs is most of the work, and no model or task 
 processes these are done at the same time. Families of tests, which are over all tasks, come between.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, comb
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from interp.interventions.replacement import Kind, Means
+from interp.claims.choosing import Chosen, choose
+from interp.claims.corrections import Correction
+from interp.claims.partners import PAIR_COLUMNS, candidates, partners, standing_in
+from interp.claims.specificity import specificities
+from interp.claims.verdicts import decidable, states, verdicts
+from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress
-from interp.methods.choosing import choose
 from interp.methods.components import Head
-from interp.methods.evidence import TaskEvidence, gather
-from interp.methods.family import tested
-from interp.methods.judging import decidable, states, verdicts
-from interp.methods.partners import partners
+from interp.methods.evidence import CELL, TaskEvidence, gather, tested
 from interp.methods.progress import part_of
-from interp.methods.specificity import specificities
-from interp.methods.standing_in import candidates, paired, standing_in
+from interp.methods.standing_in import paired
 from interp.runs.executors import HERE, Executor, Local
 from interp.runs.processes import spread
 from interp.runs.run import Run
-from interp.stats.multiplicity import Correction
-from interp.stats.permutation import FLIPS
 from interp.tasks.task import Task
 
 _STEPS = 1000
@@ -37,7 +35,6 @@ class Asked:
     """The options of ``heads``."""
 
     seed: int
-    ablation: Kind
     draws: int
     alpha: float
     minimum_attention: float
@@ -46,10 +43,8 @@ class Asked:
     minimum_probe: float
     most_paired: int
     correction: Correction
-
-    def flips(self, n_tests: int) -> int:
-        """Signs of a test: Holm multiplies the smallest p by the number of tests, and it must fall below alpha."""
-        return max(FLIPS, ceil(2 * n_tests / self.alpha))
+    declared: tuple[tuple[int, int, str], ...] = ()
+    """Layer, head and task of the claims that are all that is tested; empty to test all."""
 
 
 @dataclass(frozen=True)
@@ -95,25 +90,28 @@ def judge_models(
     n_first, n_second = len(models) * len(given), len(models) * len(tasks)
     calls = _Calls(n_first + n_second, HERE if run is None else run.executor, progress)
     inner = None if run is None else run.inner
-    n_cells = [model.cfg.n_layers * model.cfg.n_heads * len(tasks) for model in models]
-    flips = [asked.flips(n) for n in n_cells]
-    jobs = [(model, task, asked, n, inner) for model, n in zip(models, flips, strict=True) for task in given]
+    jobs = [(model, task, asked, inner) for model in models for task in given]
     found = calls.make(_gathered, jobs)
     by_model = [found[start : start + len(given)] for start in range(0, n_first, len(given))]
-    frames = [_tested(each, len(tasks), asked, n) for each, n in zip(by_model, flips, strict=True)]
+    frames = [_tested(each, len(tasks), asked) for each in by_model]
     chosen = [_candidates(frame, tasks, asked.most_paired) for frame in frames]
     both = [
-        (model, each.task, heads[each.task.name], each.replacement, asked, asked.flips(_n_pairs(heads)), inner)
+        (model, each.task, heads[each.task.name], each.means, asked, inner)
         for model, heads, evidence in zip(models, chosen, by_model, strict=True)
         for each in evidence[: len(tasks)]
     ]
     pairs = calls.make(_paired, both, done=n_first)
     judged = []
     for number, (evidence, frame, heads) in enumerate(zip(by_model, frames, chosen, strict=True)):
-        own = standing_in(pairs[number * len(tasks) : (number + 1) * len(tasks)], asked.alpha)
+        of_tasks = pairs[number * len(tasks) : (number + 1) * len(tasks)]
+        own = standing_in(
+            dict(zip([task.name for task in tasks], of_tasks, strict=True)),
+            minimum_effect=asked.minimum_effect,
+            alpha=asked.alpha,
+            seed=asked.seed,
+        )
         whole = frame.join(partners(frame, own, heads))
-        whole = whole.join(verdicts(whole, asked.alpha, _per_test(frame, own, asked.alpha)))
-        judged.append(Judged(whole, evidence[: len(tasks)], own))
+        judged.append(Judged(whole.join(verdicts(whole)), evidence[: len(tasks)], own[list(PAIR_COLUMNS)]))
     return judged
 
 
@@ -138,13 +136,10 @@ class _Calls:
         return [found[number] for number in range(len(jobs))]
 
 
-def _gathered(
-    model: Any, task: Task, asked: Asked, flips: int, run: Run | None, progress: Progress | None
-) -> TaskEvidence:
+def _gathered(model: Any, task: Task, asked: Asked, run: Run | None, progress: Progress | None) -> TaskEvidence:
     return gather(
         model,
         task,
-        kind=asked.ablation,
         draws=asked.draws,
         seed=asked.seed,
         minimum_attention=asked.minimum_attention,
@@ -152,23 +147,34 @@ def _gathered(
         probes=asked.probes,
         minimum_probe=asked.minimum_probe,
         alpha=asked.alpha,
-        flips=flips,
         run=run,
         progress=progress,
     )
 
 
-def _tested(found: Sequence[TaskEvidence], n_tasks: int, asked: Asked, flips: int) -> pd.DataFrame:
+def _tested(found: Sequence[TaskEvidence], n_tasks: int, asked: Asked) -> pd.DataFrame:
     """One model's evidence with p, states and specificity; what follows the tasks is of those to choose on."""
     evidence, choosing = found[:n_tasks], found[n_tasks:]
     testing: Any = {
-        "minima": (asked.minimum_attention, asked.minimum_effect, asked.minimum_probe),
-        **{"flips": flips, "correction": asked.correction, "seed": asked.seed},
+        **{"minimum_attention": asked.minimum_attention, "minimum_effect": asked.minimum_effect},
+        **{"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed},
     }
     chosen = choose(tested(choosing, None, **testing), asked.alpha) if choosing else None
+    if asked.declared:
+        chosen = _declared(evidence, asked.declared)
     frame = tested(evidence, chosen, **testing)
     frame = frame.join(states(frame, asked.alpha))
     return frame.assign(specificity=specificities(frame))
+
+
+def _declared(evidence: Sequence[TaskEvidence], claims: Sequence[tuple[int, int, str]]) -> Chosen:
+    """The rows that are declared; of their heads, absence on any task, which says whether they are specific."""
+    cells = evidence[0].resampled.frame[CELL].drop_duplicates().sort_values(CELL)
+    rows = [(int(layer), int(head), each.task.name) for each in evidence for layer, head in cells.to_numpy()]
+    declared = np.array([row in claims for row in rows], dtype=bool)
+    heads = {(layer, head) for layer, head, _ in claims}
+    of_heads = np.array([(layer, head) in heads for layer, head, _ in rows], dtype=bool)
+    return {"effect": declared, "excess": declared, "probe": declared, "exchange": declared, "absent": of_heads}
 
 
 def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> dict[str, list[Head]]:
@@ -177,26 +183,13 @@ def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> dict[s
     return {task.name: candidates(rows[rows["task"] == task.name], most) for task in tasks}
 
 
-def _n_pairs(heads: Mapping[str, Sequence[Head]]) -> int:
-    return sum(comb(len(each), 2) for each in heads.values())
-
-
 def _paired(
     model: Any,
     task: Task,
     heads: Sequence[Head],
-    replacement: Kind | Means,
+    means: Means,
     asked: Asked,
-    flips: int,
     run: Run | None,
     progress: Progress | None,
 ) -> pd.DataFrame:
-    how: Any = {"kind": replacement, "draws": asked.draws, "seed": asked.seed, "run": run}
-    return paired(model, task, heads, **how, minimum_effect=asked.minimum_effect, flips=flips, progress=progress)
-
-
-def _per_test(frame: pd.DataFrame, pairs: pd.DataFrame, alpha: float) -> dict[str, float]:
-    """What one test of each kind's family has to reach, by Bonferroni; effects are tested on both sides."""
-    n_tests = {kind: max(1, frame[f"{kind}_q"].notna().sum()) for kind in ("effect", "attention", "probe")}
-    n_tests |= {"pair": max(1, len(pairs)), "related": max(1, frame["joint_q"].notna().sum()), "erasure": 1}
-    return {kind: (1 if kind in ("effect", "related", "erasure") else 2) * alpha / n for kind, n in n_tests.items()}
+    return paired(model, task, heads, kind=means, draws=asked.draws, seed=asked.seed, run=run, progress=progress)

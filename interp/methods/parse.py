@@ -20,6 +20,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.sweep import Progress
@@ -27,8 +29,6 @@ from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.residual.batching import batched
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import ClusterTable
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT
 from interp.tasks.windows import Window, Windows

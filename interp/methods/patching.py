@@ -21,6 +21,8 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Patch
@@ -31,8 +33,6 @@ from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
 from interp.runs.run import Run, as_run
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import EncodedExample, Task
 
 OTHER: dict[Direction, Direction] = {"denoise": "noise", "noise": "denoise"}
@@ -57,11 +57,11 @@ class PatchResult(SweepResult):
         of means with its 95 % cluster bootstrap. They are NaN, with a warning, where the interval of
         ``clean - corrupted`` contains 0: then there is nothing to recover. Where that interval is not known (a
         template has a single cluster), ``normalised`` is given however near 0 its denominator is, and its own interval
-        is NaN: read it with ``clean`` and ``corrupted``. After a screen ``q`` is NaN: the cells were chosen on the
-        same units, so the family is all cells, and most were not measured. Patch the chosen ones on other units to
+        is NaN: read it with ``clean`` and ``corrupted``. After a screen ``p_adjusted`` is NaN: the cells were chosen on
+        the same units, so the family is all cells, and most were not measured. Patch the chosen ones on other units to
         test them.
         """
-        found = super().summary() if self.screen is None else super().summary().assign(q=np.nan)
+        found = super().summary() if self.screen is None else super().summary().assign(p_adjusted=np.nan)
         return found.merge(self.normalised(), on=list(self.labels))
 
     def normalised(self) -> pd.DataFrame:

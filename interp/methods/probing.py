@@ -24,13 +24,14 @@ import pandas as pd
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.claims.corrections import Correction
+from interp.claims.effects import check_share
 from interp.errors import InputError, suggest
 from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
-from interp.methods.conclusions import check_share
 from interp.methods.controls import untrained
 from interp.methods.given_task import as_task
 from interp.methods.probes.cells import SiteCells, choose_cells, distinct_sites, frame_of
@@ -47,8 +48,6 @@ from interp.residual.pooling import Pooling
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.runs.store import ActivationStore
-from interp.stats.multiplicity import Correction
-from interp.stats.permutation import FLIPS
 from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.passages import At, Context
 from interp.tasks.task import Task
@@ -85,7 +84,6 @@ def probe(
     minimum: float = MINIMUM,
     alpha: float = 0.05,
     correction: Correction = "max-T",
-    flips: int = FLIPS,
     seed: int = 0,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
@@ -118,7 +116,6 @@ def probe(
         minimum: Smallest excess over the toughest control that counts.
         alpha: Error rate of the verdicts.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
-        flips: Of signs, in a test: no p is below one over them.
         seed: Of folds, control labels, resampling and signs.
         progress: Called with (cells done, cells in all).
         run: A folder of runs, or an ``interp.Run``, where what is found is kept, and found again. None to keep nothing.
@@ -148,7 +145,6 @@ def probe(
         "minimum": minimum,
         "alpha": alpha,
         "correction": correction,
-        "flips": flips,
         "seed": seed,
     }
 

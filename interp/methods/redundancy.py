@@ -2,7 +2,7 @@
 
 1. In one sweep, every head alone and every pair together.
 2. The **interaction** of a pair, example by example: ``effect(both) - effect(first) - effect(second)``.
-3. It is judged like an effect (``methods/conclusions.py``), one family over all pairs:
+3. It is judged like an effect (``claims/effects.py``), one family over all pairs:
    below 0, the two together cost more than one by one: each hides what the other does, they are **redundant**;
    above 0, they cost less: each alone breaks what both are needed for, as where one reads what the other wrote, they
    are **in series**; shown to be smaller than the minimum, they are **additive**; else *undecided*.
@@ -23,19 +23,19 @@ from typing import Any
 
 import pandas as pd
 
+from interp.claims.effects import check_judged, conclusions, means_of
+from interp.claims.partners import PAIR
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import DRAWS, Kind, Means
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, head_name, set_name
-from interp.methods.conclusions import check_judged, conclusions, means_of
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
-PAIR = ("first", "second")
 RELATION = {"drop": "redundant", "rise": "in series", "none": "additive", "undecided": "undecided"}
 
 
@@ -45,8 +45,8 @@ class PairwiseResult(InOneLine):
 
     Attributes:
         frame: One row per pair and example: ``first``, ``second`` (such as ``2.1``), ``unit``, ``example``,
-            ``cluster``, ``template``, ``base``, ``base_correct``, ``effect_first``, ``effect_second``, ``effect`` (of
-            both together), ``interaction``.
+            ``cluster``, ``template``, ``layout``, ``base``, ``base_correct``, ``effect_first``, ``effect_second``,
+            ``effect`` (of both together), ``interaction``.
         provenance: How the numbers were made.
     """
 
@@ -63,15 +63,15 @@ class PairwiseResult(InOneLine):
     def summary(self) -> pd.DataFrame:
         """One row per pair, over balanced units.
 
-        Columns: ``first``, ``second``, ``interaction``, ``low``, ``high`` (95 %, cluster bootstrap), ``p``, ``q``
-        (family-wise over the pairs, max-T), ``relation``, ``effect_first``, ``effect_second``, ``effect``, ``base``,
-        ``minimum``, ``n_units``, ``n_clusters``.
+        Columns: ``first``, ``second``, ``interaction``, ``low``, ``high`` (95 %, cluster bootstrap), ``p``,
+        ``p_adjusted`` (family-wise over the pairs), ``relation``, ``effect_first``, ``effect_second``, ``effect``,
+        ``base``, ``minimum``, ``n_units``, ``n_clusters``.
         """
         asked = {name: self.provenance[name] for name in ("metric", "minimum_effect", "alpha", "seed")}
         judged = conclusions(self.frame, "interaction", PAIR, **asked)
         means = means_of(self.frame, ("effect_first", "effect_second", "effect"), PAIR)
         found = judged.merge(means, on=list(PAIR)).assign(relation=judged["state"].map(RELATION))
-        columns = ["interaction", "low", "high", "p", "q", "relation", *means.columns[2:]]
+        columns = ["interaction", "low", "high", "p", "p_adjusted", "relation", *means.columns[2:]]
         return found[[*PAIR, *columns, "base", "minimum", "n_units", "n_clusters"]]
 
 
@@ -146,7 +146,7 @@ def _interaction(pair: tuple[Head, Head], by_set: Mapping[Any, pd.DataFrame]) ->
     """A pair's rows; a sweep has its examples in the same order in every cell."""
     both, first, second = (by_set[set_name(each)] for each in (pair, pair[:1], pair[1:]))
     one, other = first["effect"].to_numpy(), second["effect"].to_numpy()
-    found = both[["unit", "example", "cluster", "template", "base", "base_correct", "effect"]].assign(
+    found = both[["unit", "example", "cluster", "template", "layout", "base", "base_correct", "effect"]].assign(
         effect_first=one, effect_second=other, interaction=both["effect"].to_numpy() - (one + other)
     )
     for number, (name, head) in enumerate(zip(PAIR, pair, strict=True)):

@@ -2,7 +2,7 @@
 
 1. One sweep over components x kinds of replacement: the same examples, the same base run.
 2. For each kind by itself, the conclusion about each component as a report with that kind would draw it
-   (``methods/conclusions.py``; one family of tests per kind).
+   (``claims/effects.py``; one family of tests per kind).
 3. A conclusion **flips** where two kinds reach different decided conclusions: one says drop, rise or none, another
    says another of these. Where kinds differ only in that one of them is undecided, nothing flips: it stays **open**.
 4. Rank agreement between two kinds is Kendall's tau-b over the components' mean effects, signs included.
@@ -21,6 +21,8 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import kendalltau, spearmanr
 
+from interp.claims.effects import check_judged, conclusions
+from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
 from interp.interventions.preparing import make_replacement
@@ -29,10 +31,8 @@ from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.components import Component, Components, Head, choose_components, sites_of
-from interp.methods.conclusions import check_judged, conclusions
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
-from interp.stats.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.tasks.task import Task
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -24,12 +24,12 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.given_numbers import is_whole
 from interp.interventions.sweep import SweepResult
 from interp.methods.gradient_estimates import Estimates, Method
 from interp.methods.in_one_line import InOneLine
-from interp.stats.units import estimates
 
 TOP, AUDIT, UNMEASURED = "top", "audit", "not measured"
 SHARE = 0.1

@@ -22,20 +22,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.claim import Measured, claim
+from interp.claims.effects import check_share
+from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.components import Head, check_heads, choose_components, sites_of
-from interp.methods.conclusions import check_share
 from interp.methods.direct_effect import direct_effects
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
 from interp.model.transformer import HookedTransformer
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import UnitTable, estimates
 from interp.tasks.task import Task
 
 CELL = ("layer", "head")
@@ -48,8 +48,8 @@ class SelfRepairResult(InOneLine):
 
     Attributes:
         frame: One row per head and example: ``layer``, ``head``, ``unit``, ``example``, ``cluster``, ``template``,
-            ``base``, ``direct``, ``total``, ``repair`` (total - direct), ``repair_by_norm`` and ``repair_by_later``,
-            which sum to ``repair``.
+            ``layout``, ``base``, ``direct``, ``total``, ``repair`` (total - direct), ``repair_by_norm`` and
+            ``repair_by_later``, which sum to ``repair``.
         provenance: How the numbers were made.
     """
 
@@ -67,11 +67,11 @@ class SelfRepairResult(InOneLine):
         """One row per head, over balanced units.
 
         Columns: ``layer``, ``head``; ``direct``, ``total``, ``repair``, ``repair_by_norm``, ``repair_by_later``, each
-        with ``_low`` and ``_high`` (95 %, cluster bootstrap); ``p`` and ``q`` of the repair (sign flips; family-wise
-        over the heads, max-T); ``repaired``, the share ``-repair / direct`` (a ratio of means) with its interval;
-        ``n_units``, ``n_clusters``. The share is NaN where the direct effect is smaller than the minimum or its
-        interval contains 0: then there is nothing to repair. Above 1, the model does better without the head; below 0,
-        later parts of the model use what it writes, and fail with it.
+        with ``_low`` and ``_high`` (95 %, cluster bootstrap); ``p`` and ``p_adjusted`` of the repair
+        (that it is 0; family-wise over the heads, max-T); ``repaired``, the share ``-repair / direct`` (a ratio of
+        means) with its interval; ``n_units``, ``n_clusters``. The share is NaN where the direct effect is smaller than
+        the minimum or its interval contains 0: then there is nothing to repair. Above 1, the model does better without
+        the head; below 0, later parts of the model use what it writes, and fail with it.
         """
         seed = self.provenance["seed"]
         tables = {name: UnitTable.from_frame(self.frame, name, by=CELL) for name in MEASURES}
@@ -79,9 +79,9 @@ class SelfRepairResult(InOneLine):
         for name, table in tables.items():
             found = cluster_bootstrap(table, seed=seed)
             columns |= {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
-        (test,) = sign_flip_test([tables["repair"]], seed=seed)
+        (test,) = claim([Measured(tables["repair"])], seed=seed)
         counts = {"n_units": tables["repair"].n_units, "n_clusters": tables["repair"].n_clusters}
-        columns |= {"p": test.p, "q": test.p_family} | counts
+        columns |= {"p": test.p, "p_adjusted": test.p_adjusted} | counts
         found = pd.DataFrame(columns, index=tables["repair"].cells)
         return found.join(self._repaired(found)).reset_index()
 
@@ -151,7 +151,7 @@ def self_repair(
     result = Sweep([each.cell(replacement) for each in chosen]).run(
         model, given, metric="logit_difference", seed=seed, memory_budget=memory_budget, progress=progress
     )
-    columns = [*CELL, "unit", "example", "cluster", "template", "base"]
+    columns = [*CELL, "unit", "example", "cluster", "template", "layout", "base"]
     total = result.frame[columns].assign(total=result.frame["effect"])
     frame = total.merge(direct, on=[*CELL, "example"], how="left")
     frame["repair"] = frame["total"] - frame["direct"]

@@ -7,7 +7,7 @@
    left: a fixed offset, an absolute position or a distractor (``methods/baselines.py``).
 4. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
    chosen elsewhere, so the choice does not flatter it.
-5. Balanced units, cluster bootstrap, one-sided sign flips.
+5. Balanced units, cluster bootstrap, one-sided.
 
 Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing multi-head
 self-attention".
@@ -21,18 +21,19 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.claim import Measured, claim
+from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import model_provenance, task_provenance
+from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
 from interp.methods.baselines import Keys, related_mask, toughest
 from interp.methods.given_task import as_task
 from interp.methods.in_one_line import InOneLine
 from interp.methods.query_attention import query_attention
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import UnitTable, by_stratum, estimates
 from interp.tasks.task import EncodedExample, Task, Unit
 
-COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "baseline")
+COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "layout", "baseline")
 MEASURES = ("attention", "attention_baseline", "excess", "baseline_overlap")
 _SUMMARY = ["layer", "head", "attention", "attention_baseline", "baseline", "excess"]
 _SUMMARY += ["low", "high", "p", "n", "n_clusters", "n_excluded"]
@@ -44,7 +45,7 @@ class AttentionResult(InOneLine):
 
     Attributes:
         frame: One row per head and example: ``layer``, ``head``, ``unit`` and ``example`` (their
-            numbers in the task), ``cluster``, ``template``, ``baseline`` (its name), ``attention``
+            numbers in the task), ``cluster``, ``template``, ``layout``, ``baseline`` (its name), ``attention``
             (to the related word, 0 to 1), ``attention_baseline``, ``excess``, ``baseline_overlap`` (the share of the
             related word's tokens at which the baseline looks, too); the latter three are NaN where the baseline is a
             distractor and the example has none. Empty where the task is not testable.
@@ -73,12 +74,12 @@ class AttentionResult(InOneLine):
 
         Columns: ``layer``, ``head``, ``attention``, ``attention_baseline``, ``baseline``,
         ``excess`` with its interval ``low``, ``high`` (95 %, cluster bootstrap), ``p`` (one-sided,
-        sign flips, not corrected), ``n`` (units), ``n_clusters``, ``n_excluded`` (examples).
+        that it is not above 0, not corrected), ``n`` (units), ``n_clusters``, ``n_excluded`` (examples).
         """
         if not self.testable:
             return self.estimates().assign(p=np.nan)[_SUMMARY]
         excess = UnitTable.from_frame(self.frame, "excess")
-        (test,) = sign_flip_test([excess], alternative="greater", seed=self.provenance["seed"])
+        (test,) = claim([Measured(excess)], alternative="greater", seed=self.provenance["seed"])
         return self.estimates().assign(p=test.p)[_SUMMARY]
 
     def estimates(self) -> pd.DataFrame:
@@ -166,6 +167,7 @@ def task_attention(
         n_without_reference += 0 if references else len(scored)
         if progress is not None:
             progress(done, len(folds))
+    labels = example_labels(given)
     n_untagged = sum(not _tagged(encoded) for encoded in given.examples)
     n_excluded = sum(_tagged(encoded) for *_, unit, encoded in numbered if not _scorable(unit))
     provenance = {
@@ -178,7 +180,10 @@ def task_attention(
         "n_excluded": n_excluded,
         "n_without_reference": n_without_reference,
     }
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *MEASURES])
+    frame = pd.DataFrame(columns=[*COLUMNS, *MEASURES])
+    if parts:
+        frame = pd.concat(parts, ignore_index=True).merge(pd.DataFrame(labels)[["example", "layout"]], on="example")
+        frame = frame[[*COLUMNS, *MEASURES]].sort_values(["layer", "head", "example"], ignore_index=True)
     return AttentionResult(frame, provenance)
 
 

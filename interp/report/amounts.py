@@ -1,4 +1,4 @@
-"""How are counts, shares, sizes, estimates and q written in sentences?"""
+"""How are counts, shares, sizes, estimates and p written in sentences?"""
 
 import math
 from collections.abc import Sequence
@@ -41,12 +41,12 @@ def interval(low: float, high: float) -> str:
     return "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{points(low)}, {points(high)}]"
 
 
-def q_value(q: float) -> str:
+def p_value(p: float) -> str:
     """A corrected p, with as many digits as it needs; empty where there is none."""
-    if math.isnan(q):
+    if math.isnan(p):
         return ""
-    digits = 4 if q < 0.001 else 3
-    return f"q = {q:.{digits}f}" if round(q, digits) else "q < 0.0001"
+    digits = 4 if p < 0.001 else 3
+    return f"adjusted p = {p:.{digits}f}" if round(p, digits) else "adjusted p < 0.0001"
 
 
 def listed(names: list[str], most: int = 8) -> str:

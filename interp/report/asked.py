@@ -6,7 +6,7 @@ import pandas as pd
 
 from interp.report.document import model_with_hash
 
-_SAID = ("model", "seed", "ablation", "device")
+_SAID = ("model", "seed", "device")
 
 
 def asked(tasks: pd.DataFrame, provenance: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

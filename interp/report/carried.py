@@ -1,10 +1,8 @@
-"""What do probes and erasure say of a head, in plain words?"""
+"""What do probes say of a head, in plain words?"""
 
 import pandas as pd
 
-from interp.report.amounts import change, listed, size
-from interp.report.metrics import UNITS
-from interp.report.verdicts import READABLE
+from interp.report.amounts import listed
 
 
 def unused_sentence(heads: pd.DataFrame) -> list[str]:
@@ -13,26 +11,18 @@ def unused_sentence(heads: pd.DataFrame) -> list[str]:
     if found.empty:
         return []
     names = [f"{layer}.{head}" for layer, head in zip(found["layer"], found["head"], strict=True)]
-    best, unit = found.iloc[0], UNITS.get(found["metric"].iloc[0], found["metric"].iloc[0])
+    best = found.iloc[0]
     who = f"Head {names[0]} carries" if len(names) == 1 else f"Heads {listed(names)} carry"
     whose = "it" if len(names) == 1 else "any one of them"
     return [
         f"{who} {best['feature']} ({'' if len(names) == 1 else 'the first: '}{_readings(best)}), unused: "
-        f"{best['task']} can do without {whose}, and erasing {best['feature']} there moves the metric by "
-        f"{size(found['erasure_effect'].abs().max())} {unit} where it moves it most."
+        f"ablating {whose} costs {best['task']} less than the minimum."
     ]
 
 
 def carried_sentence(row: pd.Series) -> str:
-    """What a probe reads there, and what erasing it costs; empty where it is not carried."""
-    if row["representation"] not in READABLE:
-        return ""
-    unit = UNITS.get(row["metric"], row["metric"])
-    does = change(row["erasure_effect"], row["erasure_low"], row["erasure_high"], unit)
-    return (
-        f" A probe reads {row['feature']} there ({_readings(row)}); erasing it {does} (the effect of erasing random "
-        f"directions is {size(row['erasure_random'])})."
-    )
+    """What a probe reads there; empty where it is not carried."""
+    return f" A probe reads {row['feature']} there ({_readings(row)})." if row["representation"] == "carried" else ""
 
 
 def _readings(row: pd.Series) -> str:

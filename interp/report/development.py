@@ -11,6 +11,8 @@ from interp.report.figure import Figure
 from interp.report.names import shown_names
 
 TRACKS = "attends and causal"
+TRACKING = ("tracks", TRACKS)
+"""What a head is that does the task, as far as that is known without probes."""
 GREY = "0.8"
 POINTS: dict[str, Any] = {"marker": ".", "markersize": 4}
 """Of a single checkpoint, a line shows nothing."""
@@ -48,7 +50,7 @@ def partial(development: DevelopmentFrames) -> str:
 def development_table(development: DevelopmentFrames) -> pd.DataFrame:
     """One row a step: how often the model is right on each task, and the heads that track it."""
     frame, tasks = development.frame, development.tasks
-    tracking = frame[frame["verdict"] == TRACKS]
+    tracking = frame[frame["verdict"].isin(TRACKING)]
     names = tracking["layer"].astype(str) + "." + tracking["head"].astype(str)
     heads = names.groupby([tracking["step"], tracking["task"]]).agg(", ".join)
     accuracy = tasks.set_index(["step", "task"])["accuracy_base"]
@@ -92,7 +94,7 @@ def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
 
 def _heads(ax: Axes, frame: pd.DataFrame, column: str, *, named: bool = False) -> None:
     last = frame[frame["step"] == frame["step"].max()]
-    tracking = {tuple(each) for each in last.loc[last["verdict"] == TRACKS, ["layer", "head"]].to_numpy()}
+    tracking = {tuple(each) for each in last.loc[last["verdict"].isin(TRACKING), ["layer", "head"]].to_numpy()}
     few = sns.color_palette("colorblind")
     colours = iter(few if len(tracking) <= len(few) else sns.color_palette("husl", len(tracking)))
     for (layer, head), rows in frame.groupby(["layer", "head"]):

@@ -14,30 +14,19 @@ from interp.errors import InputError
 from interp.report.verdicts import VERDICTS
 
 HEAD_COLUMNS = (
-    "layer",
-    "head",
-    "task",
-    "query",
-    "attention",
-    "attention_baseline",
-    "attention_q",
-    "effect",
-    "effect_low",
-    "effect_high",
-    "effect_q",
-    "accuracy_base",
-    "accuracy_ablated",
-    *("probe", "probe_control", "selectivity", "probe_q", "erasure_effect"),
-    "verdict",
+    *("layer", "head", "task", "query", "attention", "attention_baseline", "excess_p_adjusted"),
+    *("effect", "effect_low", "effect_high", "effect_p_adjusted"),
+    *("mean_replacement", "mean_effect", "mean_effect_low", "mean_effect_high", "mean_effect_p_adjusted"),
+    *("accuracy_base", "accuracy_ablated", "exchange", "exchange_low", "exchange_high", "exchange_p_adjusted"),
+    *("probe", "probe_control", "selectivity", "probe_excess_p_adjusted", "verdict"),
 )
 FURTHER_HEAD_COLUMNS = (
     *("reason", "baseline", "baseline_overlap", "excess", "n_to_decide"),
     *("minimum_attention", "minimum_effect", "metric", "relation"),
     *("n_units", "n_clusters", "n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
-    *("erasure_low", "erasure_high", "erasure_random", "representation", "minimum_probe"),
+    *("representation", "minimum_probe", "exchange_minimum", "exchange_state"),
     *("attention_state", "effect_state", "specificity", "partners", "pair_effect", "pair_low", "pair_high"),
-    *("related_effect", "related_low", "related_high", "related_state"),
 )
 TASK_COLUMNS = (
     "task",

@@ -36,7 +36,7 @@ def of_tasks(report: HeadsFrames) -> list[dict[str, Any]]:
 
 def _of_task(task: pd.Series, heads: pd.DataFrame) -> dict[str, Any]:
     present = [VERDICTS[str(name)] for name in heads["verdict"].unique()]
-    ends = heads[["effect", "effect_low", "effect_high", "erasure_effect", "erasure_low", "erasure_high"]]
+    ends = heads[["effect", "effect_low", "effect_high", "exchange", "exchange_low", "exchange_high"]]
     return {
         "name": str(task["task"]),
         "unit": UNITS.get(task["metric"], str(task["metric"])),

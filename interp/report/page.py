@@ -15,6 +15,7 @@ import pandas as pd
 from interp.report.amounts import counted
 from interp.report.asked import asked, short_names
 from interp.report.attended import AttendingHead, attending_heads, scored
+from interp.report.declared import how_found
 from interp.report.development import DevelopmentFrames, development_table, partial
 from interp.report.document import flatten, render
 from interp.report.embedded import attention_data, columnar
@@ -105,6 +106,7 @@ def render_page(
     return render(
         "page.html",
         about=_about(report, provenance),
+        how_found=how_found(report.provenance),
         leads=leads(report, summaries),
         asked=asked(report.tasks, provenance),
         command=command,
@@ -142,7 +144,6 @@ def _about(report: HeadsFrames, provenance: list[tuple[str, str]]) -> str:
     of_model = f" of the model {known['model']}" if "model" in known else ""
     parts = [f"{counted(n_heads, 'head')}{of_model}"]
     parts.append(counted(len(report.tasks), "task"))
-    parts += [f"{known['ablation'].replace('_', ' ')} ablation"] if "ablation" in known else []
     return "; ".join(parts)
 
 

@@ -1,16 +1,17 @@
 """How does one read the page? The few lines that every number and word on it rests on.
 
-What they say of the statistics is what ``interp.stats`` and ``interp.methods.dossier`` do.
+What they say of the statistics is what ``interp.claims`` and ``interp.methods.dossier`` do.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from interp.report.frames import HeadsFrames
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 CORRECTIONS = {
     "max-T": "by max-T, which bounds the chance of any false claim",
-    "fdr": "by Benjamini & Hochberg, which is exploratory and bounds the expected share of false claims",
+    "fdr": "by Benjamini & Hochberg (also called q), exploratory, which bounds the expected share of false claims",
 }
 
 
@@ -24,10 +25,10 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
     return (
         (
             "[low, high]",
-            "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters, as wide as "
-            "Student's t asks for at their number.",
+            "the 95 % interval of the estimate before it: a studentised bootstrap that draws whole clusters, among "
+            "those of the same templates.",
         ),
-        ("q", what_q_is(report.provenance)),
+        ("Adjusted p", what_p_is(report.provenance)),
         (
             "Minimum",
             f"an effect counts from the size that each task's first line names, attention from {attention:.2f} of "
@@ -42,29 +43,33 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Ablation",
-            "what is put in a head's place. Where it is zero or the mean, a head that writes the same thing in every "
-            "item is missed too: “causal, by another route” then says that the task is built on the head, not that the "
-            "head tracks anything. Positional mean and resample keep what a template's items share.",
+            "what a head writes is replaced twice: by what it writes in another example of the same template and "
+            "length (resampled), and by its mean at the position or, where positions do not mean the same, in the "
+            "template. "
+            "An effect is claimed, or excluded, only where both replacements show it; where one shows what the other "
+            "excludes, the replacements disagree and nothing is decided.",
         ),
         (
-            "At the related word",
-            "of a head that looks at the related word and is needed: what it costs to ablate only what it reads there "
-            "(its values, for all words that look there). A head that is needed for what it finds elsewhere loses less "
-            "than the minimum, and tracks nothing. Not testable where heads share their values.",
+            "Exchanged",
+            "of a head that looks at the related word and is needed: for this head alone, keys and values at the "
+            "related word are those of a run in which only that word is another one, with another right answer. "
+            "Ablation takes the answer away, this turns it into the other one, and may cost twice as much. A head that "
+            "needs the word and reads what decides elsewhere turns nothing, and tracks nothing. Not testable where no "
+            "item has such a twin.",
         ),
         (
-            "Probe, erasure",
+            "Probe",
             "a logistic regression reads the task's feature out of what the head holds where it looks back, on "
             "templates and lemmas that it was not trained on. Toughest control: the best of always saying the "
             "commonest value, the word's embedding, its position and the untrained model. Control task: a random label "
-            "for every word, which only a probe that knows words by heart reads; selectivity is the distance to it. "
-            "Where the feature can be read, it is erased there (LEACE), and as many random directions for comparison.",
+            "for every word, which only a probe that knows words by heart reads; selectivity is the distance to it.",
         ),
         (
             "Redundant, general",
             "heads that look at the related word or carry the feature are ablated two by two, too; two are redundant "
             "where both together cost the task, and more than one by one. A head is general where its ablation costs "
-            "each of three tasks or more, and it is shown not to look at the related word on some of them.",
+            "each of three tasks or more, and on some of them it looks at the related word by less than the minimum "
+            "beyond a baseline.",
         ),
         (
             "Left out",
@@ -75,7 +80,7 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "Unit, cluster",
             "a unit is an item, balanced by its counterfactual where there is one, and counts once in its template; "
             "each template counts the same. Units with the same lexical draw, such as the subject's noun or the pair "
-            "of names, form a cluster. With fewer than 20 clusters nothing is decided.",
+            f"of names, form a cluster. With fewer than {FEWEST_CLUSTERS} clusters nothing is decided.",
         ),
         (
             "Generated tasks",
@@ -86,18 +91,21 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
     )
 
 
-def what_q_is(provenance: Mapping[str, Any]) -> str:
-    """The test behind a dossier's q, and over what it is corrected."""
+def what_p_is(provenance: Mapping[str, Any]) -> str:
+    """The test behind a dossier's adjusted p, and over what it is corrected."""
     name = provenance.get("correction", "max-T")
     what, probes = "all heads and tasks of this report", ""
     if provenance.get("chosen_on"):
         what = "the heads and tasks of this report that were chosen on other items, which are all that is tested,"
         probes = " (probes by Holm)"
+    elif provenance.get("declared"):
+        what, probes = "the claims that were declared, which are all that is tested,", " (probes by Holm)"
     elif name == "max-T":
         probes = "; probes are one by task, and count as often as there are tasks"
     return (
-        "the p-value of a permutation test that flips the signs of whole clusters, corrected over "
-        f"{what} {CORRECTIONS[name]}; a claim needs q ≤ {provenance.get('alpha', 0.05):g}. Attention, effects, probes "
-        f"and pairs of heads are a family each, so a report may err in each{probes}. “attends and causal” must also "
-        "pass with both kinds together, “tracks” with all (Holm)."
+        "the p-value of “no more than the minimum”, by a studentised bootstrap of whole clusters, corrected over "
+        f"{what} {CORRECTIONS[name]}; a claim needs {provenance.get('alpha', 0.05):g} at most. That something is below "
+        "its minimum is tested, and corrected, in the same way: “the minimum at least” has to be rejected on either "
+        "side. Attention, each replacement, the exchanged word, probes and pairs of heads are a family each, "
+        f"so a report may err in each{probes}. A verdict that rests on several kinds has the largest of their p."
     )

@@ -107,14 +107,11 @@ def _in_templates(row: pd.Series) -> str:
 
 
 def _there(row: pd.Series) -> str:
-    """What its values at the related word are worth, as the end of a sentence; empty where that was not measured."""
-    if pd.isna(row["related_effect"]):
+    """What it reads at the related word is worth, as the end of a sentence; empty where that was not measured."""
+    if pd.isna(row["exchange"]):
         return ""
-    unit = UNITS.get(row["metric"], row["metric"])
-    does = change(row["related_effect"], row["related_low"], row["related_high"], unit)
-    more = row["related_high"] < min(0, row["effect_low"])
-    why = ": more than the whole head, for what it reads elsewhere then favours the wrong answer" if more else ""
-    return f"; ablating only what it reads at the {row['relation']} {does}{why}"
+    does = change(row["exchange"], row["exchange_low"], row["exchange_high"], UNITS.get(row["metric"], row["metric"]))
+    return f"; exchanging the {row['relation']} for this head alone {does}"
 
 
 def _also(row: pd.Series) -> str:
@@ -145,17 +142,17 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     if row["attention_state"] == "not testable":
         return f"Whether it attends to the {row['relation']} is not testable {where}: {_no_room(row)}"
     if row["attention_state"] == "shown":
-        there = "but what it finds there is worth less than the minimum that counts"
+        there = "but what it reads there turns the answer by less than the minimum"
         return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
         more = _baseline(row["baseline"])
         return f"It attends more to {more} ({share}) than to the {row['relation']} ({row['attention']:.2f})"
     reason = reason_of(row)
-    looks = f"to the {row['relation']} {where}{f': {reason}' if reason else ''}"
+    because = f": {reason}" if reason else ""
     if row["attention_state"] == "none":
-        return f"It is shown not to attend beyond a baseline {looks}"
-    return f"It is not shown to attend {looks}"
+        return f"It attends to the {row['relation']} {where} by less than the minimum beyond a baseline{because}"
+    return f"It is not shown to attend to the {row['relation']} {where}{because}"
 
 
 def _no_room(row: pd.Series) -> str:
@@ -176,12 +173,9 @@ def reason_sentence(row: pd.Series) -> str:
 
 
 def _small_effect(row: pd.Series) -> str:
-    """An effect that does not count: one that is not told from 0, or one that is and is small."""
-    if not (row["effect_low"] > 0 or row["effect_high"] < 0):
-        return f"{row['task']} can do without it"
+    """An effect that is shown to be smaller than what counts."""
     unit = UNITS.get(row["metric"], row["metric"])
-    sizes = f"{size(abs(row['effect']))} of {size(row['minimum_effect'])}"
-    return f"has an effect below the minimum that counts ({sizes} {unit})"
+    return f"its effect is below the minimum that counts ({size(row['minimum_effect'])} {unit})"
 
 
 def _attention_clause(row: pd.Series) -> str:
@@ -208,7 +202,14 @@ def _effect_clause(row: pd.Series) -> str:
         return "its ablation was not measured"
     unit = UNITS.get(row["metric"], row["metric"])
     does = change(row["effect"], row["effect_low"], row["effect_high"], unit)
-    return f"ablating it {does}{accuracy_clause(row['accuracy_base'], row['accuracy_ablated'])}"
+    accuracy = accuracy_clause(row["accuracy_base"], row["accuracy_ablated"])
+    return f"resampling it {does}{accuracy}{_mean_clause(row, unit)}"
+
+
+def _mean_clause(row: pd.Series, unit: str) -> str:
+    """What its mean in its place does."""
+    does = change(row["mean_effect"], row["mean_effect_low"], row["mean_effect_high"], unit)
+    return f"; its {str(row['mean_replacement']).replace('_', ' ')} in its place {does}"
 
 
 def accuracy_clause(base: float, ablated: float) -> str:
@@ -306,4 +307,4 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     fewest, most = int(known.min()), int(known.max())
     units = f"{most}" if fewest == most else f"{fewest} to {most}"
     of = "" if len(known) == len(needed) else f" on {len(known)} of these"
-    return f"{sentence}; about {units} units would decide{of}."
+    return f"{sentence}; about {units} units would decide{of}, for a head without effect or with twice the minimum."

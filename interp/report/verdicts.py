@@ -35,22 +35,23 @@ VERDICTS = {
             "★",
             "*",
             True,
-            "looks at the related word, carries its feature, and the task needs both the head and the feature in it",
+            "looks at the related word, the task needs it, and what it reads there turns the answer; where the task "
+            "names a feature, that can be read from what it writes",
         ),
         Verdict(
             "attends and causal",
             "●",
             "o",
             True,
-            "looks at the related word; the task needs it, and, where that is testable, what it finds there",
+            "looks at the related word, and the task needs it; something that tracking takes is not shown",
         ),
         Verdict(
             "causal, by another route",
             "◆",
             "D",
             True,
-            "the task needs what it writes; it is shown not to look at the related word more than at a baseline, or to "
-            "find nothing there that counts",
+            "the task needs what it writes; it looks at the related word by less than the minimum beyond a baseline, "
+            "or what it reads there turns the answer by less than the minimum",
         ),
         Verdict("causal", "■", "s", True, "the task needs what it writes; its attention is not testable"),
         Verdict(
@@ -74,8 +75,8 @@ VERDICTS = {
             "◇",
             "D",
             False,
-            "the feature can be read there; neither erasing it nor ablating the head does anything that counts, and it "
-            "is shown not to look at the related word, or that is not testable",
+            "the feature can be read there; ablating the head costs less than the minimum that counts, and it looks at "
+            "the related word by less than the minimum beyond a baseline, or that is not testable",
         ),
         Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
         Verdict(
@@ -83,11 +84,12 @@ VERDICTS = {
             "·",
             ".",
             False,
-            "effects known to be smaller than the minimum; attention and what a probe reads, too, or not testable",
+            "its effect is shown to be smaller than the minimum that counts, and so is its attention, or that is not "
+            "testable; smaller than the minimum is not nothing",
         ),
     )
 }
+FEWEST_CLUSTERS = 30
+"""Clusters that a verdict needs, as ``interp.claims.bootstrap`` has it."""
 FINDINGS = tuple(VERDICTS)[: list(VERDICTS).index("encodes, unused")]
 """Verdicts that get a sentence for each head."""
-READABLE = ("used", "carried", "unused")
-"""States of a representation in which a probe reads the feature."""

@@ -26,7 +26,7 @@ def ran(monkeypatch):
 
 def test_every_part_is_run_and_counted(ran):
     found = calibrate(SMALL)
-    assert len(ran) == 3 + 2 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1  # 30 units are a half and on a curve
+    assert len(ran) == 3 + 2 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1  # 40 units are a half and on a curve
     assert found.recall["of"].tolist() == [3, 3]
     assert found.false_discoveries.iloc[0]["of"] == 8
     assert found.single_heads[["task", "count", "of"]].to_numpy().tolist() == [

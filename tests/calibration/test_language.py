@@ -55,6 +55,21 @@ def test_pairs_differ_in_what_they_are_about_and_nothing_else(task):
         assert differs[unit.item.related[0]]
 
 
+@pytest.mark.parametrize(("name", "correlation"), [*((name, 0.5) for name in TASKS), ("agreement", 0.85)])
+def test_every_example_has_a_twin_in_which_the_related_word_alone_is_another(name, correlation):
+    for unit in load(name, n=60, seed=3, correlation=correlation).units:
+        for one, other in zip(unit.examples, unit.word_counterfactuals, strict=True):
+            differs = [
+                place for place, pair in enumerate(zip(one.prompt, other.prompt, strict=True)) if len(set(pair)) > 1
+            ]
+            assert differs == list(one.related)
+            words = [kind_and_value(each.example, each.example.relation.related) for each in (one, other)]
+            assert words[0] == (words[1][0], -words[1][1])
+            assert other.right != one.right
+            labels = [each.example.features for each in (one, other)]
+            assert labels[0] != labels[1]
+
+
 def test_no_offset_and_no_position_finds_the_related_word_in_half_of_the_items(task):
     for places in (
         [each.related[0] for each in task.examples],

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ import torch
 from interp.calibration.drawing import Difficulty, draw
 from interp.calibration.language import load
 from interp.calibration.nulls import NULLS, null_case, permuted
+from interp.tasks.task import Unit
 
 PLAN = draw(3, difficulty=Difficulty(n=60))
 
@@ -82,6 +85,24 @@ def test_permuted_pairs_change_who_is_related_and_nothing_else(plain):
             for one, other in zip(unit.examples, before.examples, strict=True):
                 assert (one.prompt, one.right, one.query) == (other.prompt, other.right, other.query)
                 assert {one.related, *one.distractors.values()} == {other.related, *other.distractors.values()}
+
+
+def test_what_is_tagged_in_permuted_pairs_has_another_form_which_turns_nothing(plain):
+    """The model's answer does not follow it, unless it is the related word."""
+    model, tasks = null_case("permuted pairs", PLAN)
+    for task in tasks:
+        twins = [each for unit in task.units for each in unit.word_counterfactuals]
+        examples = [(one, two) for one, two in zip(task.examples, twins, strict=True) if one.example.relation]
+        before = [each.related for each in plain[task.name].examples]
+        moved = [pair for pair, related in zip(examples, before, strict=True) if pair[0].related != related]
+        assert 0.3 < len(moved) / len(examples) < 0.8
+        for one, two in moved:
+            assert one.differs_at_word(two)
+            assert two.example.prompt.split() != one.example.prompt.split()
+        found = [replace(task, units=tuple(Unit(each, None, "c") for each in own)) for own in zip(*moved, strict=True)]
+        one, other = (margins(model, each) for each in found)
+        assert np.mean(one > 0) > 0.9
+        assert np.mean(other < 0) > 0.9  # who takes its form for the answer is wrong
 
 
 def test_the_related_word_keeps_its_tag_as_often_as_each_attractor_gets_it():

@@ -21,6 +21,7 @@ HEADS = (
     Planted(0, 3, "looker", "agreement"),
     Planted(2, 0, "carrier", "coreference"),
     Planted(2, 5, "loud"),
+    Planted(2, 4, "loud", share=-1.0),
 )
 PLAN = Plan(SHAPE, HEADS, Difficulty(sharpness=1.0, noise=0.1), seed=0)
 
@@ -99,6 +100,15 @@ def test_twins_hide_each_other(other):
     for twin in twins:
         assert margins(model, task, [(twin.layer, twin.head)]).mean() > 0.9 * whole
     assert abs(margins(model, task, [(each.layer, each.head) for each in twins]).mean()) < 0.05 * whole
+
+
+def test_loud_heads_cancel_each_other_and_either_alone_drowns_every_task(model, tasks):
+    for task in tasks.values():
+        whole = margins(model, task).mean()
+        for loud in ((2, 4), (2, 5)):
+            assert abs(margins(model, task, [loud]).mean()) < 0.6 * whole
+            assert attention(model, task, *loud).mean() < 0.2
+        assert margins(model, task, [(2, 4), (2, 5)]).mean() == pytest.approx(float(whole), rel=0.02)
 
 
 def test_the_other_route_is_used_and_looks_elsewhere():

@@ -10,7 +10,7 @@ def heads(*rows, **same):
     frame = pd.DataFrame(rows, columns=["job", "role", "truth", "verdict"])
     filled = {
         **{"ungated": frame["verdict"], "attention_state": "none", "effect_state": "none", "representation": "none"},
-        **{"kind": "planted", "twin": "", "partners": "", "n": 60, "share": 1.0, "effect": -1.0, "undecidable": ""},
+        **{"kind": "planted", "reason": "", "n": 60, "share": 1.0, "effect": -1.0, "undecidable": ""},
         **{"layer": 1, "head": 0, "task": "agreement"},
         **same,
     }
@@ -44,16 +44,25 @@ def test_false_tracks_are_counted_by_model_and_by_head():
     assert found.loc["head and task", ["count", "of"]].tolist() == [2, 3]
 
 
-def test_decoys_have_to_get_their_own_verdict_and_twins_their_twin():
-    twin = ("twin", "redundant")
-    rows = [("a", *twin, "redundant"), ("a", *twin, "redundant"), ("a", *LOUD, "none"), ("a", *LOUD, "general")]
-    named = heads(*rows).assign(twin=["1.2", "1.1", "", ""], partners=["0.1 1.2", "0.1", "", ""], layer=[0, 1, 0, 0])
-    found = rates.decoys(named).set_index("role")
-    assert found.loc["twins", ["count", "of"]].tolist() == [0, 1]  # the other one names somebody else
+def test_decoys_have_to_get_their_own_verdict_and_twins_for_their_reason():
+    twin = ("twin", "undecided")
+    rows = [("a", *twin, "undecided"), ("a", *twin, "undecided"), ("a", *LOUD, "none"), ("a", *LOUD, "general")]
+    given = heads(*rows).assign(effect_state=["disagree", "undecided", "none", "drop"], layer=[0, 1, 0, 0])
+    found = rates.decoys(given).set_index("role")
+    assert found.loc["twins", ["count", "of"]].tolist() == [0, 1]  # of one, nothing was found out
     assert found.loc["twins of two layers", "of"] == 1
-    assert rates.decoys(named.assign(partners="1.2 1.1")).set_index("role").loc["twins", "rate"] == 1
+    assert rates.decoys(given.assign(effect_state="disagree")).set_index("role").loc["twins", "rate"] == 1
     assert found.loc["loud", ["count", "of"]].tolist() == [0, 1]  # it is one head, wrong on one of its tasks
     assert found.loc["carrier", "of"] == 0
+
+
+def test_a_backup_that_is_said_to_stand_in_for_its_twin_is_no_wrong_verdict():
+    behind = heads(("a", "twin", "undecided", "attends, not causal"))
+    named = behind.assign(reason="it stands in for 0.1 when that is ablated")
+    assert rates.outcomes(behind).tolist() == ["wrong"]
+    assert rates.outcomes(named).tolist() == ["right"]
+    assert rates.outcomes(named.assign(role="looker")).tolist() == ["wrong"]
+    assert rates.decoys(named).set_index("role").loc["twins", "rate"] == 1
 
 
 def test_outcomes_tell_less_from_wrong():
@@ -111,28 +120,6 @@ def test_verdicts_are_followed_to_half_of_the_examples():
     assert rows.loc[("idle", "wrong")].tolist() == [1, 0, 0, 1, 0]
     fewer = rates.transitions(whole.assign(**cells, head=range(5)), half[:1].assign(**cells, head=0))
     assert fewer["of"].tolist() == [1]
-
-
-def uniform(n, seed=0):
-    return np.random.default_rng(seed).random(n)
-
-
-def nulls(p):
-    rows = [(f"job {number}", "tracker", "none", "undecided") for number in range(len(p))]
-    return heads(*rows, kind="permuted labels", effect_p=p, attention_p=np.nan, probe_p=p)
-
-
-def test_uniform_p_pass_and_others_do_not():
-    fine = rates.p_values(nulls(uniform(400))).set_index("evidence")
-    assert fine.loc["effect", "ks_p"] > 0.01
-    assert fine.loc["effect", "p50"] == pytest.approx(0.5, abs=0.1)
-    assert fine.loc["attention", "n"] == 0
-    small = rates.p_values(nulls(uniform(400) ** 2)).set_index("evidence")
-    assert small.loc["effect", "ks_p"] < 1e-6
-    assert small.loc["probe", "ks_p"] < 1e-6
-    large = rates.p_values(nulls(uniform(400) ** 0.5)).set_index("evidence")
-    assert large.loc["effect", "ks_p"] < 1e-6
-    assert large.loc["probe", "ks_p"] > 0.5
 
 
 def test_a_single_head_that_cannot_do_a_task_is_right_to_have_no_finding():

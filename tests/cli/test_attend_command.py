@@ -103,7 +103,7 @@ def test_blocks_and_a_table_say_what_was_found(run, data):
     assert "  Not testable: nsubj (dependent to head). Of 48 pairs, none can be scored." in ahead
     assert "  Not scored: 48 whose related word stands ahead." in ahead
     table = text.split("\n\n")[-1].splitlines()
-    assert table[0].split() == ["relation", "head", "right", "rule", "excess", "q", "verdict"]
+    assert table[0].split() == ["relation", "head", "right", "rule", "excess", "adjusted", "p", "verdict"]
     assert len(table) == 1 + 3 + 1
     assert "report.html" not in text
 

@@ -23,7 +23,7 @@ def ran(monkeypatch):
 
 
 def test_it_says_the_rates_in_sentences(run, tmp_path):
-    result = run("calibrate", "--quick", "--out", tmp_path / "c")
+    result = run("calibrate", "--quick", "--n", 100, "--out", tmp_path / "c")
     assert result.exit_code == 0, result.output
     assert "Of the heads that track, 12 of 12 (100.0 % [73.5, 100.0]) are found to;" in result.stdout
     assert "With half of the examples, of 12 right verdicts on heads with a purpose, 6 stay right" in result.stdout

@@ -56,12 +56,11 @@ def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypa
     [
         ("heads --out r --n abc", "'--n'"),
         ("heads --out r --nonsense", "--nonsense"),
-        ("heads --out r --ablation magic", "'magic' is not one of 'mean'"),
+        ("ablate --task agreement --kind magic", "'magic' is not one of 'mean'"),
         ("heads", "Missing option '--out'"),
         ("nonsense", "No such command 'nonsense'"),
         ("--nonsense", "No such option: --nonsense"),
         ("ablate --head 0.1", "Missing option '--task'"),
-        ("ablate --task agreement --kind magic", "'magic' is not one of 'mean'"),
         ("ablate --task agreement --components words", "'words' is not one of 'heads'"),
         ("ablate --task agreement --metric magic", "'magic' is not one of 'logit_difference'"),
         ("ablate --task agreement --memory 2potatoes", "such as 512MB or 2GB, got '2potatoes'"),

@@ -45,14 +45,14 @@ def test_the_card_is_shown_sentences_first(asked, run):
 
 
 def test_every_option_is_handed_on(asked, run):
-    options = "--model m --task a --task b --task a --n 7 --seed 3 --ablation zero --no-probes --path-units 9"
+    options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --path-units 9"
     assert run("head", "2.1", *options.split(), "--dtype", "bfloat16").exit_code == 0
     assert asked["model"] == ("m", {"device": "cpu", "dtype": "bfloat16"})
     assert asked["tasks"][0] == ("a", {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64})
     head, tasks, options = asked["head"]
     assert (head, tasks) == ((2, 1), ["a", "b"])
     assert options.pop("run").executor == Local()
-    assert options == {"seed": 3, "ablation": "zero", "probes": False, "most_units": 9}
+    assert options == {"seed": 3, "probes": False, "most_units": 9}
 
 
 def test_every_generated_task_is_asked_by_default(asked, run):
@@ -73,8 +73,13 @@ def test_json_is_one_object(asked, run, tmp_path):
     assert [each["task"] for each in printed["verdicts"]] == [TASK, IDLE]
     assert printed["shares"][0]["share"] == -0.8
     assert printed["replacements"][-1]["effect"] is None
+    assert [each["what"] for each in printed["feature"]] == [
+        "values at the related word",
+        "feature",
+        "random directions",
+    ]
     assert [each["sender"] for each in printed["feeds"]] == ["embed", "mlp.0", "1.0"]
-    assert {each["part"] for each in printed["left_out"]} == {"feeds", "readers"}
+    assert {each["part"] for each in printed["left_out"]} == {"feeds", "readers", "feature"}
     assert result.stderr == ""
 
 

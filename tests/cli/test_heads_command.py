@@ -18,7 +18,7 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[-1]
     assert "Head 0.0 matters for blimp:made_up: it attends to the subject" in result.stdout
-    assert "50 units, 12 of them balanced, in 25 clusters, 62 examples" in result.stdout
+    assert "50 units, 12 of them balanced, in 40 clusters, 62 examples" in result.stdout
     assert "in 12 of 62 examples the query is the related word itself" in result.stdout
     assert "accuracy is 0.97 (0.968 on the file's own items)" in result.stdout
     assert "of the file's items: known words: 84 %" in result.stdout
@@ -27,16 +27,14 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
 
 
 def test_heads_hands_every_option_on(calls, run, tmp_path):
-    options = (
-        "--model m --task a --task b --task a --n 7 --seed 3 --ablation zero --no-probes --device cuda --dtype bfloat16"
-    )
+    options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --device cuda --dtype bfloat16"
     assert run("heads", "--out", tmp_path / "r", *options.split()).exit_code == 0
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
     encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
     names, options = calls["heads"]
     run_options = options.pop("run")
-    assert (names, options) == (["a", "b"], {"seed": 3, "ablation": "zero", "probes": False, "siblings": []})
+    assert (names, options) == (["a", "b"], {"seed": 3, "probes": False, "siblings": [], "claims": None})
     assert (run_options.folder, run_options.executor) == (Path(os.environ["INTERP_RUNS"]), Local())
 
 
@@ -142,8 +140,10 @@ class TestCheckpoints:
         assert "checkpoints: expected at least one, by its step, got none" in result.stderr
         assert not (tmp_path / "r").exists()
 
-    @pytest.mark.parametrize("beside", [("--model", "default"), ("--sibling", "default"), ("--choose",)])
+    @pytest.mark.parametrize(
+        "beside", [("--model", "default"), ("--sibling", "default"), ("--choose",), ("--claims", "some.toml")]
+    )
     def test_not_beside_a_model(self, run, tmp_path, beside):
         result = run("heads", "--checkpoints", tmp_path, *beside, "--out", tmp_path / "r")
         assert result.exit_code == 2
-        assert "--checkpoints: expected no --model, --sibling or --choose beside it" in result.stderr
+        assert "--checkpoints: expected no --model, --sibling, --choose or --claims beside it" in result.stderr

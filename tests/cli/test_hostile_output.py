@@ -66,7 +66,7 @@ def test_the_names_in_a_card_are_read(capsys):
 
 
 def test_relations_and_features_are_read(capsys):
-    relations.print_text(scoring({(HOSTILE, TO_HEAD): "tracks"}), None, 0.0)
+    relations.print_text(scoring({(HOSTILE, TO_HEAD): "attends"}), None, 0.0)
     check(capsys.readouterr().out)
     probes.print_text(probing(feature=HOSTILE), None, 0.0)
     check(capsys.readouterr().out)
@@ -92,7 +92,7 @@ def test_json_has_what_has_no_utf8_as_an_escape(capsys):
 
 
 def test_errors_and_warnings_are_read(run, fail_with, tmp_path):
-    check(run("heads", "--out", tmp_path / "r", "--ablation", HOSTILE).stderr)
+    check(run("ablate", "--task", "agreement", "--kind", HOSTILE).stderr)
     check(run(HOSTILE).stderr)
     fail_with("interp.tasks.catalogue.load_task", TaskError(f"unknown task {HOSTILE}"))
     check(run("heads", "--out", tmp_path / "r", "--task", "x").stderr)

@@ -31,7 +31,7 @@ def test_json_is_one_object(run, tmp_path):
     printed = json.loads(result.stdout)
     assert [printed[name] for name in ("site", "by", "direction")] == ["z", ["layer", "head"], "noise"]
     assert (printed["metric"], printed["cells"], printed["complete"]) == ("logit_difference", 4, True)
-    assert {"normalised", "normalised_low", "normalised_high", "q"} <= printed["strongest"][0].keys()
+    assert {"normalised", "normalised_low", "normalised_high", "p_adjusted"} <= printed["strongest"][0].keys()
     assert [each["run"] for each in printed["runs"]] == ["clean", "corrupted"]
 
 

@@ -104,16 +104,16 @@ def test_the_choices_and_defaults_are_those_of_the_method():
 
 
 def test_what_was_found_is_said_and_tabled(run):
-    result = run(*NUMBER, "--n", 24, "--layer", 2)
+    result = run(*NUMBER, "--n", 60, "--layer", 2)
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert text.startswith("Probes: number in z\nModel: default (hash ")
-    assert "Labels: singular (24) and plural (24)\n" in text
+    assert "Labels: singular (60) and plural (60)\n" in text
     blocks = text.split("\n\n")
-    assert blocks[1].startswith("Head 2.2 encodes number: 100.0 % of 48 words right")
+    assert blocks[1].startswith("Head 2.2 encodes number: 100.0 % of 120 words right")
     assert "\n- Of 4 heads, " in blocks[1]
     table = blocks[-1].splitlines()
-    headings = ["head", "score", "baseline", "excess", "q", "selectivity", "which", "baseline", "verdict"]
+    headings = ["head", "score", "baseline", "excess", "adj.", "p", "selectivity", "which", "baseline", "verdict"]
     assert table[0].split() == headings
     assert table[1].split()[:2] == ["2.2", "100.0"]
     assert len(table) == 1 + 4 + 1
@@ -151,15 +151,15 @@ def test_senses_are_probed_by_their_name(run, tmp_path):
 
 
 def test_json_has_the_headline_the_best_cells_and_counts_of_verdicts(run, tmp_path):
-    result = run(*NUMBER, "--n", 24, "--layer", 2, "--out", tmp_path / "r", "--json")
+    result = run(*NUMBER, "--n", 60, "--layer", 2, "--out", tmp_path / "r", "--json")
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
     assert (printed["folder"], printed["page"]) == (str(tmp_path / "r"), str(tmp_path / "r" / "report.html"))
     assert [printed[name] for name in ("feature", "site", "kind", "measure", "task", "data", "store", "n")] == [
-        *("number", "z", "lda", "accuracy", "agreement", None, None, 48)
+        *("number", "z", "lda", "accuracy", "agreement", None, None, 120)
     ]
     assert printed["verdict"] == "encodes"
-    assert printed["headline"].startswith("Head 2.2 encodes number: 100.0 % of 48 words right")
+    assert printed["headline"].startswith("Head 2.2 encodes number: 100.0 % of 120 words right")
     assert sum(printed["verdicts"].values()) == len(printed["best"]) == 4
     best = printed["best"][0]
     assert (best["layer"], best["head"]) == (2, 2)

@@ -37,13 +37,13 @@ def test_the_choices_are_those_of_the_methods():
 
 
 def test_every_head_is_judged(run, tmp_path):
-    command = ("heads", "--task", "agreement", "--n", 24, "--choose", "--no-probes", "--no-cards")
+    command = ("heads", "--task", "agreement", "--n", 60, "--choose", "--no-probes", "--no-cards")
     result = run(*command, "--out", tmp_path / "h", "--json")
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
     verdicts = {(each["layer"], each["head"]): each["verdict"] for each in printed["verdicts"]}
     assert (len(verdicts), verdicts[2, 2]) == (12, "attends and causal")
-    assert [each["n_units"] for each in printed["tasks"]] == [24]
+    assert [each["n_units"] for each in printed["tasks"]] == [60]
 
 
 def test_every_head_is_ablated(run, tmp_path):
@@ -60,7 +60,7 @@ def test_every_head_is_ablated(run, tmp_path):
 
 
 def test_a_stream_is_patched_by_position(run, tmp_path):
-    command = ("patch", "--task", "agreement", "--site", "resid_pre", "--by", "layer,pos", "--n", 24)
+    command = ("patch", "--task", "agreement", "--site", "resid_pre", "--by", "layer,pos", "--n", 40)
     result = run(*command, "--out", tmp_path / "y")
     assert result.exit_code == 0, result.output
     assert "- Patching resid_pre at layer 0, related brings back 1.0" in result.stdout

@@ -160,9 +160,9 @@ def test_summary_averages_units_and_decides():
     assert summary["n_clusters"].tolist() == [24, 24]
     assert summary.loc[0, "effect"] == pytest.approx(result.frame.query("head == 0")["effect"].mean())
     assert summary.loc[0, "low"] < summary.loc[0, "effect"] < summary.loc[0, "high"] < 0
-    assert summary.loc[0, "q"] < 0.001
+    assert summary.loc[0, "p_adjusted"] < 0.001
     assert summary.loc[1, "p"] == 1.0
-    assert summary.loc[1, "q"] == 1.0
+    assert summary.loc[1, "p_adjusted"] == 1.0
 
 
 def test_progress_counts_cells():
@@ -263,8 +263,8 @@ def test_a_divergence_is_not_tested():
     sweep = Sweep([Cell({"head": head}, (Intervention(Site("z", 1), Zero(), heads=(head,)),)) for head in range(3)])
     model, task = random_model(), random_task(0, lengths=(6,) * 24)
     tested, untested = (sweep.run(model, task, metric=name).summary() for name in ("logit_difference", "kl_divergence"))
-    assert tested[["p", "q"]].notna().all(axis=None)
-    assert untested[["p", "q"]].isna().all(axis=None)
+    assert tested[["p", "p_adjusted"]].notna().all(axis=None)
+    assert untested[["p", "p_adjusted"]].isna().all(axis=None)
     assert (untested["low"] > 0).all()
 
 

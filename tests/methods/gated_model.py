@@ -12,6 +12,7 @@ GATES = {
     "either": lambda x: x.clamp(max=0.5),  # one copy is enough
     "both": lambda x: (x - 0.9).relu(),  # one copy is too little
     "nearly either": lambda x: (3 * x).tanh(),
+    "all or nothing": lambda x: (200 * (x - 0.47)).sigmoid(),  # more than a mean of one copy, less than one
 }
 
 

@@ -11,7 +11,7 @@ from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, Relation, Span
 from interp.tasks.task import EncodedExample, Task, Unit
 
-NOUNS = 24
+NOUNS = 48
 BOS, BY, NEAR, THERE, IS, ARE = range(6)
 SIZE = 6 + 2 * NOUNS
 WORDS = ("<bos>", "by", "near", "there", "is", "are", *(f"noun{n}{end}" for n in range(NOUNS) for end in ("", "s")))

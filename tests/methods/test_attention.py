@@ -6,22 +6,22 @@ import pytest
 import torch
 from banks import document, sentence, word_level
 from planted import Planted, onto
-from planted_trees import FORMS, TO_DEPENDENT, TO_HEAD, knowing, row, trees
+from planted_trees import FORMS, N_DOCUMENTS, TO_DEPENDENT, TO_HEAD, knowing, row, trees
 from scipy.stats import false_discovery_control
 from tiny_models import random_model
 
 from interp.methods.attention import attend
 
 
-def test_a_planted_head_is_always_right_and_is_said_to_track():
+def test_a_planted_head_is_always_right_and_is_said_to_attend():
     documents = list(trees())
     result = attend(knowing(documents), documents, ["dep"])
     found = row(result.frame)
     assert found["accuracy"] == found["attention"] == 1.0
-    assert found["n"] == 24 * 3 * 7
-    assert found["n_documents"] == 24
-    assert found["verdict"] == "tracks"
-    assert found["p"] == found["q"] == pytest.approx(1 / 10_001)
+    assert found["n"] == N_DOCUMENTS * 3 * 7
+    assert found["n_documents"] == N_DOCUMENTS
+    assert found["verdict"] == "attends"
+    assert found["p"] == found["p_adjusted"] == pytest.approx(1 / 10_001)
     assert found["excess"] == 1 - found["accuracy_baseline"]
     assert found["low"] <= found["excess"] <= found["high"]
     other = row(result.frame, head=1)
@@ -39,8 +39,8 @@ def test_a_causal_model_is_scored_where_it_can_look():
     back = sum(0 <= word.head < at for each in documents for one in each.sentences for at, word in enumerate(one.words))
     second = sum(0 <= one.words[1].head < 1 for each in documents for one in each.sentences)
     (forward,) = result.relations.query(f"looks == '{TO_HEAD}'").to_dict("records")
-    assert forward["n_pairs"] == 24 * 3 * 7
-    assert forward["ahead"] == 24 * 3 * 7 - back
+    assert forward["n_pairs"] == N_DOCUMENTS * 3 * 7
+    assert forward["ahead"] == N_DOCUMENTS * 3 * 7 - back
     assert forward["no choice"] == second, "the second word has nothing but the first to look at"
     assert forward["n"] == back - second
     assert row(result.frame)["accuracy"] == 1.0
@@ -48,7 +48,7 @@ def test_a_causal_model_is_scored_where_it_can_look():
     assert result.provenance["special_tokens"] == "[CLS]"
 
 
-def chains(n_documents=24, length=6):
+def chains(n_documents=N_DOCUMENTS, length=6):
     """Each word depends on the one before it."""
     generator = np.random.default_rng(0)
     for number in range(n_documents):
@@ -64,7 +64,7 @@ def test_what_an_offset_explains_is_no_claim():
     found = row(result.frame)
     assert (found["accuracy"], found["accuracy_baseline"], found["excess"]) == (1.0, 1.0, 0.0)
     assert found["baseline"] == "offset -1"
-    assert found["verdict"] != "tracks"
+    assert found["verdict"] != "attends"
     (relation,) = result.relations.query(f"looks == '{TO_HEAD}'").to_dict("records")
     assert (relation["offset"], relation["accuracy_offset"]) == ("offset -1", 1.0)
     assert relation["chance"] == pytest.approx(1 / 5)
@@ -89,8 +89,8 @@ def test_heads_are_chosen_on_one_corpus_and_tested_on_another():
     result = attend(model, scored, ["dep"], choose_on=choosing)
     forward = result.frame.query(f"looks == '{TO_HEAD}'")
     assert forward["chosen"].tolist() == [True, False]
-    assert row(result.frame)["verdict"] == "tracks"
-    assert np.isnan(row(result.frame, head=1)["q"])
+    assert row(result.frame)["verdict"] == "attends"
+    assert np.isnan(row(result.frame, head=1)["p_adjusted"])
     assert pd.isna(row(result.frame, head=1)["verdict"])
     assert row(result.frame, head=1)["accuracy"] > 0, "measured all the same"
     assert row(result.frame)["baseline"].count("/") == 0
@@ -102,11 +102,11 @@ def test_corrections():
     documents = list(trees())
     model = knowing(documents, share=0.4)
     family, rate = (attend(model, documents, ["dep"], correction=each).frame for each in ("max-T", "fdr"))
-    assert (family["q"] >= family["p"]).all()
-    assert np.allclose(rate["q"], false_discovery_control(rate["p"]))
+    assert (family["p_adjusted"] >= family["p"]).all()
+    assert np.allclose(rate["p_adjusted"], false_discovery_control(rate["p"]))
 
 
-def coreferent(n=24):
+def coreferent(n=N_DOCUMENTS):
     """Mentions of entity 1 in three sentences, one of them nested in a mention of entity 2."""
     generator = np.random.default_rng(0)
     for number in range(n):
@@ -138,7 +138,7 @@ def test_coreference_is_read_across_sentences():
     looks = "anaphor to antecedent"
     assert [row(frame, looks, head, "coref")["accuracy"] for head in (0, 1)] == [1.0, 1.0]
     assert [row(frame, looks, head, "coref:nearest")["accuracy"] for head in (0, 1)] == [1.0, 0.5]
-    assert row(frame, looks, 0, "coref")["n"] == 48
+    assert row(frame, looks, 0, "coref")["n"] == 2 * N_DOCUMENTS
     assert row(frame, looks, 0, "coref")["attention"] == 1.0
 
 
@@ -148,7 +148,7 @@ def test_an_untrained_model_is_silent():
         tokenizer = word_level(FORMS, both_sides=not causal)
         model = random_model(tokenizer=tokenizer, causal=causal, dtype=torch.float32)
         verdicts = attend(model, documents, ["dep"]).frame["verdict"]
-        assert "tracks" not in set(verdicts)
+        assert "attends" not in set(verdicts)
 
 
 def test_nothing_is_kept_of_the_attention_and_the_order_of_documents_does_not_matter():
@@ -162,7 +162,7 @@ def test_nothing_is_kept_of_the_attention_and_the_order_of_documents_does_not_ma
 def test_progress_reaches_its_end():
     documents, told = list(trees()), []
     attend(knowing(documents), documents, ["dep"], progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (24 * 3 * 8, 24 * 3 * 8)
+    assert told[-1] == (N_DOCUMENTS * 3 * 8, N_DOCUMENTS * 3 * 8)
     assert sorted(told) == told
 
 

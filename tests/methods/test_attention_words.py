@@ -8,7 +8,7 @@ import torch
 from banks import document, sentence, word_level
 from kinds_of_tokenizers import wordpiece
 from planted import Planted, even, onto
-from planted_trees import FORMS, TO_HEAD, row, trees
+from planted_trees import FORMS, N_DOCUMENTS, TO_HEAD, row, trees
 
 from interp.errors import InputError
 from interp.methods.attention import attend
@@ -38,7 +38,7 @@ def test_a_long_word_is_looked_at_most_by_who_looks_everywhere_alike():
     tokenizer = wordpiece("ann", "##a", "##bel", "saw", "the", "dog", "and", "left")
     generator = np.random.default_rng(0)
     documents = []
-    for number in range(24):
+    for number in range(N_DOCUMENTS):
         words = generator.permutation(["saw", "the", "dog", "and", "left", "Annabel"]).tolist()
         tags = ["PROPN" if word == "Annabel" else "X" for word in words]
         documents.append(document(sentence(" ".join(words), upos=tags), name=f"d{number}"))

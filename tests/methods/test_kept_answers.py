@@ -127,7 +127,7 @@ def first_run(tmp_path_factory):
         (attended, {"correction": "fdr"}),
         (judged, {"draws": 5}),
         (judged, {"alpha": 0.04}),
-        (judged, {"ablation": "zero"}),
+        (judged, {"draws": 2}),
         (judged, {"siblings": [sibling()]}),
         (judged, {"most_paired": 1}),
         (carded, {"alpha": 0.04}),

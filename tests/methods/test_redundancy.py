@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 from gated_model import GatedModel
-from hand_model import HandModel, varied_task
+from hand_model import N_CLUSTERS, HandModel, varied_task
 
+from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError
 from interp.methods.redundancy import pairwise
 
@@ -52,8 +53,8 @@ def test_the_pair_is_found_among_others(gate, relation):
     pair = summary.loc[("0.0", "0.1")]
     assert pair["low"] <= pair["interaction"] <= pair["high"]
     assert pair["interaction"] == pytest.approx(pair["effect"] - pair["effect_first"] - pair["effect_second"])
-    assert (pair["q"] < 0.01) == (gate != "sum")
-    assert (pair["n_units"], pair["n_clusters"]) == (96, 24)
+    assert (pair["p_adjusted"] < 0.01) == (gate != "sum")
+    assert (pair["n_units"], pair["n_clusters"]) == (4 * N_CLUSTERS, N_CLUSTERS)
 
 
 def test_an_interaction_below_the_minimum_is_no_claim():
@@ -62,12 +63,13 @@ def test_an_interaction_below_the_minimum_is_no_claim():
     strict = pairwise(GatedModel("either"), varied_task(), minimum_effect=0.99, **asked).summary()
     assert strict["relation"].item() == "redundant"  # all of the logit difference
     summary = pairwise(GatedModel("nearly either"), varied_task(), minimum_effect=0.99, **asked).summary()
-    assert summary["q"].item() < 0.01
+    assert summary["high"].item() < 0
+    assert summary["p_adjusted"].item() > 0.05  # which is of the minimum
     assert summary["relation"].item() == "additive"
 
 
 def test_a_few_clusters_decide_nothing():
-    summary = pairwise(GatedModel("either"), varied_task(19), kind="zero").summary()
+    summary = pairwise(GatedModel("either"), varied_task(FEWEST_CLUSTERS - 1), kind="zero").summary()
     assert set(summary["relation"]) == {"undecided"}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from as_users_call import unchecked
-from hand_model import ARE, BOS, BY, IS, KEY, KEYS, THERE, WORDS, HandModel, pair, task_of, varied_task
+from hand_model import ARE, BOS, BY, IS, KEY, KEYS, N_CLUSTERS, THERE, WORDS, HandModel, pair, task_of, varied_task
 from tiny_models import random_model
 
 from interp.errors import InputError
@@ -61,8 +61,8 @@ def test_a_later_head_that_compensates_is_found(share, kind):
     np.testing.assert_allclose(result.frame["repair_by_norm"], 0, atol=1e-3)
     summary = result.summary()
     assert summary["repaired"].item() == pytest.approx(share, abs=1e-3)
-    assert summary["q"].item() < 0.01
-    assert (summary["n_units"].item(), summary["n_clusters"].item()) == (96, 24)
+    assert summary["p_adjusted"].item() < 0.01
+    assert (summary["n_units"].item(), summary["n_clusters"].item()) == (4 * N_CLUSTERS, N_CLUSTERS)
 
 
 @pytest.mark.filterwarnings("ignore:.*changed nothing")

@@ -1,12 +1,14 @@
 """Two heads that hide each other, by hand: the answer is written by either, and saturates."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
-from interp.methods.standing_in import PAIR_COLUMNS, candidates, paired, stand_in, standing_in
+from interp.claims.partners import PAIR_COLUMNS, candidates, standing_in
+from interp.methods.standing_in import paired
 
 HEADS = (
     *(Planted(1, head, "twin", "agreement") for head in (1, 2)),
@@ -22,13 +24,15 @@ def pairs():
     plan = Plan(Shape(2, 6), HEADS, Difficulty(), seed=0)
     model, tasks = plan.model(), plan.tasks()[:2]
     chosen = [[(0, 0), (1, 1), (1, 2)], [(0, 1)]]
-    how = {"kind": "mean", "draws": 1, "seed": 0, "minimum_effect": 0.1, "flips": 2000}
-    found = [paired(model, task, heads, **how) for task, heads in zip(tasks, chosen, strict=True)]
-    return standing_in(found, alpha=0.05)
+    found = {
+        task.name: paired(model, task, heads, kind="mean", draws=1, seed=0)
+        for task, heads in zip(tasks, chosen, strict=True)
+    }
+    return standing_in(found, minimum_effect=0.1, alpha=0.05, seed=0)
 
 
 def test_twins_stand_in_for_each_other_and_nobody_else_does(pairs):
-    assert list(pairs.columns) == list(PAIR_COLUMNS)
+    assert list(pairs.columns) == [*PAIR_COLUMNS, "interaction_standard_error"]
     assert pairs["task"].unique().tolist() == ["agreement"]  # one head makes no pair
     redundant = pairs[pairs["stand_in"] == "yes"]
     assert redundant[["first", "second"]].to_numpy().tolist() == [["1.1", "1.2"]]
@@ -44,8 +48,8 @@ def test_candidates_look_or_carry_and_the_best_come_first():
     rows = [
         ("shown", "none", 0.3, 0.0),
         ("none", "carried", 0.0, 0.4),
-        ("none", "unused", 0.0, 0.2),
-        ("shown", "used", 0.8, 0.5),
+        ("none", "carried", 0.0, 0.2),
+        ("shown", "carried", 0.8, 0.5),
         ("none", "none", 0.0, 0.0),
         ("undecided", "undecided", 0.2, 0.2),
     ]
@@ -58,13 +62,25 @@ def test_candidates_look_or_carry_and_the_best_come_first():
     assert candidates(frame.assign(attention_state="none", representation="none"), 12) == []
 
 
-def test_what_is_neither_shown_nor_shown_to_be_small_is_undecided():
-    """A pair by hand: the second head writes what the first does, on some of the items only."""
-    rows = {
-        "q": [0.01, 0.2, 0.2, 0.2, 0.01],
-        "effect": [-2.0, -2.0, -2.0, -0.5, -2.0],
-        "interaction": [-1.5, -1.5, -0.5, -1.5, -0.5],
-        "absent": [False, False, True, True, False],
-    }
-    frame = pd.DataFrame(rows).assign(minimum=1.0)
-    assert stand_in(frame, 0.05).tolist() == ["yes", "undecided", "no", "no", "undecided"]
+@pytest.mark.parametrize(
+    ("effect", "interaction", "expected"),
+    [(-2.0, -1.5, "yes"), (-2.0, -0.5, "no"), (-0.5, -1.5, "no"), (2.0, -1.5, "no"), (-2.0, -1.02, "undecided")],
+)
+def test_a_pair_needs_both_parts_and_is_none_without_either(effect, interaction, expected):
+    """By hand, of a base of 10 and so a minimum of 1: means of 60 clusters, with a spread of .02 of the mean."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"first": "0.0", "second": "0.1", "unit": range(60), "template": "t", "base": 10.0})
+    noise = 0.2 * rng.normal(size=(2, 60))
+    noise -= noise.mean(axis=1, keepdims=True)
+    frame = frame.assign(
+        cluster=[f"c{each}" for each in range(60)], effect=effect + noise[0], interaction=interaction + noise[1]
+    )
+    found = standing_in({"a": frame}, minimum_effect=0.1, alpha=0.05, seed=0)
+    assert found["stand_in"].item() == expected
+    assert found["minimum"].item() == pytest.approx(1)
+
+
+def test_without_pairs_the_table_is_empty():
+    found = standing_in({"a": pd.DataFrame()}, minimum_effect=0.1, alpha=0.05, seed=0)
+    assert found.empty
+    assert set(PAIR_COLUMNS) <= set(found.columns)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hand_model import BY, IS, KEY, NEAR, THERE, HandModel, encode, hand_weights, task_of, varied_task
+from hand_model import BY, IS, KEY, N_CLUSTERS, NEAR, THERE, HandModel, encode, hand_weights, task_of, varied_task
 
 from interp.errors import InputError
 from interp.methods.ablation import ablate
@@ -29,7 +29,7 @@ def test_the_only_carrier_turns_the_answer_round():
     assert effect[1] == pytest.approx(0, abs=1e-6)
     assert by_head(result, "value")[0] == pytest.approx(by_head(result, "source")[0], abs=1e-6)
     assert result.provenance["dropped"] == {}
-    assert result.summary()["n_units"].tolist() == [96, 96]
+    assert result.summary()["n_units"].tolist() == [4 * N_CLUSTERS, 4 * N_CLUSTERS]
 
 
 def test_who_reads_another_word_turns_nothing():

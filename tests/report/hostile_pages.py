@@ -89,7 +89,7 @@ def sweep_frames(texts=SAVED):
 
 
 def relations(texts=SAVED):
-    result = scoring({(text, TO_DEPENDENT): "tracks" for text in texts}, shape=(1, 2))
+    result = scoring({(text, TO_DEPENDENT): "attends" for text in texts}, shape=(1, 2))
     maps = maps_of(result, tokens=texts, is_right=False)
     frame = with_texts(result.frame, "baseline", texts=texts)
     model = f"{texts[1]} {texts[0]}"
@@ -120,7 +120,6 @@ def calibration(texts=SAVED):
         confusion=pd.DataFrame({"tracks": 1, "none": 2}, index=roles),
         halves=pd.DataFrame(halves),
         curves={},
-        p_values=pd.DataFrame({"kind": texts, "p": 0.5}),
         provenance=FACTS | {"alpha": 0.05},
     )
 

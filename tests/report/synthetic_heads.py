@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
-RELATED = ("related_effect", "related_low", "related_high", "related_state")
 VERDICTS = (
     *("tracks", "attends and causal", "attends, not causal", "causal, by another route", "causal", "redundant"),
     *("general", "encodes, unused", "opposes", "none", "undecided"),
@@ -42,12 +41,12 @@ def synthetic_report(
         frame=frame,
         examples=_examples(rng, frame),
         tasks=pd.DataFrame([_task(task) for task in tasks]),
-        pairs=pd.DataFrame({"task": tasks[:1], "first": "0.1", "second": "2.3", "effect": -3.1, "redundant": True}),
+        pairs=pd.DataFrame({"task": tasks[:1], "first": "0.1", "second": "2.3", "effect": -3.1, "stand_in": "yes"}),
         replication=pd.DataFrame(columns=["task", "verdict", "model", "heads", "n_heads"]),
         attention_maps=_attention_maps(rng, tasks),
         provenance={
             "seed": seed,
-            "ablation": "mean",
+            "correction": "max-T",
             "tolerance": np.float64(1e-5),
             "unknown": float("nan"),
             "tasks": [
@@ -77,7 +76,6 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
     attends = verdict.startswith(("attends", "tracks"))
     carried = verdict in ("tracks", "encodes, unused")
     probe = (0.9 if carried else rng.uniform(0.5, 0.6)) if probed else np.nan
-    erased = effect if probed and carried else np.nan
     attention = (rng.uniform(0.6, 0.9) if attends else rng.uniform(0.0, 0.3)) if testable else np.nan
     return {
         "layer": layer,
@@ -86,15 +84,20 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "query": "predicting position",
         "attention": attention,
         "attention_baseline": 0.12 if testable else np.nan,
-        "attention_q": (1e-4 if attends else 0.7) if testable else np.nan,
+        "excess_p_adjusted": (1e-4 if attends else 0.7) if testable else np.nan,
         "effect": effect,
         "effect_low": effect - 0.3,
         "effect_high": effect + 0.3,
-        "effect_q": 0.001 if abs(effect) > 0.5 else 0.6,
+        "effect_p_adjusted": 0.001 if abs(effect) > 0.5 else 0.6,
+        "mean_replacement": "positional_mean" if probed else "template_mean",
+        "mean_effect": 0.9 * effect,
+        "mean_effect_low": 0.9 * effect - 0.2,
+        "mean_effect_high": 0.9 * effect + 0.2,
+        "mean_effect_p_adjusted": 0.002 if abs(effect) > 0.5 else 0.7,
         "accuracy_base": 1.0,
         "accuracy_ablated": 0.62 if effect < -0.5 else 1.0,
         "verdict": verdict,
-        "reason": "the interval of the effect holds both 0 and the minimum effect" if verdict == "undecided" else "",
+        "reason": "the effect is undecided" if verdict == "undecided" else "",
         "baseline": "offset -3" if testable else None,
         "excess": attention - 0.12,
         "baseline_overlap": 0.0 if testable else np.nan,
@@ -109,7 +112,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "n_excluded": 0,
         "n_templates": 3,
         "n_templates_attended": 3,
-        **dict(zip(RELATED, _related(effect, attends and effect < -0.5), strict=True)),
+        **_exchange(effect, attends and effect < -0.5),
         "attention_state": ("shown" if attends else "none") if testable else "not testable",
         "effect_state": "drop" if effect < -0.5 else "rise" if effect > 0.5 else "none",
         "specificity": "general" if verdict == "general" else "specific",
@@ -127,17 +130,23 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "probe_excess": probe - 0.5,
         "probe_control": 0.52 if probed else np.nan,
         "selectivity": probe - 0.52,
-        "probe_q": 0.001 if carried else np.nan,
+        "probe_excess_p_adjusted": 0.001 if carried else np.nan,
         "minimum_probe": 0.1,
-        "erasure_effect": erased,
-        "erasure_low": erased - 0.2,
-        "erasure_high": erased + 0.2,
-        "erasure_random": 0.1 * erased,
     }
 
 
-def _related(effect: float, needed: bool) -> tuple[float, float, float, str]:
-    return (effect, effect - 0.3, effect + 0.3, "drop") if needed else (*[np.nan] * 3, "not testable")
+def _exchange(effect: float, needed: bool) -> dict[str, Any]:
+    """Of heads that look and are needed: the answer turns, which is twice what is lost without it."""
+    turned = 2 * effect if needed else np.nan
+    return {
+        "exchange": turned,
+        "exchange_low": turned - 0.3,
+        "exchange_high": turned + 0.3,
+        "exchange_minimum": 0.25,
+        "exchange_p_adjusted": 0.001 if needed else np.nan,
+        "exchange_p_absent": 1.0 if needed else np.nan,
+        "exchange_state": "drop" if needed else "not testable",
+    }
 
 
 def _examples(rng: np.random.Generator, frame: pd.DataFrame, n: int = 5) -> pd.DataFrame:

@@ -56,7 +56,7 @@ def _cell(layer, head, verdict, measure, lemmas):
         "excess_low": excess - 0.05,
         "excess_high": excess + 0.05,
         "p": 0.0001,
-        "q": {"encodes": 0.0004, "undecided": 0.3}.get(verdict, 1.0),
+        "p_adjusted": {"encodes": 0.0004, "undecided": 0.3}.get(verdict, 1.0),
         "score_seen": base + 0.05 + excess,
         "control": base + 0.05,
         "selectivity": excess,

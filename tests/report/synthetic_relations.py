@@ -7,14 +7,15 @@ from interp.methods.relations.result import RelationResult
 
 TO_DEPENDENT, TO_HEAD = "head to dependent", "dependent to head"
 BASE = 0.5
-EXCESS = {"tracks": 0.2, "undecided": 0.12, "none": -0.1, "not testable": np.nan}
+EXCESS = {"attends": 0.2, "undecided": 0.12, "none": -0.1, "not testable": np.nan}
 LEFT_OUT = {"ahead": 7, "unaligned": 4, "outside": 0, "no choice": 1, "no baseline": 0}
+_NUMBERS = ["accuracy", "attention", "excess", "low", "high", "p", "p_adjusted", "accuracy_baseline"]
 HOSTILE = "<script>alert(1)</script>"
 
 
 def scoring(directions=None, *, shape=(2, 2), causal=False, **how):
-    """A scoring; each direction's verdict is that of head 0.1, all other heads are shown not to track."""
-    given = directions or {("nsubj", TO_DEPENDENT): "tracks"}
+    """A scoring; each direction's verdict is that of head 0.1, all other heads have none."""
+    given = directions or {("nsubj", TO_DEPENDENT): "attends"}
     verdicts = {key: each if isinstance(each, dict) else {(0, 1): each} for key, each in given.items()}
     frame = pd.DataFrame([_head(*key, *head, own.get(head)) for key, own in verdicts.items() for head in _heads(shape)])
     untestable = [own == {(0, 1): "not testable"} for own in verdicts.values()]
@@ -22,7 +23,7 @@ def scoring(directions=None, *, shape=(2, 2), causal=False, **how):
         if none:
             rows = (frame["relation"] == key[0]) & (frame["looks"] == key[1])
             frame.loc[rows, ["verdict", "n", "n_documents"]] = ["not testable", 0, 0]
-            frame.loc[rows, ["accuracy", "attention", "excess", "low", "high", "p", "q", "accuracy_baseline"]] = np.nan
+            frame.loc[rows, _NUMBERS] = np.nan
     relations = [_relation(*key, none) for key, none in zip(verdicts, untestable, strict=True)]
     return RelationResult(frame, pd.DataFrame(relations), _provenance(shape, causal) | how)
 
@@ -55,10 +56,10 @@ def _head(relation, looks, layer, head, verdict):
         "low": excess - 0.05,
         "high": excess + 0.05,
         "p": 0.001,
-        "q": {"tracks": 0.0004, "undecided": 0.3}.get(verdict, 1.0),
+        "p_adjusted": {"attends": 0.0004, "undecided": 0.3}.get(verdict, 1.0),
         "accuracy_random_head": 0.21,
         "n": 1500,
-        "n_documents": 30,
+        "n_documents": 40,
         "chosen": True,
         "verdict": verdict,
     }
@@ -68,7 +69,7 @@ def _relation(relation, looks, untestable):
     left_out = LEFT_OUT | ({"ahead": 1507} if untestable else {})
     rules = {"offset": "offset -2", "accuracy_offset": 0.5, "nearest": "nearest NOUN before", "accuracy_nearest": 0.4}
     n = 0 if untestable else 1500
-    counted = {"n_pairs": 1512, "n": n, **left_out, "n_documents": 0 if untestable else 30}
+    counted = {"n_pairs": 1512, "n": n, **left_out, "n_documents": 0 if untestable else 40}
     return {"relation": relation, "looks": looks, **counted, **rules, "chance": 0.1}
 
 
@@ -80,8 +81,8 @@ def _provenance(shape, causal):
         "device": "cpu",
         "attention_dir": "causal" if causal else "bidirectional",
         "data_hash": "fedcba9876543210",
-        "n_documents": 30,
-        "n_clusters": 30,
+        "n_documents": 40,
+        "n_clusters": 40,
         "n_sentences": 1464,
         "n_words": 28397,
         "data": ["/home/me/bank.conllu"],

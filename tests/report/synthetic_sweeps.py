@@ -12,7 +12,9 @@ ABLATION = {"layer": range(3), "head": range(4)}
 PATCHING = {"layer": range(2), "pos": ("BOS", "related", "last")}
 
 
-def sweep(axes=None, *, direction=None, state=None, q=None, complete=True, tokens=(), estimates=None, **changed):
+def sweep(
+    axes=None, *, direction=None, state=None, p_adjusted=None, complete=True, tokens=(), estimates=None, **changed
+):
     """A sweep whose first cell has the strongest effect; cells' states are those of `state`, by their numbers."""
     axes = axes or (PATCHING if direction else ABLATION)
     rows = list(product(*axes.values()))
@@ -21,11 +23,11 @@ def sweep(axes=None, *, direction=None, state=None, q=None, complete=True, token
     effect = np.where(number == 0, -4.0, 0.9**number / 10)
     if direction == "denoise":
         effect = -2 * effect
-    cells = labels.assign(effect=effect, low=effect - 0.2, high=effect + 0.2, p=0.5, q=0.5, base=5.0)
+    cells = labels.assign(effect=effect, low=effect - 0.2, high=effect + 0.2, p=0.5, p_adjusted=0.5, base=5.0)
     cells = cells.assign(value=5.0 + effect, accuracy_base=1.0, accuracy_intervened=1.0, change_norm=1.0)
     cells = cells.assign(n_units=N, n_clusters=N)
-    cells.loc[0, ["q", "accuracy_intervened"]] = (1e-4, 0.55)
-    cells["q"] = cells["q"] if q is None else q
+    cells.loc[0, ["p_adjusted", "accuracy_intervened"]] = (1e-4, 0.55)
+    cells["p_adjusted"] = cells["p_adjusted"] if p_adjusted is None else p_adjusted
     if direction:
         start = float(direction == "noise")
         for name in ("effect", "low", "high"):
@@ -73,6 +75,6 @@ def screened():
     """A screen of 12 cells of which 6 were measured."""
     labels = pd.DataFrame(product(range(3), range(4)), columns=["layer", "head"])
     estimates = labels.assign(estimate=np.linspace(1, 0, 12), chosen=["top"] * 4 + ["audit"] * 2 + ["not measured"] * 6)
-    whole = sweep(ABLATION, direction="denoise", estimates=estimates, q=np.nan)
+    whole = sweep(ABLATION, direction="denoise", estimates=estimates, p_adjusted=np.nan)
     measured = [whole.cells.head(6), whole.examples[whole.examples["layer"] * 4 + whole.examples["head"] < 6]]
     return SweepFrames(**{**vars(whole), "cells": measured[0], "examples": measured[1]})

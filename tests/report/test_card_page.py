@@ -9,7 +9,7 @@ from html_page import Page
 from made_up_card import TASK, made_up_card, table
 
 from interp.report.cards.frames import COLUMNS, shown
-from interp.report.cards.heatmaps import at_a_glance, by_path, by_word, n_shown
+from interp.report.cards.heatmaps import at_a_glance, by_path, by_word, n_shown, taken_out
 from interp.report.cards.page import render_card
 
 
@@ -38,13 +38,13 @@ def test_the_page_asks_for_nothing_and_its_links_arrive(source):
 def test_all_tasks_come_first_then_each_then_what_was_asked_then_the_tables(source):
     found = re.findall(r'<h2 id="([^"]+)"', source)
     assert found == ["across", "task-1", "task-2", "asked", "reading", "tables", "method"]
-    assert "40 units in 25 clusters" in source[source.index('id="asked"') :].split("</section>")[0]
+    assert "40 units in 35 clusters" in source[source.index('id="asked"') :].split("</section>")[0]
     assert "interp head 2.1 --out &lt;b&gt;" in source
 
 
 def test_every_table_is_there_with_its_rows(source):
     captions = re.findall(r'<table class="sortable">\n<caption>([^<]+)', source)
-    assert len(captions) == 8
+    assert len(captions) == 9
     assert "passes" in source
     assert re.search(r"<td >no</td>", source)
 
@@ -78,6 +78,27 @@ def test_idle_words_are_hatched_and_others_coloured():
     assert found.hatched
 
 
+def test_what_is_taken_out_has_its_effect_in_colour_and_its_interval(source):
+    card = shown(made_up_card())
+    found = taken_out(card.of("agreement"))
+    assert found.columns == ("effect (logits)", "95 % interval")
+    assert [(name, *(cell.text for cell in cells)) for name, cells in found.rows] == [
+        ("values at the related word", "-3.50", "[-3.80, -3.20]"),
+        ("number, erased", "-2.50", "[-2.90, -2.10]"),
+        ("random directions, erased", "-0.20", "[-0.30, 0.10]"),
+    ]
+    assert len({effect.style for _, (effect, _) in found.rows}) == 3
+    assert {interval.style for _, (_, interval) in found.rows} == {taken_out(card.of("agreement")).rows[0][1][1].style}
+    assert taken_out(card.of("blimp:<script>alert(1)")) is None
+    assert source.count("<h3>Taken out where it reads</h3>") == 1
+
+
+def test_an_interval_that_is_not_known_is_a_dash():
+    unknown = made_up_card().feature.assign(low=np.nan, high=np.nan)
+    found = taken_out(shown(made_up_card(feature=unknown)).of("agreement"))
+    assert [interval.text for _, (_, interval) in found.rows] == ["—", "—", "—"]
+
+
 def test_paths_that_read_as_nothing_are_left_out_beyond_the_first():
     large = [("t", "embed", f"{n}.0.v", "v", 0.5, 0.4, 0.6, 1.0, 40) for n in range(5)]
     small = [("t", "embed", f"{n}.1.v", "v", 0.001, 0.0, 0.002, 0.0, 40) for n in range(5)]
@@ -94,6 +115,7 @@ def test_a_card_with_nothing_measured_beside_the_verdicts_has_a_page():
     page = render_card(made_up_card(**empty, shares=card.shares.assign(share=np.nan)))
     assert Page(page).open == []
     assert "Where the answer passes through it" not in page
+    assert "<h3>Taken out" not in page
 
 
 def test_a_task_that_was_not_measured_anew_is_compared_and_has_no_section():

@@ -24,12 +24,15 @@ def test_across_the_tasks_the_verdicts_the_shares_and_the_copying():
 
 def test_a_finding_has_the_dossiers_sentence(words):
     assert words[TASK].verdict.startswith(f"Head 2.1 matters for {TASK}: it attends to the subject (0.80 of its")
-    assert "ablating it costs 4.0 logits [3.9, 4.1]" in words[TASK].verdict
+    assert "resampling it costs 4.0 logits [3.9, 4.1]" in words[TASK].verdict
 
 
 def test_what_is_no_finding_has_its_meaning_and_its_effect(words):
-    assert words[SHOWN].verdict.startswith("Verdict “none”: effects known to be smaller")
-    assert words[SHOWN].verdict.endswith("is 0.01 logits [-0.09, 0.11]; it counts from 0.50 on.")
+    assert words[SHOWN].verdict.startswith("Verdict “none”: its effect is shown to be smaller than the minimum")
+    assert words[SHOWN].verdict.endswith(
+        "The effect of resampling it is 0.01 logits [-0.09, 0.11], of its positional mean in its place 0.01 logits "
+        "[-0.10, 0.11]; an effect counts from 0.50 on."
+    )
 
 
 def test_an_undecided_one_says_how_many_units_would_decide():
@@ -44,26 +47,44 @@ def test_an_undecided_one_says_how_many_units_would_decide():
 def test_kinds_of_ablation_that_part_are_told(words):
     first, alike = words[TASK].further[:2]
     assert first.startswith(
-        "The kinds of ablation do not conclude the same: a drop by zero and mean; no effect that counts by positional "
-        "mean. Effects, all on the same 40 units: zero -4.0 logits [-4.4, -3.6]; mean -3.9 logits [-4.3, -3.5]; "
-        "positional mean -0.10 logits"
+        "The kinds of ablation do not conclude the same: a drop by zero and mean; an effect below the minimum by "
+        "positional mean. Effects, all on the same 40 units: zero -4.0 logits [-4.4, -3.6]; mean -3.9 logits [-4.3, "
+        "-3.5]; positional mean -0.10 logits"
     )
     assert first.endswith("By its drop it is number 1 to 3 of 12 heads.")
     assert "by Kendall's τ: 0.25 (zero and positional mean)." in alike
 
 
 def test_a_refused_kind_has_its_reason(words):
-    assert words[SHOWN].further[0].startswith("All 2 kinds of ablation conclude the same: no effect that counts.")
+    assert words[SHOWN].further[0].startswith("All 2 kinds of ablation conclude the same: an effect below the minimum.")
     assert words[SHOWN].further[1] == "Ablation by positional mean is refused: positions mean <b>different</b> things."
 
 
 def test_halves_say_what_came_back(words):
     (halves,) = (each for each in words[TASK].further if "random halves" in each)
     assert "attention above the baseline is 0.70 and 0.05 (it counts from 0.10 on): one of them passes" in halves
-    assert "the effect is -4.10 and -3.90 (it counts from 0.50 on): both pass." in halves
+    assert "the effect of resampling is -4.10 and -3.90 (it counts from 0.50 on): both pass." in halves
     (halves,) = (each for each in words[SHOWN].further if "random halves" in each)
     assert "attention" not in halves
     assert "neither passes" in halves
+
+
+def test_what_is_taken_out_where_it_reads_stands_beside_random_directions(words):
+    (taken,) = (each for each in words[TASK].further if each.startswith("Taken out"))
+    assert taken == (
+        "Taken out where it reads, on 40 units: putting the mean in place of its values at the related word costs 3.5 "
+        "logits [3.2, 3.8]; erasing number from what it writes costs 2.5 logits [2.1, 2.9]; erasing as many random "
+        "directions costs 0.20 logits [-0.10, 0.30]."
+    )
+    assert not any(each.startswith("Taken out") for each in words[SHOWN].further)
+    values = made_up_card().feature[:1]
+    fewer = made_up_card(
+        feature=table("feature", *values.to_numpy().tolist(), (TASK, "feature", 0.1, 0.0, 0.2, 31, 30))
+    )
+    taken = " ".join(by_task(fewer)[0].further)
+    assert "Taken out where it reads, on 31 to 40 units: putting the mean" in taken
+    assert "erasing number from what it writes gains 0.10 logits [0.00, 0.20]." in taken
+    assert "random directions" not in taken
 
 
 def test_the_word_that_counts_comes_first_and_the_idle_are_named(words):
@@ -100,7 +121,8 @@ def test_weights_say_what_they_look_for_and_write(words):
 def test_what_is_missing_has_its_reason_once(words):
     (missing,) = words[SHOWN].left_out
     assert missing == (
-        "Not measured: direct paths into the head and direct paths from the head (no <b>counterfactual</b>)."
+        "Not measured: direct paths into the head, direct paths from the head and what is taken out where it reads (no "
+        "<b>counterfactual</b>)."
     )
     assert words[TASK].left_out == ()
 

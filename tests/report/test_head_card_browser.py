@@ -83,6 +83,10 @@ def test_it_says_what_was_measured_with_intervals(page, report):
     effect = f"{row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits"
     assert effect in section
     assert f"{row['probe']:.2f} [{row['probe_low']:.2f}, {row['probe_high']:.2f}] right" in section
+    mean = f"{row['mean_effect']:.2f} [{row['mean_effect_low']:.2f}, {row['mean_effect_high']:.2f}]"
+    assert f"{mean} with its positional mean there" in section
+    exchange = f"{row['exchange']:.2f} [{row['exchange_low']:.2f}, {row['exchange_high']:.2f}] logits"
+    assert f"{exchange}, for this head alone" in section
     assert f"beyond offset -3: {row['attention']:.2f} to the subject, 0.12 there" in section
 
 
@@ -90,7 +94,7 @@ def test_an_interval_is_drawn_where_it_lies(page, report):
     cell(page, 1, 3).click()
     (row,) = report.frame.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
     ends = report.frame.query("task == 'agreement'")
-    reach = ends[["effect_low", "effect_high", "erasure_low", "erasure_high"]].abs().max().max()
+    reach = ends[["effect_low", "effect_high", "exchange_low", "exchange_high"]].abs().max().max()
     bar = card(page).locator("dt", has_text="Ablation").first.locator("xpath=following-sibling::dd[1]")
     drawn = bar.evaluate(
         "each => { const place = name => { const box = each.querySelector(name).getBoundingClientRect();"

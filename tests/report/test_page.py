@@ -10,6 +10,7 @@ import pytest
 from html_page import Page
 
 from interp.errors import InputError
+from interp.report.development import TRACKING
 from interp.report.document import flatten
 from interp.report.leads import leads
 from interp.report.names import with_shown_names
@@ -133,7 +134,7 @@ def test_the_script_gets_every_number_as_it_was_measured(source, make_report):
     heads = json.loads(re.findall(r'<script type="application/json" id="heads">(.*?)</script>', source)[0])
     columns = {column["name"]: column for column in heads["columns"]}
     assert heads["n_rows"] == len(frame)
-    for name in ("effect", "effect_low", "attention", "probe_q"):
+    for name in ("effect", "effect_low", "attention", "probe_excess_p_adjusted", "mean_effect", "exchange"):
         assert [np.nan if each is None else each for each in columns[name]["values"]] == pytest.approx(
             frame[name].tolist(), rel=0, abs=0, nan_ok=True
         )
@@ -173,9 +174,9 @@ def test_clusters_stand_with_every_task_and_in_the_tables(source):
     assert source.count('<th scope="col">clusters</th>') == 2
 
 
-def test_a_small_q_value_does_not_read_as_zero(make_report):
+def test_a_small_p_value_does_not_read_as_zero(make_report):
     report = make_report()
-    source = render_page(replace(report, frame=report.frame.assign(effect_q=1.3e-5)))
+    source = render_page(replace(report, frame=report.frame.assign(effect_p_adjusted=1.3e-5)))
     assert "1.3e-05" in source
 
 
@@ -219,7 +220,7 @@ def test_the_steps_of_a_training_are_a_table(make_report):
     assert [row[0] for row in steps[1:]] == ["500", "1500"]
     assert steps[1][1:3] == ["0.250", "—"]
     task = str(report.tasks["task"].iloc[0])
-    tracking = report.frame[(report.frame["task"] == task) & (report.frame["verdict"] == "attends and causal")]
+    tracking = report.frame[(report.frame["task"] == task) & report.frame["verdict"].isin(TRACKING)]
     assert steps[2][1:3] == ["1.000", ", ".join(f"{row.layer}.{row.head}" for row in tracking.itertuples())]
     assert len(tracking) > 0
 

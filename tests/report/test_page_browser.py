@@ -100,7 +100,7 @@ def test_the_page_follows_the_colour_scheme_and_can_be_read(open_page, scheme):
 
 def test_a_click_sorts_and_a_second_click_turns_round(open_page):
     page = open_page()
-    heading = page.locator("table.sortable").first.locator("th", has_text="attention q")
+    heading = page.locator("table.sortable").first.locator("th", has_text="attention, adjusted p")
     column = heading.evaluate("each => each.cellIndex")
 
     def values() -> list[str]:

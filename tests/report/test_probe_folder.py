@@ -58,8 +58,10 @@ def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_repor
 
 def test_what_cannot_be_drawn_is_refused_before_anything_is_written(tmp_path):
     result = probing()
-    with pytest.raises(InputError, match="got none called q"):
-        save_probes(ProbeResult(result.frame.drop(columns="q"), result.examples, result.provenance), tmp_path / "r")
+    with pytest.raises(InputError, match="got none called p_adjusted"):
+        save_probes(
+            ProbeResult(result.frame.drop(columns="p_adjusted"), result.examples, result.provenance), tmp_path / "r"
+        )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -196,7 +196,17 @@ def test_a_single_head_has_no_heatmap_of_all():
 def test_the_table_has_every_number(source):
     table = source[source.index('id="cells"') :].split("</table>")[0]
     for heading in (
-        *("head", "verdict", "score", "score, low", "toughest control", "its score", "excess", "q", "control task"),
+        *(
+            "head",
+            "verdict",
+            "score",
+            "score, low",
+            "toughest control",
+            "its score",
+            "excess",
+            "adjusted p",
+            "control task",
+        ),
         *(
             "selectivity",
             "selectivity, low",
@@ -217,14 +227,14 @@ def test_the_table_has_every_number(source):
 def test_it_is_said_how_to_read_the_numbers(source):
     part = source[source.index('id="reading"') :].split("</section>")[0]
     terms = re.findall(r"<dt>([^<]+)</dt>", part)
-    assert terms == ["Score", "Controls", "Excess", "Selectivity", "Compression", "q", "Verdict", "Cluster"]
+    assert terms == ["Score", "Controls", "Excess", "Selectivity", "Compression", "Adjusted p", "Verdict", "Cluster"]
     assert "draws whole clusters. It tells" in part
-    assert "“encodes” needs q ≤ 0.05, an excess of at least 10 points" in part
+    assert "“encodes” needs an excess that is shown to be above 10 points (adjusted p ≤ 0.05) and a" in part
     assert "max-T" in part
     other = render_probes(probing(of_task=False, lemmas=60, measure="R2", correction="fdr", minimum=0.2))
     assert "draws whole documents and lemmas; of the two the wider counts." in other
     assert "whole documents and lemmas; of the two the larger counts." in other
-    assert "an excess of at least 0.2 and" in other
+    assert "an excess that is shown to be above 0.2 (" in other
     assert "exploratory" in other
     assert "<dt>Cluster</dt>" not in other
 

@@ -9,8 +9,8 @@ from interp.report.probes.cautions import cautions
 from interp.report.probes.frames import BASELINES, CONTROLS
 from interp.report.probes.leading import ranked
 from interp.report.probes.sentences import summarise, why_undecided
-from interp.report.probes.verdicts import FEWEST_CLUSTERS
 from interp.report.probes.words import cell_name
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 
 def test_a_head_that_encodes_is_quoted_with_all_its_numbers():
@@ -18,7 +18,7 @@ def test_a_head_that_encodes_is_quoted_with_all_its_numbers():
     assert summary.verdict == "encodes"
     assert summary.headline == (
         "Head 1.2 encodes number: 92.9 % of 240 words right [87.9, 97.9], beside 53.0 % (untrained model); excess 39.9 "
-        "points [34.9, 44.9], q = 0.0004; selectivity 39.9 points [33.9, 45.9]; 40 clusters."
+        "points [34.9, 44.9], adjusted p = 0.0004; selectivity 39.9 points [33.9, 45.9]; 40 clusters."
     )
     assert summary.notes == (
         "Description length: 100 bits for all 240 labels with head 1.2, a compression of 2.40 (of the control task's "
@@ -40,7 +40,7 @@ def test_of_a_number_the_variance_is_said_without_percent_and_points():
     headline = summarise(probing(measure="R2", of_task=False, lemmas=60)).headline
     assert headline == (
         "Head 1.2 encodes number: R² 0.429 [0.379, 0.479] on 240 words, beside 0.030 (untrained model); excess 0.399 "
-        "[0.349, 0.449], q = 0.0004; selectivity 0.399 [0.339, 0.459]; 40 documents and 60 lemmas."
+        "[0.349, 0.449], adjusted p = 0.0004; selectivity 0.399 [0.339, 0.459]; 40 documents and 60 lemmas."
     )
     counts = summarise(probing(measure="R2")).findings
     assert counts == ("Of 6 heads, 1 encodes it and 5 have less than 0.1 beyond the controls.",)
@@ -64,7 +64,7 @@ def test_no_head_encodes_it():
     assert summary.verdict == "none"
     assert summary.headline == (
         "No head encodes number by the minimum of 10 points beyond its controls: the best head, 0.0: 55.0 % of 240 "
-        "words right [50.0, 60.0], beside 53.0 % (untrained model); excess 2.0 points [-3.0, 7.0], q = 1.000; "
+        "words right [50.0, 60.0], beside 53.0 % (untrained model); excess 2.0 points [-3.0, 7.0], adjusted p = 1.000; "
         "selectivity 2.0 points [-4.0, 8.0]; 40 clusters."
     )
     assert summary.findings == ("All 6 heads have less than 10 points beyond the controls.",)
@@ -72,24 +72,20 @@ def test_no_head_encodes_it():
     assert alone.startswith("Head 0.0 does not encode number by the minimum of 10 points beyond its controls: 55.0 %")
 
 
-def test_a_control_that_leaves_no_room_is_said_to():
-    result = with_cell(probing({}), None, baseline="embedding", score_baseline=0.95)
-    assert summarise(result).headline.endswith(" This control leaves less than 10 points to be better by.")
-    assert "This control leaves" not in summarise(with_cell(result, None, score_baseline=0.89)).headline
+def test_a_control_that_leaves_room_is_not_said_to_leave_none():
+    result = with_cell(probing({(0, 0): "undecided"}), None, baseline="embedding", score_baseline=0.89)
+    assert "the control leaves less" not in " ".join((summarise(result).headline, *summarise(result).findings))
 
 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"n_documents": 12, "q": np.nan}, "a verdict needs 20 clusters"),
-        ({"n_lemmas": 12, "q": np.nan}, "a verdict needs 20 lemmas"),
+        ({"n_documents": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} clusters"),
+        ({"n_lemmas": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} lemmas"),
         ({"excess_low": np.nan, "excess_high": np.nan}, "how much clusters differ is not known"),
         ({}, "neither an excess is shown, nor that it is less than the minimum of 10 points"),
-        (
-            {"q": 0.01, "excess": 0.09},
-            "more is read than by any control, but not known to be by the minimum of 10 points",
-        ),
-        ({"q": 0.01}, "not shown to be selective, as the interval of the selectivity is not above 0"),
+        ({"score_baseline": 0.95}, "the control leaves less than the minimum of 10 points to be better by"),
+        ({"p_adjusted": 0.01}, "not shown to be selective, as the interval of the selectivity is not above 0"),
     ],
 )
 def test_what_is_missing_for_a_verdict_is_said(changed, why):
@@ -103,7 +99,7 @@ def test_what_is_missing_for_a_verdict_is_said(changed, why):
 
 def test_undecided_heads_are_told_by_their_reason():
     result = probing({(0, 0): "undecided", (0, 1): "undecided", (1, 0): "undecided"})
-    findings = summarise(with_cell(result, 3, q=0.01)).findings
+    findings = summarise(with_cell(result, 3, p_adjusted=0.01)).findings
     assert findings == (
         "Of 6 heads, 3 are undecided and 3 have less than 10 points beyond the controls.",
         "Undecided are heads 0.0 and 0.1: neither an excess is shown, nor that it is less than the minimum of 10 "
@@ -113,7 +109,7 @@ def test_undecided_heads_are_told_by_their_reason():
     few = with_cell(probing({(0, 0): "undecided"}, shape=(2, 1), heads=False), None, verdict="undecided", n_documents=3)
     assert summarise(few).findings == (
         "All 2 layers are undecided.",
-        "Undecided are all layers: a verdict needs 20 clusters.",
+        f"Undecided are all layers: a verdict needs {FEWEST_CLUSTERS} clusters.",
     )
 
 
@@ -159,8 +155,8 @@ def test_where_nothing_is_selective_it_is_said():
 
 
 def test_the_report_knows_what_the_method_decides_by():
+    from interp.claims import bootstrap
     from interp.methods.probes import judging
-    from interp.stats import intervals
 
-    assert FEWEST_CLUSTERS == intervals.FEWEST_CLUSTERS
+    assert FEWEST_CLUSTERS == bootstrap.FEWEST_CLUSTERS
     assert (BASELINES, CONTROLS) == (judging.BASELINES, judging.CONTROLS)

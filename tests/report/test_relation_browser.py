@@ -10,7 +10,7 @@ from interp.report.relations.page import render_relations
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("relations") / "report.html"
-    verdicts = ("tracks", "undecided", "none", "not testable")
+    verdicts = ("attends", "undecided", "none", "not testable")
     names = ("nsubj", "a_relation_with_a_very_long_name_of_its_own", HOSTILE, "det", "obl", "obj", "iobj", "cc", "aux")
     names += tuple(f"r{number}" for number in range(12))
     directions = {(name, TO_HEAD): verdicts[number % 4] for number, name in enumerate(names)}
@@ -67,7 +67,7 @@ def figure(open_file, tmp_path):
 
 
 def test_arcs_go_from_the_word_that_looks_to_those_that_it_looks_at(figure):
-    assert figure.locator("h4").inner_text() == "Head 0.1 tracks"
+    assert figure.locator("h4").inner_text() == "Head 0.1 attends"
     widths = figure.locator("path").evaluate_all("all => all.map(each => Number(each.getAttribute('stroke-width')))")
     assert len(widths) == 41
     assert widths[2] == 1 + 7 * 0.5 == max(widths)

@@ -12,7 +12,7 @@ from interp.methods.relations.result import RelationResult
 from interp.report.relations.page import asked, render_relations
 
 ALL = {
-    ("nsubj", TO_DEPENDENT): "tracks",
+    ("nsubj", TO_DEPENDENT): "attends",
     (HOSTILE, "query to related"): "undecided",
     ("obj", TO_HEAD): "none",
     ("det", TO_HEAD): "not testable",
@@ -48,7 +48,7 @@ def test_what_was_found_comes_first_then_what_was_asked(source):
     asked = source[source.index('id="asked"') :].split("</section>")[0]
     for text in (
         "(hash 0123456789ab)",
-        "bank.conllu: 30 documents, 1,464 sentences, 28,397 words (hash fedcba987654)",
+        "bank.conllu: 40 documents, 1,464 sentences, 28,397 words (hash fedcba987654)",
         "back only (causal)",
         "(4 directions)",
         "chosen on the other half of the documents; every head is tested",
@@ -69,12 +69,12 @@ def test_joined_documents_are_said_to_be():
 def test_verdicts_are_grouped_and_not_testable_comes_last(source):
     titles = re.findall(r"<h3>([^<]+) \(1\)</h3>", source)
     assert titles == [
-        "Relations that a head tracks",
+        "Relations that a head attends to",
         "Undecided",
-        "Relations that no tested head tracks",
+        "Relations that no tested head attends to by the minimum",
         "Not testable",
     ]
-    assert "<li>Head 0.1 tracks nsubj (head to dependent): it attends most to the subject in 70.0 %" in source
+    assert "<li>Head 0.1 attends to nsubj (head to dependent): it attends most to the subject in 70.0 %" in source
     assert "Not testable: det (dependent to head)." in source
 
 
@@ -88,7 +88,7 @@ def test_a_causal_model_is_marked_at_the_top_and_another_is_not(source):
 
 
 def test_many_directions_of_one_verdict_are_folded_away():
-    many = {(f"r{number}", TO_HEAD): "none" for number in range(9)} | {("nsubj", TO_DEPENDENT): "tracks"}
+    many = {(f"r{number}", TO_HEAD): "none" for number in range(9)} | {("nsubj", TO_DEPENDENT): "attends"}
     assert "<summary>Further directions (3)</summary>" in render_relations(scoring(many))
 
 
@@ -103,7 +103,7 @@ def test_a_cell_has_its_excess_verdict_and_numbers(source):
     assert [(text, mark) for _, _, text, mark in shown] == [("-30", "·"), ("20", "●"), ("-31", "·"), ("-31", "·")]
     assert shown[1][1] == (
         "Head 0.1, nsubj (head to dependent): right in 70.0 %, offset -2 in 50.0 %; excess 20.0 points [15.0, 25.0], "
-        "q = 0.0004 (tracks)"
+        "adjusted p = 0.0004 (attends)"
     )
     assert "--l:#1b6ca8" in shown[1][0], "the largest excess has the strongest colour"
     assert [mark for *_, mark in cells(source, "&lt;script")][1] == "?"
@@ -116,7 +116,7 @@ def test_what_was_not_scored_has_no_row(source):
 def test_heads_that_were_not_tested_have_numbers_and_no_verdict():
     result = scoring(chosen_on="abc", choose_on=["/home/dev.conllu"])
     result.frame["chosen"] = [False, True, False, False]
-    result.frame.loc[[0, 2, 3], ["low", "high", "p", "q"]] = None
+    result.frame.loc[[0, 2, 3], ["low", "high", "p", "p_adjusted"]] = None
     result.frame.loc[[0, 2, 3], "verdict"] = None
     source = render_relations(result)
     title = cells(source, "nsubj")[0][1]
@@ -126,13 +126,13 @@ def test_heads_that_were_not_tested_have_numbers_and_no_verdict():
 
 
 def test_of_very_many_heads_those_that_matter_are_shown():
-    heads = {(layer, 3): "tracks" for layer in range(5)} | {(0, 1): "undecided"}
+    heads = {(layer, 3): "attends" for layer in range(5)} | {(0, 1): "undecided"}
     result = scoring({("nsubj", TO_HEAD): heads, ("obj", TO_HEAD): "none"}, shape=(12, 12))
     source = render_relations(result)
-    assert "Shown are the 6 of 144 heads that are the best for a relation or track one." in source
+    assert "Shown are the 6 of 144 heads that are the best for a relation or attend to one." in source
     head_row = source[source.index('class="heat dense"') :].split("</thead>")[0]
     assert re.findall(r'<th scope="col">(\d+\.\d+)</th>', head_row) == ["0.1", "0.3", "1.3", "2.3", "3.3", "4.3"]
-    assert "The first 200 of 288: heads that track" in source
+    assert "The first 200 of 288: heads that attend" in source
     assert source[source.index("The first 200 of") :].split("</table>")[0].count("<tr>") == 201
     assert "of 4 heads" not in render_relations(scoring())
 
@@ -193,7 +193,7 @@ def test_frames_that_cannot_be_drawn_are_refused():
         render_relations(RelationResult(result.frame.drop(columns="excess"), result.relations, result.provenance))
     with pytest.raises(InputError, match="`attention maps`: expected the columns"):
         render_relations(result, pd.DataFrame({"word": [1]}))
-    with pytest.raises(InputError, match="expected tracks, undecided, none, not testable, got maybe"):
+    with pytest.raises(InputError, match="expected attends, undecided, none, not testable, got maybe"):
         render_relations(with_row(result, verdict="maybe"))
     with pytest.raises(InputError, match="got none for nsubj head to dependent; add it"):
         render_relations(RelationResult(result.frame, result.relations.head(0), result.provenance))

@@ -9,14 +9,14 @@ from interp.report.colours import contrast
 from interp.report.relations.colours import paint_excess
 from interp.report.relations.plots import baselines_figure, relations_figure
 
-TWO = {("nsubj", TO_DEPENDENT): "tracks", ("$obj$", TO_HEAD): "none"}
+TWO = {("nsubj", TO_DEPENDENT): "attends", ("$obj$", TO_HEAD): "none"}
 
 
 def labels(axis):
     return [each.get_text() for each in axis.get_ticklabels()]
 
 
-def test_every_head_has_its_excess_and_those_that_track_a_dot():
+def test_every_head_has_its_excess_and_those_that_attend_a_dot():
     figure = relations_figure(scoring(TWO, causal=True))
     ax = figure.axes[0]
     assert labels(ax.xaxis) == ["0.0", "0.1", "1.0", "1.1"]
@@ -26,23 +26,25 @@ def test_every_head_has_its_excess_and_those_that_track_a_dot():
     (dots,) = [line for line in ax.lines if line.get_marker() == "o"]
     assert list(zip(*dots.get_data(), strict=True)) == [(1.5, 0.5)]
     assert "(looking back only)" in ax.get_title("left")
-    assert [each.get_text() for each in figure.legends[0].get_texts()] == ["tracks"]
+    assert [each.get_text() for each in figure.legends[0].get_texts()] == ["attends"]
     figure.canvas.draw()
 
 
-def test_without_a_head_that_tracks_there_is_no_legend():
+def test_without_a_head_that_attends_there_is_no_legend():
     figure = relations_figure(scoring({("obj", TO_HEAD): "none"}))
     assert figure.legends == []
     assert "looking back" not in figure.axes[0].get_title("left")
 
 
 def test_very_many_heads_and_directions_are_cut_and_the_title_says_so():
-    many = {(f"r{number}", TO_HEAD): {(number % 12, number % 7): "tracks"} for number in range(40)}
+    many = {(f"r{number}", TO_HEAD): {(number % 12, number % 7): "attends"} for number in range(40)}
     figure = relations_figure(scoring(many, shape=(12, 12)))
     ax = figure.axes[0]
     assert len(labels(ax.yaxis)) == 30
     assert len(labels(ax.xaxis)) == 40
-    said = "Shown are the 40 of 144 heads that are the best for a relation or track one and the first 30 of 40 direct"
+    said = (
+        "Shown are the 40 of 144 heads that are the best for a relation or attend to one and the first 30 of 40 direct"
+    )
     assert said in ax.get_title("left")
     assert figure.get_figwidth() < 20
     other = baselines_figure(scoring(many, shape=(12, 12)))
@@ -55,7 +57,7 @@ def test_the_best_head_stands_beside_what_explains_it():
     result.relations["accuracy_offset"] = 0.45
     ax = baselines_figure(result).axes[0]
     drawn = {line.get_label(): list(line.get_xdata()) for line in ax.lines}
-    assert drawn["best head that tracks"] == pytest.approx([70.0])
+    assert drawn["best head that attends"] == pytest.approx([70.0])
     assert drawn["best head"] == pytest.approx([40.0])
     assert drawn["best offset"] == [45.0, 45.0]
     assert drawn["rule that it is held against"] == [50.0, 50.0]

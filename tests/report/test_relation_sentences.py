@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from synthetic_relations import TO_DEPENDENT, TO_HEAD, scoring, with_row
 
-from interp.report.amounts import listed, points, q_value
+from interp.claims.bootstrap import FEWEST_CLUSTERS
+from interp.report.amounts import listed, p_value, points
 from interp.report.relations.sentences import looks_back_only, summarise
 from interp.report.relations.verdicts import FEWEST_DOCUMENTS
 from interp.report.relations.words import target
-from interp.stats.intervals import FEWEST_CLUSTERS
 
-NUMBERS = "in {} of 1,500 pairs, against 50.0 % for “offset -2” (excess {}; 30 documents)"
+NUMBERS = "in {} of 1,500 pairs, against 50.0 % for “offset -2” (excess {}; 40 documents)"
 
 
 def only(result):
@@ -18,39 +18,40 @@ def only(result):
     return summary
 
 
-def test_a_head_that_tracks_is_quoted_with_all_its_numbers():
+def test_a_head_that_attends_is_quoted_with_all_its_numbers():
     summary = only(scoring())
-    assert summary.verdict == "tracks"
+    assert summary.verdict == "attends"
     assert summary.finding == (
-        "Head 0.1 tracks nsubj (head to dependent): it attends most to the subject "
-        + NUMBERS.format("70.0 %", "20.0 points [15.0, 25.0], q = 0.0004")
+        "Head 0.1 attends to nsubj (head to dependent): it attends most to the subject "
+        + NUMBERS.format("70.0 %", "20.0 points [15.0, 25.0], adjusted p = 0.0004")
         + "."
     )
     assert summary.attention == (
         "on average 0.25 of its attention goes to the subject; another head of its layer, drawn at random, is right in "
         "21.0 %"
     )
-    assert summary.counted == "1,500 of 1,512 pairs are scored, in 30 documents"
+    assert summary.counted == "1,500 of 1,512 pairs are scored, in 40 documents"
     assert summary.left_out == (
         "not scored: 7 whose related word stands ahead; 4 with a word that has no token of its own; 1 without a choice "
         "to make"
     )
 
 
-def test_other_heads_that_track_are_named():
-    heads = {(0, 1): "tracks", (1, 0): "tracks"}
-    assert only(scoring({("obj", TO_HEAD): heads})).finding.endswith(". Another head tracks it too: 1.0.")
-    heads |= {(1, 1): "tracks"}
-    assert only(scoring({("obj", TO_HEAD): heads})).finding.endswith(". 2 other heads track it too: 1.0 and 1.1.")
+def test_other_heads_that_attend_are_named():
+    heads = {(0, 1): "attends", (1, 0): "attends"}
+    assert only(scoring({("obj", TO_HEAD): heads})).finding.endswith(". Another head attends to it too: 1.0.")
+    heads |= {(1, 1): "attends"}
+    assert only(scoring({("obj", TO_HEAD): heads})).finding.endswith(". 2 other heads attend to it too: 1.0 and 1.1.")
 
 
-def test_no_head_tracks():
+def test_no_head_attends():
     summary = only(scoring({("obj", TO_HEAD): "none"}))
     assert summary.verdict == "none"
     assert summary.finding == (
-        "No head tracks obj (dependent to head): the best head, 0.1, attends most to what the object depends on "
-        + NUMBERS.format("40.0 %", "-10.0 points [-15.0, -5.0], q = 1.000")
-        + "; the minimum that counts is 10 points."
+        "No head attends to obj (dependent to head) by the minimum of 10 points beyond a rule: the best head, "
+        "0.1, attends most to what the object depends on "
+        + NUMBERS.format("40.0 %", "-10.0 points [-15.0, -5.0], adjusted p = 1.000")
+        + "."
     )
 
 
@@ -58,18 +59,20 @@ def test_a_head_that_was_chosen_elsewhere_speaks_for_itself_alone():
     result = scoring({("obj", TO_HEAD): "none"}, chosen_on="abc")
     result.frame["chosen"] = [False, True, False, False]
     result.frame.loc[[0, 2, 3], "verdict"] = None
-    assert only(result).finding.startswith("Head 0.1 does not track obj (dependent to head): it attends")
-    assert only(with_row(result, verdict="tracks")).finding.startswith("Head 0.1 tracks obj")
-    undecided = only(with_row(result, verdict="undecided", excess=0.2, high=0.3, q=0.2))
+    assert only(result).finding.startswith(
+        "Head 0.1 does not attend to obj (dependent to head) by the minimum of 10 points beyond a rule: it attends"
+    )
+    assert only(with_row(result, verdict="attends")).finding.startswith("Head 0.1 attends to obj")
+    undecided = only(with_row(result, verdict="undecided", excess=0.2, high=0.3, p_adjusted=0.2))
     assert "The head that was chosen, 0.1, attends most" in undecided.finding
 
 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"n_documents": 12, "q": np.nan}, ": a verdict needs 20 documents."),
+        ({"n_documents": 12, "p_adjusted": np.nan}, f": a verdict needs {FEWEST_DOCUMENTS} documents."),
         ({"low": np.nan, "high": np.nan}, ": how much its documents differ is not known."),
-        ({"q": 0.01}, ": it is better than the rule, but not known to be so by the minimum of 10 points."),
+        ({"accuracy_baseline": 0.95}, ": the rule leaves less than the minimum of 10 points to be better by."),
         ({}, ": neither a lead over the rule is shown, nor that it is less than the minimum of 10 points."),
     ],
 )
@@ -82,18 +85,21 @@ def test_what_is_missing_for_a_verdict_is_said(changed, why):
     assert summary.finding.endswith(why)
 
 
-def test_a_best_head_that_does_not_track_is_no_verdict_where_others_are_undecided():
+def test_a_best_head_that_does_not_attend_is_no_verdict_where_others_are_undecided():
     result = scoring({("obj", TO_HEAD): {(0, 1): "none", (1, 1): "none"}})
     result.frame.loc[3, "verdict"] = "undecided"
     summary = only(result)
     assert summary.verdict == "undecided"
-    assert summary.finding.endswith(" and is shown not to track it. Another head is undecided: 1.1.")
+    assert summary.finding.endswith(
+        ", and is shown to be better than the rule by less than the minimum of 10 points. Another head is undecided: "
+        "1.1."
+    )
 
 
-def test_a_head_that_tracks_speaks_before_one_with_a_larger_excess():
-    result = scoring({("obj", TO_HEAD): {(0, 1): "undecided", (1, 1): "tracks"}})
+def test_a_head_that_attends_speaks_before_one_with_a_larger_excess():
+    result = scoring({("obj", TO_HEAD): {(0, 1): "undecided", (1, 1): "attends"}})
     result.frame.loc[1, ["excess", "accuracy"]] = [0.4, 0.9]
-    assert only(result).finding.startswith("Head 1.1 tracks obj")
+    assert only(result).finding.startswith("Head 1.1 attends to obj")
 
 
 def test_not_testable():
@@ -107,7 +113,7 @@ def test_not_testable():
 
 def test_a_causal_model_is_marked_and_must_not_be_compared():
     causal = scoring(causal=True)
-    assert only(causal).counted == "looking back only: 1,500 of 1,512 pairs can be scored, in 30 documents"
+    assert only(causal).counted == "looking back only: 1,500 of 1,512 pairs can be scored, in 40 documents"
     assert "must not be compared with those of a model that looks both ways" in looks_back_only(causal)
     assert looks_back_only(scoring()) == ""
 
@@ -117,9 +123,9 @@ def test_the_most_telling_come_first():
         ("det", TO_HEAD): "not testable",
         ("obj", TO_HEAD): "none",
         ("obl", TO_HEAD): "undecided",
-        ("nsubj", TO_HEAD): "tracks",
+        ("nsubj", TO_HEAD): "attends",
     }
-    assert [each.verdict for each in summarise(scoring(verdicts))] == ["tracks", "undecided", "none", "not testable"]
+    assert [each.verdict for each in summarise(scoring(verdicts))] == ["attends", "undecided", "none", "not testable"]
 
 
 def test_few_documents_come_after_many():
@@ -144,8 +150,8 @@ def test_targets(relation, looks, words):
 
 
 def test_numbers():
-    assert [q_value(each) for each in (np.nan, 0.00001, 1 / 10_001, 0.0004, 0.02)] == [
-        *("", "q < 0.0001", "q = 0.0001", "q = 0.0004", "q = 0.020")
+    assert [p_value(each) for each in (np.nan, 0.00001, 1 / 10_001, 0.0004, 0.02)] == [
+        *("", "adjusted p < 0.0001", "adjusted p = 0.0001", "adjusted p = 0.0004", "adjusted p = 0.020")
     ]
     assert points(-0.00001) == "0.0"
     assert listed(["a"]) == "a"

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.methods.verdict import UNRELATED
+from interp.claims.rules import UNRELATED
 from interp.report.carried import unused_sentence
 from interp.report.sentences import head_sentence
 
@@ -30,21 +30,26 @@ HEAD = {
     "n_templates_attended": 6,
     "representation": "not testable",
     "attention_state": "shown",
-    "related_effect": -4.05,
-    "related_low": -4.3,
-    "related_high": -3.8,
+    "mean_replacement": "positional_mean",
+    "mean_effect": -3.9,
+    "mean_effect_low": -4.1,
+    "mean_effect_high": -3.7,
+    "exchange": -8.1,
+    "exchange_low": -8.6,
+    "exchange_high": -7.6,
+    "exchange_state": "drop",
 }
+COST = (
+    "resampling it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62; its positional mean in its place "
+    "costs 3.9 logits [3.7, 4.1]"
+)
 CARRIED = {
-    "representation": "used",
+    "representation": "carried",
     "feature": "number",
     "probe": 0.98,
     "probe_baseline": "untrained",
     "probe_baseline_score": 0.55,
     "probe_control": 0.51,
-    "erasure_effect": -3.9,
-    "erasure_low": -4.1,
-    "erasure_high": -3.7,
-    "erasure_random": -0.12,
 }
 """Where a probe reads the feature."""
 
@@ -56,57 +61,58 @@ def sentence(**changes: object) -> str:
 def test_a_head_that_attends_and_is_causal_is_said_with_all_its_numbers():
     assert sentence() == (
         "Head 1.3 matters for agreement: it attends to the subject (0.81 of its attention; its best "
-        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62; "
-        "ablating only what it reads at the subject costs 4.0 logits [3.8, 4.3]."
+        f"baseline, offset -3, has 0.12), and {COST}; exchanging the subject for this head alone costs 8.1 logits "
+        "[7.6, 8.6]."
     )
 
 
 def test_what_it_reads_at_the_word_may_be_unknown_or_not_what_is_needed():
-    unknown = sentence(related_effect=np.nan, related_low=np.nan, related_high=np.nan)
-    assert unknown.endswith("accuracy goes from 1.00 to 0.62.")
-    elsewhere = {"related_effect": -0.02, "related_low": -0.05, "related_high": 0.01}
+    unknown = sentence(exchange=np.nan, exchange_low=np.nan, exchange_high=np.nan)
+    assert unknown.endswith("its positional mean in its place costs 3.9 logits [3.7, 4.1].")
+    elsewhere = {"exchange": -0.02, "exchange_low": -0.05, "exchange_high": 0.01, "exchange_state": "none"}
     assert sentence(verdict="causal, by another route", reason=UNRELATED, **elsewhere) == (
-        "Head 1.3 matters for agreement: ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62. It "
-        "attends to the subject (0.81 of its attention; its best baseline, offset -3, has 0.12), but what it finds "
-        "there is worth less than the minimum that counts; ablating only what it reads at the subject costs 0.02 "
-        "logits [-0.01, 0.05]."
+        f"Head 1.3 matters for agreement: {COST}. It attends to the subject (0.81 of its attention; its best baseline, "
+        "offset -3, has 0.12), but what it reads there turns the answer by less than the minimum; exchanging the "
+        "subject for this head alone costs 0.02 logits [-0.01, 0.05]."
     )
+
+
+def test_which_mean_stands_in_its_place_is_said():
+    assert "; its template mean in its place costs 3.9 logits [3.7, 4.1]" in sentence(mean_replacement="template_mean")
 
 
 def test_a_tracking_head_is_said_with_all_its_numbers():
     assert sentence(verdict="tracks", **CARRIED) == (
         "Head 1.3 tracks agreement: it attends to the subject (0.81 of its attention; its best "
-        "baseline, offset -3, has 0.12), and ablating it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62; "
-        "ablating only what it reads at the subject costs 4.0 logits [3.8, 4.3]. A probe reads number there (accuracy "
-        "0.98 on unseen words; untrained 0.55, control task 0.51); erasing it costs 3.9 logits "
-        "[3.7, 4.1] (the effect of erasing random directions is -0.12)."
+        f"baseline, offset -3, has 0.12), and {COST}; exchanging the subject for this head alone costs 8.1 logits "
+        "[7.6, 8.6]. A probe reads number there (accuracy 0.98 on unseen words; untrained 0.55, control task 0.51)."
     )
 
 
-def test_what_is_carried_for_nothing_is_said_of_other_verdicts_too():
-    reason = "the feature can be read there, but erasing it is not shown to cost enough"
-    text = sentence(**CARRIED | {"erasure_effect": 0.04, "erasure_low": -0.1, "erasure_high": 0.2}, reason=reason)
+@pytest.mark.parametrize("state", ["none", "undecided", "not testable"])
+def test_what_is_not_carried_is_not_said_to_be_read(state):
+    assert "A probe reads" not in sentence(**CARRIED | {"representation": state})
+
+
+def test_what_is_carried_is_said_beside_the_reason_of_other_verdicts():
+    text = sentence(**CARRIED, reason="whether other tasks are spared is undecided")
     assert "Head 1.3 matters for agreement" in text
-    assert (
-        "[3.8, 4.3]. The feature can be read there, but erasing it is not shown to cost enough. A probe reads" in text
-    )
-    assert "erasing it gains 0.04 logits [-0.10, 0.20] (the effect of erasing random directions is -0.12)." in text
+    assert "[7.6, 8.6]. Whether other tasks are spared is undecided. A probe reads number there" in text
 
 
 def test_heads_that_carry_it_unused_share_a_sentence():
     rows = [
         {**HEAD, **CARRIED, "verdict": "encodes, unused", "head": head, "probe": 0.6 + head / 10} for head in range(3)
     ]
-    heads = pd.DataFrame(rows).assign(erasure_effect=[0.01, -0.03, 0.02])
+    heads = pd.DataFrame(rows)
     (text,) = unused_sentence(heads)
     assert text == (
         "Heads 1.2, 1.1 and 1.0 carry number (the first: accuracy 0.80 on unseen words; untrained 0.55, control task "
-        "0.51), unused: agreement can do without any one of them, and erasing number there moves the metric by 0.03 "
-        "logits where it moves it most."
+        "0.51), unused: ablating any one of them costs agreement less than the minimum."
     )
     (one,) = unused_sentence(heads[:1])
     assert one.startswith("Head 1.0 carries number (accuracy 0.60 on unseen words;")
-    assert "can do without it, and" in one
+    assert one.endswith("unused: ablating it costs agreement less than the minimum.")
     assert unused_sentence(heads.assign(verdict="none")) == []
 
 
@@ -125,8 +131,8 @@ def test_a_cost_is_positive_and_its_interval_in_order():
 
 def test_a_gain_keeps_its_sign():
     text = sentence(verdict="opposes", effect=0.8, effect_low=0.6, effect_high=1.0, accuracy_ablated=1.0)
-    assert (
-        text == "Head 1.3 works against agreement: ablating it gains 0.80 logits [0.60, 1.00], accuracy stays at 1.00."
+    assert text.startswith(
+        "Head 1.3 works against agreement: resampling it gains 0.80 logits [0.60, 1.00], accuracy stays at 1.00; "
     )
 
 
@@ -141,23 +147,19 @@ def test_untestable_attention_is_said_and_not_shown_as_a_number():
 
 
 @pytest.mark.parametrize(
-    ("minimum", "effect", "low", "high", "sizes", "gain"),
+    ("minimum", "effect", "low", "high", "least", "gain"),
     [
-        (0.47, 0.22, 0.18, 0.27, "0.22 of 0.47", "0.22 logits [0.18, 0.27]"),
-        (0.0047, 0.0022, 0.0018, 0.0027, "0.0022 of 0.0047", "0.0022 logits [0.0018, 0.0027]"),
+        (0.47, 0.22, 0.18, 0.27, "0.47", "0.22 logits [0.18, 0.27]"),
+        (0.0047, 0.0022, 0.0018, 0.0027, "0.0047", "0.0022 logits [0.0018, 0.0027]"),
+        (0.47, 0.01, -0.01, 0.05, "0.47", "0.01 logits [-0.01, 0.05]"),  # which may be nothing
     ],
 )
-def test_a_small_effect_is_not_called_none(minimum, effect, low, high, sizes, gain):
+def test_a_small_effect_is_not_called_none(minimum, effect, low, high, least, gain):
     numbers = {"minimum_effect": minimum, "effect": effect, "effect_low": low, "effect_high": high}
     text = sentence(verdict="attends, not causal", accuracy_ablated=1.0, **numbers)
-    assert f"but has an effect below the minimum that counts ({sizes} logits): ablating it gains {gain}" in text
+    assert f", but its effect is below the minimum that counts ({least} logits): resampling it gains {gain}" in text
+    assert "; its positional mean in its place costs 3.9 logits" in text
     assert "can do without it" not in text
-
-
-def test_an_effect_that_may_be_nothing_is_one_that_the_task_can_do_without():
-    text = sentence(verdict="attends, not causal", effect=0.01, effect_low=-0.01, effect_high=0.05)
-    assert "but agreement can do without it: ablating it gains 0.01" in text
-    assert "below the minimum" not in text
 
 
 @pytest.mark.parametrize(
@@ -178,10 +180,7 @@ def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
         baseline=baseline,
         excess=-0.73,
     )
-    assert text.endswith(
-        f"accuracy goes from 1.00 to 0.62. It attends more to {shown} (0.74 of its attention) than to the subject "
-        "(0.01)."
-    )
+    assert text.endswith(f"[3.7, 4.1]. It attends more to {shown} (0.74 of its attention) than to the subject (0.01).")
 
 
 def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_there():
@@ -200,12 +199,12 @@ def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_t
     )
 
 
-def test_a_head_shown_not_to_look_is_said_to_be_shown():
+def test_attention_below_the_minimum_is_not_called_none():
     close = {"attention": 0.55, "attention_baseline": 0.52, "excess": 0.03}
     text = sentence(verdict="causal, by another route", attention_state="none", **close)
     assert text.endswith(
-        "It is shown not to attend beyond a baseline to the subject "
-        "(0.55 of its attention; its best baseline, offset -3, has 0.52)."
+        "It attends to the subject (0.55 of its attention; its best baseline, offset -3, has 0.52) by less than the "
+        "minimum beyond a baseline."
     )
 
 
@@ -216,15 +215,6 @@ def test_a_baseline_that_is_the_related_word_leaves_nothing_to_test(overlap, sha
     assert text.endswith(
         "Whether it attends to the subject is not testable (0.92 of its attention; its best baseline, offset -3, "
         f"has 0.92): offset -3 is the subject itself in {share}."
-    )
-
-
-def test_a_part_that_is_worth_more_than_the_whole_is_explained():
-    assert "more than the whole head" not in sentence(related_high=-4.4)
-    text = sentence(related_effect=-6.1, related_low=-6.4, related_high=-5.8)
-    assert text.endswith(
-        "costs 6.1 logits [5.8, 6.4]: more than the whole head, for what it reads elsewhere then favours the wrong "
-        "answer."
     )
 
 

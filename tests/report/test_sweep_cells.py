@@ -45,17 +45,19 @@ def test_cells_stand_in_the_order_of_the_sweep():
 
 
 def test_large_findings_are_told_from_small_ones_and_from_none():
-    q = [1e-4, 1e-4, 0.5, *[np.nan] * 9]
-    cells = described(sweep(q=q))
+    p = [1e-4, 1e-4, 0.5, *[np.nan] * 9]
+    cells = described(sweep(p_adjusted=p))
     assert list(cells["found"].head(4)) == ["large", "small", "", ""]
     assert minimum(sweep()) == pytest.approx(0.5)
 
 
 def test_what_changed_nothing_has_no_number_and_is_no_finding():
-    cells = described(sweep(direction="denoise", q=1e-4, state={0: "identical input", 1: "unreachable", 2: "no-op"}))
+    cells = described(
+        sweep(direction="denoise", p_adjusted=1e-4, state={0: "identical input", 1: "unreachable", 2: "no-op"})
+    )
     assert list(cells["state"].head(4)) == ["identical input", "unreachable", "no-op", ""]
     assert cells["shown"].head(3).isna().all()
-    assert cells[["effect", "q"]].head(3).isna().all(axis=None)
+    assert cells[["effect", "p_adjusted"]].head(3).isna().all(axis=None)
     assert list(cells["found"].head(3)) == ["", "", ""]
     assert strongest_first(cells)["state"].head(3).eq("").all()
 
@@ -94,7 +96,9 @@ def test_after_a_screen_every_cell_is_there():
 
 def test_frames_of_something_else_are_refused():
     frames = sweep()
-    with pytest.raises(InputError, match=r"a sweep's `cells`: expected the columns layer, head, effect.*got no q"):
-        SweepFrames(**{**vars(frames), "cells": frames.cells.drop(columns="q")})
+    with pytest.raises(
+        InputError, match=r"a sweep's `cells`: expected the columns layer, head, effect.*got no p_adjusted"
+    ):
+        SweepFrames(**{**vars(frames), "cells": frames.cells.drop(columns="p_adjusted")})
     with pytest.raises(InputError, match="expected at least one, got none"):
         SweepFrames(**{**vars(frames), "cells": frames.cells.head(0)})

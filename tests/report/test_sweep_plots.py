@@ -58,7 +58,7 @@ def test_cells_that_a_screen_left_out_are_hatched():
 
 
 def test_findings_are_marked():
-    figure = heat(sweep(q=[1e-4, 1e-4, *[0.5] * 10]))
+    figure = heat(sweep(p_adjusted=[1e-4, 1e-4, *[0.5] * 10]))
     marked = [tuple(point) for line in figure.axes[0].lines for point in line.get_xydata()]
     assert marked == [(0.5, 0.72), (1.5, 0.72)]
     texts = [text.get_text() for text in figure.legends[0].texts]

@@ -16,6 +16,7 @@ from interp.report.sweeps.sentences import (
     unchanged,
 )
 from interp.report.sweeps.words import done, title
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 
 def found(frames):
@@ -35,8 +36,12 @@ def measured_by(metric, **options):
 
 def test_an_ablation_says_what_a_head_costs():
     first, counted = found(sweep())
-    assert first == "Ablating head 0.0 costs 4.0 logits [3.8, 4.2] (q < 0.001), accuracy goes from 1.00 to 0.55."
-    assert counted.startswith("Of 12 cells, 1 is beyond the correction (q ≤ 0.05), 1 of them by at least 0.1 of the")
+    assert (
+        first == "Ablating head 0.0 costs 4.0 logits [3.8, 4.2] (adjusted p < 0.001), accuracy goes from 1.00 to 0.55."
+    )
+    assert counted.startswith(
+        "Of 12 cells, 1 is beyond the correction (adjusted p ≤ 0.05), 1 of them by at least 0.1 of the"
+    )
     assert counted.endswith(" model's own logit difference.")
 
 
@@ -57,7 +62,9 @@ def test_an_ablation_of_a_site_names_it_and_its_axes():
 )
 def test_patching_says_how_much_of_the_difference(direction, said):
     first, counted = found(sweep(direction=direction))
-    assert first.startswith(f"Patching z at layer 0, BOS {said} of the difference between the runs (q < 0.001)")
+    assert first.startswith(
+        f"Patching z at layer 0, BOS {said} of the difference between the runs (adjusted p < 0.001)"
+    )
     assert "1 of them by at least 0.1 of the difference between the runs." in counted
 
 
@@ -65,7 +72,7 @@ def test_each_metric_has_its_own_words():
     assert found(measured_by("accuracy"))[0].startswith("Ablating head 0.0 costs 4.0 of accuracy [3.8, 4.2]")
     moved, *_, counted = found(measured_by("kl_divergence", effect=0.3, low=0.2, high=0.4))
     assert moved.startswith("Ablating head 0.0 moves the prediction by 0.30 nats [0.20, 0.40]")
-    assert counted.startswith("No cell is tested (q): a divergence is above 0 wherever anything changes")
+    assert counted.startswith("No cell is tested: a divergence is above 0 wherever anything changes")
     assert unchanged(measured_by("kl_divergence")) == ["Unablated: accuracy 1.00."]
     assert unchanged(measured_by("probability")) == [
         "Unablated: probability of the right answer 5.0 [4.7, 5.3], accuracy 1.00."
@@ -73,17 +80,18 @@ def test_each_metric_has_its_own_words():
 
 
 def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
-    assert found(sweep(q=0.4)) == [
-        "None of 12 cells is beyond the correction (q ≤ 0.05). The largest is head 0.0: -4.0 logits [-4.2, -3.8]."
+    assert found(sweep(p_adjusted=0.4)) == [
+        "None of 12 cells is beyond the correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.0 logits "
+        "[-4.2, -3.8]."
     ]
-    nothing = sweep(q=0.4, state=dict.fromkeys(range(12), "no-op"))
-    assert found(nothing) == ["None of 12 cells is beyond the correction (q ≤ 0.05)."]
+    nothing = sweep(p_adjusted=0.4, state=dict.fromkeys(range(12), "no-op"))
+    assert found(nothing) == ["None of 12 cells is beyond the correction (adjusted p ≤ 0.05)."]
     assert nothing_changed(described(nothing)) == ["No-op in 12 cells: the intervention changed nothing."]
 
 
 def test_with_few_clusters_nothing_is_decided():
-    assert found(sweep(q=np.nan, n_clusters=12)) == [
-        "Nothing is decided: a claim needs 20 clusters of items, and there are at most 12 in a cell."
+    assert found(sweep(p_adjusted=np.nan, n_clusters=12)) == [
+        f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most 12 in a cell."
     ]
 
 
@@ -105,7 +113,7 @@ def test_a_screen_says_what_it_measured_and_missed():
     assert "Of 6 cells that were measured, 1 is at least 0.1 of the difference between the runs." in sentences
     assert "of 12 cells, the 4 with the largest estimates were measured, and 2 drawn at random" in sentences
     assert "a share of 1.0 [0.8, 1.0] is among those 4." in sentences
-    assert "(q" not in sentences.split(" No cell is tested")[0]
+    assert "(adjusted p" not in sentences.split(" No cell is tested")[0]
     assert not nothing_changed(described(screened()))
 
 

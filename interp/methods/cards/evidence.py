@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.stats.intervals import Intervals, cluster_bootstrap
-from interp.stats.units import UnitTable, estimates
+from interp.claims.bootstrap import Intervals, cluster_bootstrap
+from interp.claims.units import UnitTable, estimates
 
 CELL = ("layer", "head")
 SHARES = (

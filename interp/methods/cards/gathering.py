@@ -7,12 +7,15 @@ from typing import Any
 
 import pandas as pd
 
+from interp.claims.partners import PAIR
 from interp.errors import InputError
 from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.sweep import Progress
 from interp.methods.cards.circuits import COLUMNS as CIRCUITS
 from interp.methods.cards.circuits import circuits
 from interp.methods.cards.evidence import HALVES, halves, shares
+from interp.methods.cards.feature import COLUMNS as FEATURE
+from interp.methods.cards.feature import feature_there
 from interp.methods.cards.paths import COLUMNS as PATHS
 from interp.methods.cards.paths import feeds, readers, some_units
 from interp.methods.cards.positions import COLUMNS as POSITIONS
@@ -22,7 +25,6 @@ from interp.methods.cards.replacements import COLUMNS as REPLACEMENTS
 from interp.methods.components import Head, head_name
 from interp.methods.dossier import HeadsReport
 from interp.methods.progress import part_of
-from interp.methods.redundancy import PAIR
 from interp.tasks.task import Task
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
@@ -32,6 +34,7 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
     "positions": POSITIONS,
     "feeds": PATHS,
     "readers": PATHS,
+    "feature": FEATURE,
     "circuits": CIRCUITS,
 }
 """Of a card, by their names, with their columns after ``task``."""
@@ -116,6 +119,9 @@ def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None
         parts.found["feeds"] = feeds(model, asked.head, task, **few, progress=steps[2])
     with parts.measuring("readers"):
         parts.found["readers"] = readers(model, asked.head, task, **few, progress=steps[3])
+    with parts.measuring("feature"):
+        reads = row["representation"] == "carried"
+        parts.found["feature"] = feature_there(model, asked.head, some, reads=reads, seed=seed)
     with parts.measuring("circuits"):
         parts.found["circuits"] = circuits(model, asked.head, task)
     return parts.frames()

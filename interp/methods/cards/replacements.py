@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.claims.units import UnitTable
 from interp.errors import InputError
 from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.preparing import make_replacement
@@ -22,11 +23,10 @@ from interp.methods.cards.evidence import share_of_base
 from interp.methods.components import Head
 from interp.methods.replacements_compared import KINDS, ReplacementComparison, compare_replacements
 from interp.model.sites import Site
-from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
 COLUMNS = (
-    *("kind", "effect", "low", "high", "q", "minimum", "state", "share", "share_low", "share_high"),
+    *("kind", "effect", "low", "high", "p_adjusted", "minimum", "state", "share", "share_low", "share_high"),
     *("rank", "n_heads", "n_units", "n_clusters", "reason"),
 )
 AGREEMENT = ("first", "second", "kendall", "low", "high", "spearman", "n_cells")
@@ -109,9 +109,9 @@ def replacements(
         progress: Called with (cells done, cells in all).
 
     Returns:
-        One row a kind, columns as in ``COLUMNS``: ``effect`` with its interval, ``q`` (family-wise over the heads),
-        ``minimum`` (in the metric's units), ``state`` (as ``conclusions`` gives it), the effect as a ``share`` of the
-        base run (as in ``shares``), ``rank`` (1 for the largest drop of the model's ``n_heads``), and for a kind
+        One row a kind, columns as in ``COLUMNS``: ``effect`` with its interval, ``p_adjusted`` (family-wise over the
+        heads), ``minimum`` (in the metric's units), ``state`` (as ``conclusions`` gives it), the effect as a ``share``
+        of the base run (as in ``shares``), ``rank`` (1 for the largest drop of the model's ``n_heads``), and for a kind
         that is refused NaN and the ``reason``. And one row a pair of kinds,
         columns as in ``AGREEMENT``: how alike they order all heads.
 

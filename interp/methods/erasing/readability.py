@@ -18,13 +18,13 @@ from jaxtyping import Float
 from sklearn.model_selection import GroupKFold
 from torch import Tensor
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import UnitTable
 from interp.interventions.rows import example_labels
 from interp.methods.erasing.fitting import Fitted
 from interp.methods.erasing.place import Place
 from interp.methods.erasing.probe import Probe, Standard
 from interp.methods.erasing.readings import Readings
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
 BEFORE, MAJORITY = "before", "majority"

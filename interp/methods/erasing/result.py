@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.claim import Measured, claim
+from interp.claims.units import UnitTable
 from interp.interventions.sweep import SweepResult
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.permutation import FLIPS, sign_flip_test
-from interp.stats.units import UnitTable
 from interp.tasks.task import Task
 
 
@@ -48,22 +47,19 @@ class ErasureResult:
 
         return as_html(erasure_glance(self))
 
-    def summary(self, *, flips: int = FLIPS) -> pd.DataFrame:
+    def summary(self) -> pd.DataFrame:
         """One row per method, place and task, over balanced units.
 
-        Args:
-            flips: Of signs, in a test: no p is below one over them.
-
         Columns: ``method``, ``task``, the labels, ``effect``, ``low``, ``high`` (95 %, cluster bootstrap), ``p``
-        (two-sided, sign flips), ``q`` (family-wise over all places and tasks of the method, max-T), ``base``,
-        ``change_norm``, ``rank``; of ``leace`` where ``random`` was measured, too, ``excess`` (leace's effect minus
-        random's, example by example) with ``excess_low``, ``excess_high``, ``excess_p``, ``excess_q``, which are about
-        the examples: the random subspaces are taken as they were drawn; ``n_units``, ``n_clusters``. NaN where
-        there is no such number.
+        (that it is 0, two-sided), ``p_adjusted`` (family-wise over all places and tasks of the method, max-T),
+        ``base``, ``change_norm``, ``rank``; of ``leace`` where ``random`` was measured, too, ``excess`` (leace's effect
+        minus random's, example by example) with ``excess_low``, ``excess_high``, ``excess_p``, ``excess_p_adjusted``,
+        which are about the examples: the random subspaces are taken as they were drawn; ``n_units``, ``n_clusters``.
+        NaN where there is no such number.
         """
-        parts = [self._of_method(method, flips) for method in self.frame["method"].unique()]
+        parts = [self._of_method(method) for method in self.frame["method"].unique()]
         found = pd.concat(parts, ignore_index=True).merge(self._ranks(), on=["method", *self.labels], how="left")
-        excess = self._excess(flips)
+        excess = self._excess()
         if excess is None:
             found[list(_EXCESS)] = np.nan
         else:
@@ -73,13 +69,13 @@ class ErasureResult:
     def _tasks(self) -> list[str]:
         return list(self.frame["task"].unique())
 
-    def _of_method(self, method: str, flips: int) -> pd.DataFrame:
+    def _of_method(self, method: str) -> pd.DataFrame:
         frame = self.frame[self.frame["method"] == method]
         results = [SweepResult(frame[frame["task"] == name], self.provenance, self.labels) for name in self._tasks()]
         tables = [each.table("effect") for each in results]
-        tests = sign_flip_test(tables, flips=flips, seed=self.provenance["seed"])
+        tests = claim([Measured(each) for each in tables], seed=self.provenance["seed"])
         parts = [
-            each.estimates().assign(method=method, task=name, p=test.p, q=test.p_family)
+            each.estimates().assign(method=method, task=name, p=test.p, p_adjusted=test.p_adjusted)
             for each, name, test in zip(results, self._tasks(), tests, strict=True)
         ]
         return pd.concat(parts, ignore_index=True)
@@ -88,7 +84,7 @@ class ErasureResult:
         columns = ["method", *self.labels, "rank"]
         return self.probes[columns].drop_duplicates() if len(self.probes) else pd.DataFrame(columns=columns)
 
-    def _excess(self, flips: int) -> pd.DataFrame | None:
+    def _excess(self) -> pd.DataFrame | None:
         """By how much LEACE changes the behaviour more than random subspaces of its rank do."""
         cell = ["task", *self.labels, "example"]
         effects = {name: each.set_index(cell)["effect"] for name, each in self.frame.groupby("method")}
@@ -97,11 +93,10 @@ class ErasureResult:
         frame = self.frame[self.frame["method"] == "leace"].set_index(cell)
         frame = frame.assign(excess=frame["effect"] - effects["random"]).reset_index()
         tables = [self._table(frame[frame["task"] == name]) for name in self._tasks()]
-        tests = sign_flip_test(tables, flips=flips, seed=self.provenance["seed"])
+        tests = claim([Measured(each) for each in tables], seed=self.provenance["seed"])
         parts = []
         for name, table, test in zip(self._tasks(), tables, tests, strict=True):
-            found = cluster_bootstrap(table, seed=self.provenance["seed"])
-            numbers = (found.estimate, found.low, found.high, test.p, test.p_family)
+            numbers = (test.estimate, test.low, test.high, test.p, test.p_adjusted)
             columns = dict(zip(_EXCESS, numbers, strict=True))
             parts.append(pd.DataFrame(columns, index=table.cells).reset_index().assign(method="leace", task=name))
         return pd.concat(parts, ignore_index=True)
@@ -110,9 +105,9 @@ class ErasureResult:
         return UnitTable.from_frame(frame, "excess", by=self.labels)
 
 
-_EXCESS = ("excess", "excess_low", "excess_high", "excess_p", "excess_q")
+_EXCESS = ("excess", "excess_low", "excess_high", "excess_p", "excess_p_adjusted")
 _SUMMARY = (
-    *("effect", "low", "high", "p", "q", "base", "change_norm", "rank"),
+    *("effect", "low", "high", "p", "p_adjusted", "base", "change_norm", "rank"),
     *_EXCESS,
     *("n_units", "n_clusters"),
 )

@@ -3,12 +3,12 @@
 1. The **baseline** of a cell is the control that reaches most there: majority, embedding, position, the untrained
    model. The **excess** is the score less the baseline's, word by word. Choosing the toughest control on the scored
    words themselves can only make it tougher.
-2. Documents are resampled and flipped. Where lemmas are held out, words of one lemma are not independent either: a
-   head that knows words alone is right or wrong about a new lemma as a whole, and 40 lemmas have luck that 10,000 words
-   hide. So lemmas are resampled and flipped, too, and the wider interval and the larger p and q count.
-3. ``encodes``: q <= alpha, an excess of the minimum at least, and a selectivity whose interval lies above 0. ``none``:
-   the excess' interval lies below the minimum. What is neither, or has fewer than 20 documents or lemmas, or a control
-   that leaves less than the minimum to be better by, is ``undecided``.
+2. Documents are resampled. Where lemmas are held out, words of one lemma are not independent either: a head that knows
+   words alone is right or wrong about a new lemma as a whole, and 40 lemmas have luck that 10,000 words hide. So lemmas
+   are resampled, too, and the wider interval and the larger p count.
+3. ``encodes``: an excess of no more than the minimum is rejected, over all cells, and the selectivity's interval lies
+   above 0. ``none``: an excess of the minimum at least is rejected. What is neither, or has too few documents or
+   lemmas, or a control that leaves less than the minimum to be better by, is ``undecided``.
 
 Cameron, Gelbach & Miller (2011), "Robust inference with multiway clustering".
 """
@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
+from interp.claims.claim import Claims, claim
+from interp.claims.claim import Measured as Held
+from interp.claims.units import UnitTable, estimates
 from interp.methods.probes.labels import Labelled
 from interp.methods.probes.measuring import Measured
-from interp.stats.intervals import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.stats.multiplicity import benjamini_hochberg
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import UnitTable, estimates
 
 BASELINES = ("majority", "embedding", "position", "untrained")
 CONTROLS = (*BASELINES, "permuted")
@@ -41,7 +41,7 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
         cells: Labels of the cells.
         found: What was measured.
         labelled: The examples.
-        how: ``minimum``, ``alpha``, ``correction``, ``flips`` and ``seed``.
+        how: ``minimum``, ``alpha``, ``correction`` and ``seed``.
     """
     index = pd.MultiIndex.from_frame(cells)
 
@@ -54,17 +54,15 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
     toughest = np.stack([means[name] for name in names]).argmax(axis=0)
     base = np.stack([np.broadcast_to(found.scores[name], found.scores["probe"].shape) for name in names])
     excess = tables(found.scores["probe"] - base[toughest, np.arange(len(cells))])
-    p, q = _tested(excess, how)
+    tested = _tested(excess, how)
     # The toughest control was chosen on these words, which makes the excess small: that must not pass for an absence.
-    sure = [cluster_bootstrap(each, confidence=1 - 0.05 / len(names), seed=how["seed"]).high for each in excess]
+    tested["p_absent"] = np.minimum(1.0, len(names) * tested["p_absent"])
     frame = cells.assign(
         **_interval("score", "", tables(found.scores["probe"]), how),
         baseline=[names[each] for each in toughest],
         score_baseline=np.stack([means[name] for name in names]).max(axis=0),
         **_interval("excess", "excess_", excess, how),
-        excess_absent=np.max(sure, axis=0) < how["minimum"],
-        p=p,
-        q=q,
+        **tested,
         score_seen=means["seen"],
         control=means["control"],
         **_interval("selectivity", "selectivity_", tables(found.scores["seen"] - found.scores["control"]), how),
@@ -90,14 +88,22 @@ def _interval(name: str, prefix: str, tables: Sequence[UnitTable], how: Mapping[
     }
 
 
-def _tested(tables: Sequence[UnitTable], how: Mapping[str, Any]) -> tuple[PerCell, PerCell]:
-    """The largest p and q."""
-    options = {"flips": how["flips"], "seed": how["seed"]}
-    tests = [sign_flip_test([table], alternative="greater", **options)[0] for table in tables]
-    p = np.max([each.p for each in tests], axis=0)
-    if how["correction"] == "max-T":
-        return p, np.max([each.p_family for each in tests], axis=0)
-    return p, benjamini_hochberg(p)
+_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
+
+
+def _tested(tables: Sequence[UnitTable], how: Mapping[str, Any]) -> dict[str, PerCell]:
+    """Documents and lemmas by themselves; what is less sure of the two counts."""
+    found: list[Claims] = [
+        claim(
+            [Held(table, how["minimum"])],
+            alternative="greater",
+            correction=how["correction"],
+            alpha=how["alpha"],
+            seed=how["seed"],
+        )[0]
+        for table in tables
+    ]
+    return {name: np.max([getattr(each, name) for each in found], axis=0) for name in _TESTED}
 
 
 def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
@@ -106,6 +112,6 @@ def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
     if row["score_baseline"] > 1 - how["minimum"]:  # a control leaves no room to be better
         return "undecided"
     selective = not row["selectivity_low"] <= 0  # an interval that is not known says nothing
-    if row["q"] <= how["alpha"] and row["excess"] >= how["minimum"] and selective:
+    if row["p_adjusted"] <= how["alpha"] and selective:
         return "encodes"
-    return "none" if row["excess_absent"] else "undecided"
+    return "none" if row["p_absent"] <= how["alpha"] else "undecided"

@@ -21,16 +21,16 @@ class ProbeResult:
         frame: One row a cell: ``site``, ``layer``, ``head`` (where the site has heads); ``score`` (accuracy; R^2 of a
             number) on documents and lemmas that the probe was not trained on, with its 95 % interval ``low``, ``high``
             (documents, or lemmas, resampled: the wider); ``baseline`` (the control that reaches most),
-            ``score_baseline``; ``excess`` over it with ``excess_low``, ``excess_high``, and ``excess_absent``,
-            whether it is shown to be less than the minimum whichever control is the toughest (Bonferroni over the
-            controls); ``p`` (one-sided, signs of documents, or of lemmas, flipped: the larger) and ``q`` (corrected
-            over all cells); ``score_seen`` and ``control`` (the feature and the control task, on folds in which words
-            may be known from training), ``selectivity`` (their difference) with its interval; the controls
-            ``majority``, ``embedding``, ``position``, ``untrained``, ``permuted``; ``bits`` (description length of all
-            labels), ``compression`` (the uniform code's length over it), ``compression_prior`` (that of a code that
-            learns the classes' frequencies), ``compression_control`` (of the control task); ``n`` words,
-            ``n_documents`` (of a task lexical draws), ``n_lemmas`` (NaN where none are held out), ``verdict``. What was
-            not measured is NaN.
+            ``score_baseline``; ``excess`` over it with ``excess_low``, ``excess_high``; ``p`` (that it is no more than
+            the minimum; documents, or lemmas, resampled: the larger), ``p_adjusted`` (over all cells), ``p_absent``
+            (that it is the minimum at least, over all cells and whichever control is the toughest),
+            ``standard_error`` and ``critical`` (standard errors that the test asks for); ``score_seen`` and ``control``
+            (the feature and the control task, on folds in which words may be known from training), ``selectivity``
+            (their difference) with its interval; the controls ``majority``, ``embedding``, ``position``, ``untrained``,
+            ``permuted``; ``bits`` (description length of all labels), ``compression`` (the uniform code's length over
+            it), ``compression_prior`` (that of a code that learns the classes' frequencies), ``compression_control``
+            (of the control task); ``n`` words, ``n_documents`` (of a task lexical draws), ``n_lemmas`` (NaN where none
+            are held out), ``verdict``. What was not measured is NaN.
         examples: One row a word: where it stands, its ``value``, ``carrier`` and ``lemma``.
         provenance: How the numbers were made.
     """
@@ -63,7 +63,7 @@ class ProbeResult:
         return self.frame.loc[order.index[:n]]
 
     def at(self, site: str) -> "ProbeResult":
-        """What was found at one of several sites; p, q and verdicts stay those of all.
+        """What was found at one of several sites; p and verdicts stay those of all.
 
         Raises:
             InputError: Nothing was probed there.

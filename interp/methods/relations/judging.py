@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
+from interp.claims.claim import Measured, claim
+from interp.claims.evidence import Evidence
+from interp.claims.units import ClusterTable
 from interp.methods.relations.baselines import halves_of
 from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.result import CELL, RelationResult
 from interp.methods.relations.scores import DirectionScores
-from interp.methods.verdict import Evidence, attention_state
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.multiplicity import benjamini_hochberg
-from interp.stats.permutation import sign_flip_test
-from interp.stats.units import ClusterTable, standard_errors
 
-VERDICT = {"shown": "tracks", "none": "none", "undecided": "undecided", "not testable": "not testable"}
-_FRAME = ["accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high", "p", "q"]
+VERDICT = {"shown": "attends", "none": "none", "undecided": "undecided", "not testable": "not testable"}
+_FRAME = ["accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high"]
+_FRAME += ["p", "p_adjusted", "p_absent"]
+_TESTED = ("low", "high", "p", "p_adjusted", "p_absent", "standard_error", "critical")
 _FRAME += ["accuracy_random_head", "n", "n_documents", "chosen", "verdict"]
 
 
@@ -49,27 +48,35 @@ def tabulate(
         np.concatenate([part.weights for part in parts], axis=1)[:, tested],
         pd.MultiIndex.from_frame(frame.loc[tested, CELL]),
     )
-    frame[["low", "high", "p", "q", "se"]] = np.nan
+    frame[list(_TESTED)] = np.nan
     if tested.any():
-        frame.loc[tested, ["low", "high", "p", "q", "se"]] = _tested(table, how)
-    frame["verdict"] = [_verdict(row, how) if row.chosen else None for row in frame.itertuples()]
+        (found,) = claim(
+            [Measured(table, how["minimum"])],
+            alternative="greater",
+            correction=how["correction"],
+            alpha=how["alpha"],
+            seed=how["seed"],
+        )
+        for name in _TESTED:
+            frame.loc[tested, name] = getattr(found, name)
+    frame["verdict"] = [_verdict(row, how) if row["chosen"] else None for row in frame.to_dict("records")]
     columns = [*CELL, *_FRAME]
     relations = pd.DataFrame([part.row(counts.reasons(number)) for number, part in enumerate(parts)])
     return RelationResult(frame[columns], relations, {**how, "shape": counts.shape, "n_clusters": len(words)})
 
 
-def _tested(table: ClusterTable, how: Mapping[str, Any]) -> Float[np.ndarray, "cell column"]:
-    """Interval, p, q and standard error of every cell."""
-    interval = cluster_bootstrap(table, seed=how["seed"])
-    (test,) = sign_flip_test([table], alternative="greater", seed=how["seed"])
-    q = test.p_family if how["correction"] == "max-T" else benjamini_hochberg(test.p)
-    return np.stack([interval.low, interval.high, test.p, q, standard_errors(table)], axis=1)
-
-
-def _verdict(row: Any, how: Mapping[str, Any]) -> str:
+def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
     """Where the baseline leaves less than the minimum, an excess that is smaller says nothing about a head."""
-    if row.accuracy_baseline > 1 - how["minimum"]:
+    if row["accuracy_baseline"] > 1 - how["minimum"]:
         return "undecided"
-    absent = row.high < how["minimum"]
-    evidence = Evidence(row.excess, row.se, absent, row.q, how["minimum"], row.n_documents)
-    return VERDICT[attention_state(evidence, how["alpha"])]
+    evidence = Evidence(
+        row["excess"],
+        how["minimum"],
+        row["standard_error"],
+        row["p_adjusted"],
+        row["p_absent"],
+        row["critical"],
+        row["n"],
+        row["n_documents"],
+    )
+    return VERDICT[evidence.excess(how["alpha"])]

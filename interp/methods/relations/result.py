@@ -21,10 +21,11 @@ class RelationResult:
         frame: One row per relation, direction, layer and head: ``relation``, ``looks`` (who at whom), ``layer``,
             ``head``, ``accuracy`` (share of the pairs whose most attended other word is a related one), ``attention``
             (mean on the related words), ``baseline`` (its name), ``accuracy_baseline``, ``excess`` with its interval
-            ``low``, ``high`` (95 %, documents resampled), ``p`` (one-sided, signs of documents flipped), ``q``
-            (corrected), ``accuracy_random_head`` (mean of the layer's other heads), ``n`` (pairs scored),
+            ``low``, ``high`` (95 %, documents resampled), ``p`` (that the excess is no more than the minimum),
+            ``p_adjusted`` (over all that was tested), ``p_absent`` (that it is the minimum at least),
+            ``accuracy_random_head`` (mean of the layer's other heads), ``n`` (pairs scored),
             ``n_documents`` (of more than 1,000 in the corpus, groups of neighbours), ``chosen`` and ``verdict``. Where
-            heads were chosen on another corpus, the others have no p, q and verdict. What could not be measured is NaN.
+            heads were chosen on another corpus, the others have no p and no verdict. What could not be measured is NaN.
         relations: One row per relation and direction: ``n_pairs``, ``n`` (scored), how many were not by reason
             (``ahead``: a causal model cannot look there; ``unaligned``; ``outside`` of the window; ``no choice``;
             ``no baseline``: in documents whose baseline nothing else could choose), ``n_documents``, the baselines
@@ -49,7 +50,7 @@ class RelationResult:
         return as_html(relations_glance(self))
 
     def best(self) -> pd.DataFrame:
-        """The head of each relation and direction: the chosen one; of several, one that tracks, by its excess."""
+        """The head of each relation and direction: the chosen one; of several, one that attends, by its excess."""
         return self.relations[CELL[:2]].merge(leading(self.frame), on=CELL[:2])
 
     def save(self, out: str | Path, maps: pd.DataFrame | None = None) -> Path:

@@ -47,9 +47,5 @@ class CalibrationFrames(Protocol):
         """By what is harder."""
 
     @property
-    def p_values(self) -> pd.DataFrame:
-        """By kind of evidence."""
-
-    @property
     def provenance(self) -> Mapping[str, Any]:
         """How the numbers were made."""

@@ -26,12 +26,13 @@ READING = (
     (
         "Decoys",
         "twin: one of two loud trackers, each of which hides that the other is gone; of one in a later layer this "
-        "is a backup, which hardly looks while the first is there. Looker: looks at the related word, "
+        "is a backup, which hardly looks while the first is there. That holds where a mean stands in its place, and "
+        "not where another example's answer does, so the replacements disagree. Looker: looks at the related word, "
         "holds its feature and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other "
         "route: answers by attractors, which are mostly as the related word is. Glancer: does so, and looks at the "
-        "related word, too, even more. Amplifier: looks at the query itself, "
-        "behind the tracker, and writes the answer once more. Loud: writes so much that its mean, put at the query, "
-        "drowns all else. Previous word: what induction's tracker needs.",
+        "related word, too, even more. Amplifier: looks at the query itself, behind the tracker, and writes the answer "
+        "once more. Loud: one of two heads that cancel each other, each of which would drown all else. Previous "
+        "word: what induction's tracker needs.",
     ),
     (
         "Trained models of one head",
@@ -68,11 +69,6 @@ READING = (
         "the exact 95 % interval of a share (Clopper & Pearson). Models are independent; heads of one model are "
         "not, so an interval of heads is too narrow.",
     ),
-    (
-        "p where the null holds",
-        "one head of each model that writes, looks or carries. Permuting exchanges what the tests exchange, so this "
-        "tries the chain of computations, not whether real effects are symmetric.",
-    ),
 )
 
 
@@ -90,7 +86,6 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
         "Decoys": frames.decoys,
         "Trained models of one head": frames.single_heads,
         "Fewer examples": frames.halves,
-        "p where the null holds": frames.p_values,
         **{f"Trackers by {name}": table for name, table in frames.curves.items()},
     }
     return render(

@@ -23,6 +23,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "positions": ("position", *_SHARE, "n_changed", "n_examples"),
     "feeds": _PATHS,
     "readers": _PATHS,
+    "feature": ("what", "effect", "low", "high", "n_units", "n_clusters"),
     "circuits": ("word", "role", "n_examples", "circuit", "place", "text", "score"),
     "pairs": (
         *("first", "second", "effect", "effect_low", "effect_high"),
@@ -78,6 +79,10 @@ class CardFrames(Protocol):
         """Paths from the head."""
 
     @property
+    def feature(self) -> pd.DataFrame:
+        """Effects of taking out its values at the related word, and the feature that is read there."""
+
+    @property
     def circuits(self) -> pd.DataFrame:
         """What its weights look for and write."""
 
@@ -116,6 +121,7 @@ class Shown:
     positions: pd.DataFrame
     feeds: pd.DataFrame
     readers: pd.DataFrame
+    feature: pd.DataFrame
     circuits: pd.DataFrame
     pairs: pd.DataFrame
     attention_maps: pd.DataFrame

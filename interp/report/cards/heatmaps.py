@@ -8,8 +8,9 @@ import pandas as pd
 from interp.report.amounts import bounded, decimal
 from interp.report.cards.frames import Shown
 from interp.report.cards.words import kind, position
-from interp.report.colours import Palette, paint
+from interp.report.colours import Palette, paint, reach
 from interp.report.heatmap import Cell, Heatmap
+from interp.report.metrics import UNITS
 from interp.report.sweeps.states import UNMEASURED
 from interp.report.verdicts import VERDICTS
 
@@ -36,6 +37,19 @@ def by_word(card: Shown) -> Heatmap | None:
     )
     idle = (card.positions["n_changed"] == 0).any()
     return Heatmap("Patched at", ("share",), rows, (_IDLE,) if idle else ())
+
+
+def taken_out(card: Shown) -> Heatmap | None:
+    """The effects of what is taken out of the head at one place of one task; None where nothing was."""
+    if card.feature.empty:
+        return None
+    bound = reach(card.feature[["effect", "low", "high"]])
+    names = {"feature": f"{card.verdicts['feature'].iloc[0]}, erased", "random directions": "random directions, erased"}
+    rows = tuple(
+        (names.get(str(row["what"]), str(row["what"])), _effect(row, bound)) for _, row in card.feature.iterrows()
+    )
+    unit = UNITS.get(card.verdicts["metric"].iloc[0], card.verdicts["metric"].iloc[0])
+    return Heatmap("Taken out", (f"effect ({unit})", "95 % interval"), rows, ())
 
 
 def by_path(paths: pd.DataFrame) -> Heatmap | None:
@@ -67,6 +81,15 @@ def _glance(card: Shown, task: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
     for each in kinds:
         cells.append(_valued(f"{task}, {kind(each)} ablation", *shares.loc[each]))
     return tuple(cells)
+
+
+def _effect(row: pd.Series, bound: float) -> tuple[Cell, Cell]:
+    """An effect in its colour, and its interval in none."""
+    text, (low, high) = decimal(row["effect"]), (row["low"], row["high"])
+    said = f"{row['what']}: {bounded(row['effect'], low, high)}"
+    ends = "—" if pd.isna(low) else f"[{decimal(low)}, {decimal(high)}]"
+    plain = paint(0.0, "effect").style
+    return Cell(text, "", paint(float(text), "effect", bound=bound).style, said), Cell(ends, "", plain, said)
 
 
 def _patched(row: pd.Series) -> Cell:

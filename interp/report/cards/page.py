@@ -1,8 +1,8 @@
 """How does a reader see the card of a head? One self-contained HTML page, as the dossier's.
 
 1. What the head is, across the tasks: a few sentences, and the evidence at a glance.
-2. A section a task: what is known in sentences, where it looks, at which words it counts, its direct paths, and what
-   its weights say.
+2. A section a task: what is known in sentences, where it looks, what is taken out where it reads, at which words it
+   counts, its direct paths, and what its weights say.
 3. All numbers in tables that can be sorted, how to read them, and how they were made, folded away.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 from interp.report.asked import asked
 from interp.report.attended import AttendingHead, attending_heads, scored
 from interp.report.cards.frames import COLUMNS, CardFrames, Shown, shown
-from interp.report.cards.heatmaps import at_a_glance, by_path, by_word
+from interp.report.cards.heatmaps import at_a_glance, by_path, by_word, taken_out
 from interp.report.cards.reading import how_to_read
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import quoted
@@ -31,6 +31,7 @@ _TABLES = {
     "positions": "Patching by word",
     "feeds": "Direct paths into the head",
     "readers": "Direct paths from the head",
+    "feature": "Taken out where it reads",
     "pairs": "Ablated together with another head",
 }
 _MOST_ROWS = 200
@@ -50,6 +51,7 @@ class TaskView:
     words: Heatmap | None
     feeds: Heatmap | None
     readers: Heatmap | None
+    taken_out: Heatmap | None
     circuits: tuple[tuple[str, str], ...]
 
 
@@ -97,6 +99,7 @@ def _view(card: Shown, says: str, further: tuple[str, ...], left_out: tuple[str,
         words=by_word(card),
         feeds=by_path(card.feeds),
         readers=by_path(card.readers),
+        taken_out=taken_out(card),
         circuits=_circuits(card),
     )
 

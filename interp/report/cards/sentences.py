@@ -1,8 +1,9 @@
 """What is this head, in plain words? Numbers with every claim, and no claim without them.
 
 1. Across the tasks: what each loses without the head, as a share of what the whole model does.
-2. Per task: the verdict's sentence; whether it rests on what replaces the head, or on half of the items; at which word
-   the task needs what it writes; who writes what it reads, and who reads what it writes; what its weights say.
+2. Per task: the verdict's sentence; whether it rests on what replaces the head, or on half of the items; what the task
+   loses without its values at the related word, or the feature; at which word it needs what the head writes; who writes
+   what it reads, and who reads what it writes; what its weights say.
 3. What was not measured, and why.
 """
 
@@ -11,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import bounded, estimate, listed, size
+from interp.report.amounts import bounded, change, counted, estimate, listed, size
 from interp.report.cards.frames import CardFrames, Shown, as_dossier, shown
 from interp.report.cards.paths import path_sentences
 from interp.report.cards.replaced import replacement_sentences
-from interp.report.cards.words import PARTS, position, quoted
+from interp.report.cards.words import PARTS, TAKEN_OUT, position, quoted
 from interp.report.metrics import UNITS
 from interp.report.sentences import reason_of, summarise
 from interp.report.verdicts import VERDICTS
@@ -72,7 +73,7 @@ def _shares(card: Shown) -> list[str]:
         return []
     least = card.shares["minimum"].iloc[0]
     return [
-        f"What ablating it costs, as a share of what the whole model does (1 is all of it; it counts from {least:g} "
+        f"What resampling it costs, as a share of what the whole model does (1 is all of it; it counts from {least:g} "
         f"on): {'; '.join(parts)}."
     ]
 
@@ -89,7 +90,13 @@ def _task_words(card: Shown) -> TaskWords:
     return TaskWords(
         task=str(card.tasks["task"].iloc[0]),
         verdict=_verdict(card),
-        further=(*replacement_sentences(card), *_halves(card), *_by_word(card), *path_sentences(card)),
+        further=(
+            *replacement_sentences(card),
+            *_halves(card),
+            *_taken_out(card),
+            *_by_word(card),
+            *path_sentences(card),
+        ),
         weights=tuple(_circuits(card)),
         left_out=tuple(_missing(card)),
     )
@@ -103,11 +110,12 @@ def _verdict(card: Shown) -> str:
     row = card.verdicts.iloc[0]
     verdict, reason = VERDICTS[row["verdict"]], reason_of(row)
     unit = UNITS.get(row["metric"], row["metric"])
-    because = f" ({reason})" if reason else ""
+    mean, because = str(row["mean_replacement"]).replace("_", " "), f" ({reason})" if reason else ""
     needed = f"; about {row['n_to_decide']:.0f} units would decide" if np.isfinite(row["n_to_decide"]) else ""
     return (
-        f"Verdict “{verdict.name}”: {verdict.meaning}{because}. The effect of ablating it is "
-        f"{estimate(row['effect'], row['effect_low'], row['effect_high'], unit)}; it counts from "
+        f"Verdict “{verdict.name}”: {verdict.meaning}{because}. The effect of resampling it is "
+        f"{estimate(row['effect'], row['effect_low'], row['effect_high'], unit)}, of its {mean} in its place "
+        f"{estimate(row['mean_effect'], row['mean_effect_low'], row['mean_effect_high'], unit)}; an effect counts from "
         f"{size(row['minimum_effect'])} on{needed}."
     )
 
@@ -117,9 +125,22 @@ def _halves(card: Shown) -> list[str]:
     for evidence, rows in card.halves.groupby("evidence", sort=False):
         numbers = " and ".join(size(each) for each in rows["estimate"])
         passed = {0: "neither passes", 1: "one of them passes", 2: "both pass"}[int(rows["passes"].sum())]
-        name = "attention above the baseline" if evidence == "attention" else "the effect"
+        name = "attention above the baseline" if evidence == "attention" else "the effect of resampling"
         parts.append(f"{name} is {numbers} (it counts from {size(rows['minimum'].iloc[0])} on): {passed}")
     return [f"In two random halves of the clusters (the same data again), {'; '.join(parts)}."] if parts else []
+
+
+def _taken_out(card: Shown) -> list[str]:
+    """What the task loses without what the head holds at one place."""
+    if card.feature.empty:
+        return []
+    row, n_units = card.verdicts.iloc[0], sorted({int(each) for each in card.feature["n_units"]})
+    unit = UNITS.get(row["metric"], row["metric"])
+    named = card.feature["what"].map(TAKEN_OUT).str.replace("{feature}", str(row["feature"]))
+    does = [change(each["effect"], each["low"], each["high"], unit) for _, each in card.feature.iterrows()]
+    parts = [" ".join(each) for each in zip(named, does, strict=True)]
+    units = counted(n_units[-1], "unit") if len(n_units) == 1 else f"{n_units[0]} to {n_units[-1]} units"
+    return [f"Taken out where it reads, on {units}: {'; '.join(parts)}."]
 
 
 def _by_word(card: Shown) -> list[str]:

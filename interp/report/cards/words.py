@@ -21,11 +21,17 @@ PARTS = {
     "positions": "patching by word",
     "feeds": "direct paths into the head",
     "readers": "direct paths from the head",
+    "feature": "what is taken out where it reads",
     "circuits": "circuits",
 }
+TAKEN_OUT = {
+    "values at the related word": "putting the mean in place of its values at the related word",
+    "feature": "erasing {feature} from what it writes",
+    "random directions": "erasing as many random directions",
+}
+"""Of what is taken out of a head at one place; the feature has a name of its own."""
 
-
-STATES = {"drop": "a drop", "rise": "a rise", "none": "no effect that counts", "undecided": "undecided"}
+STATES = {"drop": "a drop", "rise": "a rise", "none": "an effect below the minimum", "undecided": "undecided"}
 """Of the effect under one replacement."""
 
 

@@ -17,7 +17,19 @@ BASELINES = ("majority", "embedding", "position", "untrained")
 """The controls of which the toughest is a cell's baseline."""
 CONTROLS = (*BASELINES, "permuted")
 FRAME_COLUMNS = (
-    *("site", "score", "low", "high", "baseline", "score_baseline", "excess", "excess_low", "excess_high", "p", "q"),
+    *(
+        "site",
+        "score",
+        "low",
+        "high",
+        "baseline",
+        "score_baseline",
+        "excess",
+        "excess_low",
+        "excess_high",
+        "p",
+        "p_adjusted",
+    ),
     *("score_seen", "control", "selectivity", "selectivity_low", "selectivity_high", *CONTROLS),
     *("bits", "compression", "compression_prior", "compression_control", "n", "n_documents", "n_lemmas", "verdict"),
 )

@@ -45,7 +45,7 @@ def probes_glance(result: ProbeFrames) -> Glance:
         "toughest control": [f"{CONTROLS[name]} {how.plain(score)}" for name, score in toughest],
         "excess": within("excess", "excess_low", "excess_high"),
         "selectivity": within("selectivity", "selectivity_low", "selectivity_high"),
-        "q": numbers(rows["q"], 4),
+        "adjusted p": numbers(rows["p_adjusted"], 4),
         "verdict": rows["verdict"],
     }
     alone = len(sites) == 1

@@ -4,9 +4,9 @@ What they say of the statistics is what ``interp.methods.probing`` and ``interp.
 """
 
 from interp.report.probes.frames import ProbeFrames, measure_of
-from interp.report.probes.verdicts import FEWEST_CLUSTERS
 from interp.report.probes.words import cell_kind, of_task, resampled
 from interp.report.reading import CORRECTIONS
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 
 def how_to_read(frames: ProbeFrames) -> tuple[tuple[str, str], ...]:
@@ -28,7 +28,7 @@ def how_to_read(frames: ProbeFrames) -> tuple[tuple[str, str], ...]:
             "the next (online code), than where nothing is known. A feature that is easy to extract compresses much, "
             "the control task should not; below 1 the probes predict worse than chance.",
         ),
-        ("q", _q(frames)),
+        ("Adjusted p", _p(frames)),
         ("Verdict", _verdict(frames)),
         *([_CLUSTER] if of_task(frames) else []),
     )
@@ -44,16 +44,17 @@ def _score(frames: ProbeFrames) -> str:
         f"{measure.title}: {measure.meaning}, on words that share nothing that is held out with those that the probe "
         f"was trained on. [low, high] is its 95 % interval: a bootstrap that draws whole {groups}{wider}. It tells how "
         f"much {groups} differ: where all words are right it has no width. It is that of one {cell_kind(frames)} by "
-        "itself: of the best of many it is too narrow, and q, which is corrected, speaks."
+        "itself: of the best of many it is too narrow, and the adjusted p speaks."
     )
 
 
-def _q(frames: ProbeFrames) -> str:
+def _p(frames: ProbeFrames) -> str:
     groups = resampled(frames)
     larger = "; of the two the larger counts" if "lemmas" in groups else ""
     return (
-        f"the p-value of a permutation test that flips the signs of whole {groups}{larger}. It is corrected over all "
-        f"cells of this report {CORRECTIONS[frames.provenance['correction']]}."
+        "the p-value of “an excess of no more than the minimum”, by a studentised bootstrap of whole "
+        f"{groups}{larger}. It is corrected over all cells of this report "
+        f"{CORRECTIONS[frames.provenance['correction']]}."
     )
 
 
@@ -79,8 +80,8 @@ def _verdict(frames: ProbeFrames) -> str:
     how, measure = frames.provenance, measure_of(frames)
     minimum = f"{100 * how['minimum']:g} points" if measure.in_points else f"{how['minimum']:g}"
     return (
-        f"“encodes” needs q ≤ {how['alpha']:g}, an excess of at least {minimum} and a selectivity whose interval lies "
-        f"above 0; “none” needs the whole interval of the excess below {minimum}; what is neither is undecided, and so "
-        "is all where a control leaves less than that to be better by. Encoding is what can be read: whether the model "
-        "uses it, erasure and ablation tell."
+        f"“encodes” needs an excess that is shown to be above {minimum} (adjusted p ≤ {how['alpha']:g}) and a "
+        f"selectivity whose interval lies above 0; “none” one that is shown to be below {minimum}, over all cells, "
+        "too; what is neither is undecided, and so is all where a control leaves less than that to be better by. "
+        "Encoding is what can be read: whether the model uses it, erasure and ablation tell."
     )

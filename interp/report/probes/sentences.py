@@ -1,7 +1,7 @@
 """What was found, in words that can be quoted? No claim without its numbers.
 
 1. The **headline**: the cell that speaks for all (``leading.py``), what it reaches, its toughest control, the excess
-   with q, and selectivity; or that nothing is shown, or decided.
+   with p, and selectivity; or that nothing is shown, or decided.
 2. **Notes**: how short a description of the labels it gives, which controls were not measured, what did not converge.
 3. **Findings**: the other cells that encode the feature, how many got which verdict, and why some are undecided.
 """
@@ -12,11 +12,12 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.amounts import counted, listed, q_value
+from interp.report.amounts import counted, listed, p_value
 from interp.report.probes.frames import BASELINES, ProbeFrames, measure_of
 from interp.report.probes.leading import ranked
-from interp.report.probes.verdicts import ENCODES, FEWEST_CLUSTERS, NONE, UNDECIDED
+from interp.report.probes.verdicts import ENCODES, NONE, UNDECIDED
 from interp.report.probes.words import CONTROLS, cell_kind, cell_name, clusters, counts, resampled, spoken
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 _MOST = 5
 """Further cells with a sentence of their own."""
@@ -62,27 +63,20 @@ def _headline(frames: ProbeFrames, verdict: str) -> str:
         said = f"{who} does not encode" if alone else f"No {kind} encodes"
         which = "" if alone else f"the best {kind}, {cell_name(best)}: "
         by = f"by the minimum of {_minimum(frames)} beyond its controls"
-        return f"{said} {feature} {by}: {which}{evidence}.{_no_room(frames, best)}"
+        return f"{said} {feature} {by}: {which}{evidence}."
     which = who if alone else f"The best {kind}, {cell_name(best)}"
     return f"Undecided: {feature}. {which}: {evidence}; {why_undecided(frames, best)}."
-
-
-def _no_room(frames: ProbeFrames, row: pd.Series) -> str:
-    """That no cell could be better than the control by the minimum, as a sentence of its own."""
-    if row["score_baseline"] <= 1 - frames.provenance["minimum"]:
-        return ""
-    return f" This control leaves less than {_minimum(frames)} to be better by."
 
 
 def _evidence(frames: ProbeFrames, row: pd.Series) -> str:
     """The numbers of a cell: what it reaches, what a control reaches, and how much more that is."""
     measure = measure_of(frames)
     excess = f"{measure.difference(row['excess'])} {measure.interval(row['excess_low'], row['excess_high'])}"
-    q = q_value(row["q"])
+    p = p_value(row["p_adjusted"])
     selectivity = measure.interval(row["selectivity_low"], row["selectivity_high"])
     return (
         f"{measure.reached(row)}, beside {measure.value(row['score_baseline'])} ({CONTROLS[row['baseline']]}); excess "
-        f"{excess}{f', {q}' if q else ''}; selectivity {measure.difference(row['selectivity'])} {selectivity}"
+        f"{excess}{f', {p}' if p else ''}; selectivity {measure.difference(row['selectivity'])} {selectivity}"
     )
 
 
@@ -166,12 +160,12 @@ def why_undecided(frames: ProbeFrames, row: pd.Series) -> str:
         return f"a verdict needs {FEWEST_CLUSTERS} {clusters(frames)}s"
     if row["n_lemmas"] < FEWEST_CLUSTERS:
         return f"a verdict needs {FEWEST_CLUSTERS} lemmas"
+    if row["score_baseline"] > 1 - frames.provenance["minimum"]:
+        return f"the control leaves less than the minimum of {_minimum(frames)} to be better by"
     if pd.isna(row["excess_low"]):
         return f"how much {resampled(frames)} differ is not known"
-    if row["q"] > frames.provenance["alpha"]:
+    if row["p_adjusted"] > frames.provenance["alpha"]:
         return f"neither an excess is shown, nor that it is less than the minimum of {_minimum(frames)}"
-    if row["excess"] < frames.provenance["minimum"]:
-        return f"more is read than by any control, but not known to be by the minimum of {_minimum(frames)}"
     return "not shown to be selective, as the interval of the selectivity is not above 0"
 
 

@@ -9,7 +9,7 @@ MOST_ROWS = 200
 _RENAMED = {"low": "score_low", "high": "score_high", "baseline": "toughest", "score_baseline": "score_toughest"}
 _COLUMNS = (
     *("verdict", "score", "score_low", "score_high", "toughest", "score_toughest"),
-    *("excess", "excess_low", "excess_high", "q", "score_seen", "control"),
+    *("excess", "excess_low", "excess_high", "p_adjusted", "score_seen", "control"),
     *("selectivity", "selectivity_low", "selectivity_high", "compression", "compression_control"),
     *("majority", "embedding", "position", "untrained", "permuted", "bits", "n_words", "n_documents", "n_lemmas"),
 )

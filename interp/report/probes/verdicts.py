@@ -17,5 +17,3 @@ VERDICTS = {
         Verdict(NONE, "·", ".", False, "what can be read beyond the toughest control is shown to be below the minimum"),
     )
 }
-FEWEST_CLUSTERS = 20
-"""Documents, and lemmas, that a verdict needs, as ``interp.stats.intervals`` has it."""

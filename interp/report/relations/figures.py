@@ -7,7 +7,7 @@ from interp.report.relations.plots import baselines_figure, relations_figure
 
 
 def relations(result: RelationFrames) -> Figure:
-    """How much more often than the best rule each head finds each relation, with a dot where a head tracks it.
+    """How much more often than the best rule each head finds each relation, with a dot where a head attends to it.
 
     Args:
         result: What ``interp.attend`` returns.

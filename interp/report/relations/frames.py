@@ -15,7 +15,7 @@ from interp.report.relations.verdicts import VERDICTS
 DIRECTION = ("relation", "looks")
 FRAME_COLUMNS = (
     *(*DIRECTION, "layer", "head", "accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high"),
-    *("p", "q", "accuracy_random_head", "n", "n_documents", "chosen", "verdict"),
+    *("p", "p_adjusted", "accuracy_random_head", "n", "n_documents", "chosen", "verdict"),
 )
 REASONS = ("ahead", "unaligned", "outside", "no choice", "no baseline")
 RELATION_COLUMNS = (

@@ -23,7 +23,7 @@ def relations_glance(result: RelationFrames) -> Glance:
             "accuracy": first["accuracy"].map(percent),
             "best rule": first["accuracy_baseline"].map(percent),
             "excess (points)": excess,
-            "q": numbers(first["q"], 4),
+            "adjusted p": numbers(first["p_adjusted"], 4),
             "verdict": first["verdict"],
         }
     )

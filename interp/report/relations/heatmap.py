@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from interp.report.amounts import interval, percent, points, q_value
+from interp.report.amounts import interval, p_value, percent, points
 from interp.report.heatmap import Cell, Heatmap
 from interp.report.relations.colours import paint_excess
 from interp.report.relations.frames import DIRECTION, RelationFrames
@@ -32,7 +32,7 @@ def _title(row: pd.Series) -> str:
     ends = [f"excess {points(row['excess'])} points"]
     if pd.notna(row["low"]):
         ends[0] += f" {interval(row['low'], row['high'])}"
-    ends += [q_value(row["q"])] if pd.notna(row["q"]) else []
+    ends += [p_value(row["p_adjusted"])] if pd.notna(row["p_adjusted"]) else []
     verdict = row["verdict"] if pd.notna(row["verdict"]) else "not tested"
     return (
         f"Head {head_name(row)}, {direction_name(row['relation'], row['looks'])}: right in {percent(row['accuracy'])}, "

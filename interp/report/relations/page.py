@@ -1,6 +1,7 @@
 """How does a reader see heads against relations? One self-contained HTML page, as the dossier's.
 
-1. That a causal model looks back only comes first, then the findings, those that track at the top; then what was asked.
+1. That a causal model looks back only comes first, then the findings, heads that attend at the top; then what was
+   asked.
 2. The heatmap is a table with colours; hovering over a cell tells its numbers.
 3. Examples show where the best heads look.
 4. The tables can be sorted; of very many heads they have the first. Provenance is folded away.
@@ -23,15 +24,15 @@ from interp.report.relations.pictures import pictured_heads
 from interp.report.relations.reading import how_to_read
 from interp.report.relations.sentences import DirectionSummary, looks_back_only, summarise
 from interp.report.relations.tables import heads_table, relations_table
-from interp.report.relations.verdicts import NONE, TRACKS, UNDECIDED, UNTESTABLE, VERDICTS
+from interp.report.relations.verdicts import ATTENDS, NONE, UNDECIDED, UNTESTABLE, VERDICTS
 from interp.report.verdicts import Verdict
 
 _FEW = 6
 """Directions with the same verdict that are not folded away."""
 _TITLES = {
-    TRACKS: "Relations that a head tracks",
+    ATTENDS: "Relations that a head attends to",
     UNDECIDED: "Undecided",
-    NONE: "Relations that no tested head tracks",
+    NONE: "Relations that no tested head attends to by the minimum",
     UNTESTABLE: "Not testable",
 }
 _CAPTION = (
@@ -134,7 +135,7 @@ def _findings(summaries: Sequence[DirectionSummary]) -> list[Findings]:
     groups = []
     for name, title in _TITLES.items():
         own = tuple(each for each in summaries if each.verdict == name)
-        most = len(own) if name == TRACKS else _FEW
+        most = len(own) if name == ATTENDS else _FEW
         if own:
             groups.append(Findings(VERDICTS[name], title, own[:most], own[most:]))
     return groups

@@ -1,8 +1,8 @@
 """Which relations and which heads fit into a picture? All heads of a small model, else those that matter for any.
 
 1. Down go the directions in which anything was scored, the most telling first.
-2. Across go the heads, layer by layer. Of more than ``MOST_HEADS``: those that track a relation or are the best head of
-   one; of too many of these, the ones with the largest excess.
+2. Across go the heads, layer by layer. Of more than ``MOST_HEADS``: those that attend to a relation or are its best
+   head; of too many of these, the ones with the largest excess.
 3. Colours reach to the largest excess of a direction with enough documents: what can be decided is told apart.
 """
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from interp.report.relations.frames import DIRECTION, RelationFrames
 from interp.report.relations.leading import leading
-from interp.report.relations.verdicts import FEWEST_DOCUMENTS, TRACKS
+from interp.report.relations.verdicts import ATTENDS, FEWEST_DOCUMENTS
 
 MOST_HEADS = 60
 _FAINTEST_BOUND = 0.05
@@ -41,7 +41,9 @@ class RelationPanel:
         """What is not in the picture, as a sentence; empty where all is."""
         parts = []
         if len(self.heads) < self.n_heads:
-            parts.append(f"the {len(self.heads)} of {self.n_heads} heads that are the best for a relation or track one")
+            parts.append(
+                f"the {len(self.heads)} of {self.n_heads} heads that are the best for a relation or attend to one"
+            )
         if len(self.directions) < self.n_directions:
             parts.append(f"the first {len(self.directions)} of {self.n_directions} directions")
         return f"Shown are {' and '.join(parts)}." if parts else ""
@@ -78,7 +80,7 @@ def _heads(frame: pd.DataFrame, best: pd.DataFrame) -> tuple[tuple[int, int], ..
     every = sorted(set(frame[["layer", "head"]].itertuples(index=False, name=None)))
     if len(every) <= MOST_HEADS:
         return tuple(every)
-    mattering = pd.concat([frame[frame["verdict"] == TRACKS], best]).sort_values("excess", ascending=False)
+    mattering = pd.concat([frame[frame["verdict"] == ATTENDS], best]).sort_values("excess", ascending=False)
     kept = mattering.drop_duplicates(["layer", "head"]).head(MOST_HEADS)
     return tuple(sorted(kept[["layer", "head"]].itertuples(index=False, name=None)))
 

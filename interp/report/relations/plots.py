@@ -17,7 +17,7 @@ from interp.report.relations.colours import FADED, excess_colours
 from interp.report.relations.frames import DIRECTION, RelationFrames, is_causal
 from interp.report.relations.leading import leading
 from interp.report.relations.panel import RelationPanel, headings, panel, row_names
-from interp.report.relations.verdicts import TRACKS
+from interp.report.relations.verdicts import ATTENDS
 from interp.report.relations.words import head_name
 
 MOST_DIRECTIONS = 30
@@ -33,7 +33,7 @@ _BASELINES = {
 
 
 def relations_figure(frames: RelationFrames) -> Figure:
-    """The excess of every head for every relation and direction, heads that track one marked."""
+    """The excess of every head for every relation and direction, heads that attend to one marked."""
     shown = panel(frames, MOST_DIRECTIONS)
     if shown is None:
         return _nothing(frames)
@@ -54,10 +54,10 @@ def relations_figure(frames: RelationFrames) -> Figure:
     bar.set_label("excess, points", fontsize=8)
     bar.ax.tick_params(labelsize=8)
     _separate_layers(ax, shown)
-    _mark_tracking(ax, shown.table(frames.frame, "verdict").to_numpy())
+    _mark_attending(ax, shown.table(frames.frame, "verdict").to_numpy())
     _title(ax, frames, f"accuracy over the best rule without attention, in points. {shown.left_out}".rstrip())
-    if (frames.frame["verdict"] == TRACKS).any():
-        figure.legend([_dot()], ["tracks"], loc="outside lower center", fontsize=8, frameon=False)
+    if (frames.frame["verdict"] == ATTENDS).any():
+        figure.legend([_dot()], ["attends"], loc="outside lower center", fontsize=8, frameon=False)
     return figure
 
 
@@ -75,8 +75,8 @@ def baselines_figure(frames: RelationFrames) -> Figure:
     low, high = (100 * (rows["accuracy_baseline"] + rows[end]).clip(0, 1) for end in ("low", "high"))
     leads = ax.hlines(at, low, high, zorder=3, label="95 % interval of its lead\nover the best rule")
     leads.set(color=_BLUE, linewidth=4, alpha=0.35)
-    tracks = rows["verdict"] == TRACKS
-    for which, colour, label in ((~tracks, "white", "best head"), (tracks, _BLUE, "best head that tracks")):
+    attends = rows["verdict"] == ATTENDS
+    for which, colour, label in ((~attends, "white", "best head"), (attends, _BLUE, "best head that attends")):
         if which.any():
             (dots,) = ax.plot(100 * rows.loc[which, "accuracy"], at[which], "o", markersize=7, zorder=4, label=label)
             dots.set(markerfacecolor=colour, markeredgecolor="#0d3f63")
@@ -107,14 +107,14 @@ def _separate_layers(ax: Axes, shown: RelationPanel) -> None:
         ax.axvline(at + 1, color="0.25", linewidth=0.8)
 
 
-def _mark_tracking(ax: Axes, verdicts: np.ndarray) -> None:
-    rows, columns = np.nonzero(verdicts == TRACKS)
+def _mark_attending(ax: Axes, verdicts: np.ndarray) -> None:
+    rows, columns = np.nonzero(verdicts == ATTENDS)
     if len(rows):
         ax.add_line(_dot(columns + 0.5, rows + 0.5))
 
 
 def _dot(x: ArrayLike = (), y: ArrayLike = ()) -> Line2D:
-    """What marks a head that tracks."""
+    """What marks a head that attends."""
     return Line2D(x, y, linestyle="none", marker="o", markersize=6, markerfacecolor="black", markeredgecolor="white")
 
 

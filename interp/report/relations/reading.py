@@ -39,16 +39,16 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
             "nothing is decided.",
         ),
         (
-            "q",
-            "the p-value of a permutation test that flips the signs of whole documents, corrected over "
-            f"{tested} of this report {CORRECTIONS[how['correction']]}.",
+            "Adjusted p",
+            "the p-value of “an excess of no more than the minimum”, by a studentised bootstrap of whole documents, "
+            f"corrected over {tested} of this report {CORRECTIONS[how['correction']]}.",
         ),
         (
             "Verdict",
-            f"“tracks” needs q ≤ {how['alpha']:g} and an excess of at least {minimum} points; “none” needs the whole "
-            f"interval below {minimum} points; what is neither is undecided, and so is every head where the baseline "
-            f"leaves less than {minimum} points to be better by. Tracking is where a head looks: whether the model "
-            "needs it, ablation tells.",
+            f"“attends” needs an excess that is shown to be above {minimum} points (adjusted p ≤ {how['alpha']:g}); "
+            "“none” one that is shown to be below, over all heads, too; what is neither is undecided, and so is every "
+            f"head where the baseline leaves less than {minimum} points to be better by. That is where a head looks: "
+            "whether the model needs it, ablation tells.",
         ),
         ("Left out", _left_out(frames)),
     )
@@ -57,7 +57,7 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
 def _selected(halves: bool) -> str:
     if not halves:
         return ""
-    return "It is that of one head by itself: of the best of many it is too narrow, and q, which is corrected, speaks. "
+    return "It is that of one head by itself: of the best of many it is too narrow, and the adjusted p speaks. "
 
 
 def _choice(frames: RelationFrames) -> str:
@@ -75,7 +75,7 @@ def _chosen_on(halves: bool) -> str:
     if not halves:
         return (
             "another corpus, as the head of each relation is. The other heads were measured, and not tested: they have "
-            "no q and no verdict."
+            "no p and no verdict."
         )
     return "the other half of the documents; where the halves choose different rules, both are named."
 

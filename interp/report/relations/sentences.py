@@ -1,7 +1,7 @@
 """What was found about each relation, in words that can be quoted? No claim without its numbers.
 
 1. A **finding** for each direction: the head that speaks for it (``leading.py``), how often it is right, the best rule
-   of position, the excess with its interval, q and the documents; or why nothing is decided.
+   of position, the excess with its interval, p and the documents; or why nothing is decided.
 2. How many pairs were **counted**: of a causal model, that it looks back only.
 3. What was **left out**, and why.
 """
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.amounts import counted, interval, listed, percent, points, q_value
+from interp.report.amounts import counted, interval, listed, p_value, percent, points
 from interp.report.relations.frames import REASONS, RelationFrames, is_causal
 from interp.report.relations.leading import leading
-from interp.report.relations.verdicts import FEWEST_DOCUMENTS, NONE, TRACKS, UNDECIDED, UNTESTABLE
+from interp.report.relations.verdicts import ATTENDS, FEWEST_DOCUMENTS, NONE, UNDECIDED, UNTESTABLE
 from interp.report.relations.words import direction_name, head_name, target
 
 _WHY_LEFT_OUT = {
@@ -32,7 +32,7 @@ class DirectionSummary:
 
     Attributes:
         name: Of the relation, with who looks at whom.
-        verdict: ``tracks`` if any head does, ``none`` if every tested head is shown not to, else ``undecided``; or
+        verdict: ``attends`` if any head does, ``none`` if every tested head is shown not to, else ``undecided``; or
             ``not testable``.
         finding: What was found, to be quoted.
         attention: How much of its attention the best head gives; empty where nothing was scored.
@@ -65,8 +65,8 @@ def summarise(frames: RelationFrames) -> tuple[DirectionSummary, ...]:
 def verdict_of(tested: pd.DataFrame) -> str:
     """The verdict on a direction, from those on its tested heads."""
     verdicts = set(tested["verdict"])
-    if TRACKS in verdicts:
-        return TRACKS
+    if ATTENDS in verdicts:
+        return ATTENDS
     return verdicts.pop() if len(verdicts) == 1 else UNDECIDED
 
 
@@ -104,12 +104,17 @@ def _finding(best: pd.Series, tested: pd.DataFrame, frames: RelationFrames) -> s
     name, head = direction_name(best["relation"], best["looks"]), f"Head {head_name(best)}"
     verdict, evidence, alone = verdict_of(tested), _evidence(best), len(tested) == 1
     others = tested[(tested["layer"] != best["layer"]) | (tested["head"] != best["head"])]
-    if verdict == TRACKS:
-        return f"{head} tracks {name}: it {evidence}.{_too(others, TRACKS)}"
+    if verdict == ATTENDS:
+        return f"{head} attends to {name}: it {evidence}.{_too(others, ATTENDS)}"
     which = "the head that was chosen" if alone else "the best head"
     if verdict == NONE:
-        said = f"{head} does not track {name}: it" if alone else f"No head tracks {name}: {which}, {head_name(best)},"
-        return f"{said} {evidence}; the minimum that counts is {_minimum(frames)}."
+        least = f"the minimum of {_minimum(frames)} beyond a rule"
+        said = (
+            f"{head} does not attend to {name} by {least}: it"
+            if alone
+            else f"No head attends to {name} by {least}: {which}, {head_name(best)},"
+        )
+        return f"{said} {evidence}."
     why = _why_undecided(best, frames)
     also = _too(others, UNDECIDED) if best["verdict"] == NONE else ""
     return f"Undecided: {name}. {which.capitalize()}, {head_name(best)}, {evidence}{why}.{also}"
@@ -117,12 +122,12 @@ def _finding(best: pd.Series, tested: pd.DataFrame, frames: RelationFrames) -> s
 
 def _evidence(best: pd.Series) -> str:
     """The numbers of a head: what it is right in, what a rule is right in, and by how much it is better."""
-    q = q_value(best["q"])
+    p = p_value(best["p_adjusted"])
     excess = f"excess {points(best['excess'])} points {interval(best['low'], best['high'])}"
     return (
         f"attends most to {target(best['relation'], best['looks'])} in {percent(best['accuracy'])} of "
         f"{counted(int(best['n']), 'pair')}, against {percent(best['accuracy_baseline'])} for “{best['baseline']}” "
-        f"({excess}{f', {q}' if q else ''}; {counted(int(best['n_documents']), 'document')})"
+        f"({excess}{f', {p}' if p else ''}; {counted(int(best['n_documents']), 'document')})"
     )
 
 
@@ -137,15 +142,13 @@ def _attention(best: pd.Series) -> str:
 def _why_undecided(best: pd.Series, frames: RelationFrames) -> str:
     """What is missing for a verdict on this head, as the end of a sentence."""
     if best["verdict"] == NONE:
-        return " and is shown not to track it"
+        return f", and is shown to be better than the rule by less than the minimum of {_minimum(frames)}"
     if best["n_documents"] < FEWEST_DOCUMENTS:
         return f": a verdict needs {FEWEST_DOCUMENTS} documents"
     if best["accuracy_baseline"] > 1 - frames.provenance["minimum"]:
         return f": the rule leaves less than the minimum of {_minimum(frames)} to be better by"
     if pd.isna(best["low"]):
         return ": how much its documents differ is not known"
-    if best["q"] <= frames.provenance["alpha"]:
-        return f": it is better than the rule, but not known to be so by the minimum of {_minimum(frames)}"
     return f": neither a lead over the rule is shown, nor that it is less than the minimum of {_minimum(frames)}"
 
 
@@ -156,8 +159,8 @@ def _too(others: pd.DataFrame, verdict: str) -> str:
     if not len(names):
         return ""
     some = "Another head" if len(names) == 1 else f"{len(names)} other heads"
-    if verdict == TRACKS:
-        return f" {some} {'tracks' if len(names) == 1 else 'track'} it too: {listed(list(names))}."
+    if verdict == ATTENDS:
+        return f" {some} {'attends' if len(names) == 1 else 'attend'} to it too: {listed(list(names))}."
     return f" {some} {'is' if len(names) == 1 else 'are'} undecided: {listed(list(names))}."
 
 

@@ -8,7 +8,7 @@ from interp.report.relations.words import head_name
 from interp.report.sortable import Table, sortable
 
 MOST_ROWS = 200
-_NUMBERS = ("accuracy", "attention", "accuracy_baseline", "excess", "excess_low", "excess_high", "q")
+_NUMBERS = ("accuracy", "attention", "accuracy_baseline", "excess", "excess_low", "excess_high", "p_adjusted")
 _HEADS = (*DIRECTION, "name", "verdict", *_NUMBERS, "baseline", "accuracy_random_head", "n_scored", "n_documents")
 _RELATIONS = (
     *(*DIRECTION, "best_head", "verdict", *_NUMBERS, "baseline", "n_pairs", "n_scored"),
@@ -28,10 +28,10 @@ def relations_table(frames: RelationFrames) -> Table:
 def heads_table(frames: RelationFrames) -> tuple[Table, str]:
     """The first heads in the order of ``leading.py``, and the table's caption."""
     order = ranked(frames.frame)
-    caption = "Every head and relation: those that track, then those with enough documents, by their excess"
+    caption = "Every head and relation: those that attend, then those with enough documents, by their excess"
     if len(order) > MOST_ROWS:
         caption = (
-            f"The first {MOST_ROWS} of {len(order):,}: heads that track, then those with enough documents, by their "
+            f"The first {MOST_ROWS} of {len(order):,}: heads that attend, then those with enough documents, by their "
             "excess; all of them are in heads.csv"
         )
     return sortable(_named(order.head(MOST_ROWS)), _HEADS), caption

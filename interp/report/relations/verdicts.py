@@ -1,13 +1,13 @@
 """How is each verdict on a head and a relation shown? One symbol and one meaning."""
 
-from interp.report.verdicts import Verdict
+from interp.report.verdicts import FEWEST_CLUSTERS, Verdict
 
-TRACKS, UNDECIDED, NONE, UNTESTABLE = "tracks", "undecided", "none", "not testable"
+ATTENDS, UNDECIDED, NONE, UNTESTABLE = "attends", "undecided", "none", "not testable"
 VERDICTS = {
     verdict.name: verdict
     for verdict in (
         Verdict(
-            TRACKS, "●", "o", True, "finds the related word more often than the best rule without attention, clearly"
+            ATTENDS, "●", "o", True, "finds the related word more often than the best rule without attention, clearly"
         ),
         Verdict(
             UNDECIDED,
@@ -20,5 +20,5 @@ VERDICTS = {
         Verdict(UNTESTABLE, "—", "", False, "no pair can be scored"),
     )
 }
-FEWEST_DOCUMENTS = 20
-"""Documents that a verdict needs, as ``interp.stats.intervals`` has it."""
+FEWEST_DOCUMENTS = FEWEST_CLUSTERS
+"""Documents that a verdict needs."""

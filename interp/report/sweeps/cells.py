@@ -2,8 +2,8 @@
 
 1. Of an ablation the effect is shown; of patching the normalised effect: 0 is the corrupted run, 1 the clean one.
 2. Colours and sizes count from the run that is changed, the ``origin``: 0, or 1 where the clean run is.
-3. A cell is a finding where its effect is beyond the correction (``q`` at most ``ALPHA``); a large one from a tenth of
-   the difference between clean and corrupted, or of the model's own metric on.
+3. A cell is a finding where its effect is beyond the correction (``p_adjusted`` at most ``ALPHA``); a large one from a
+   tenth of the difference between clean and corrupted, or of the model's own metric on.
 4. Where no example changed, what is left of the effect is rounding: no number, and no finding.
 """
 
@@ -45,10 +45,10 @@ def described(frames: SweepFrames) -> pd.DataFrame:
     moved = cells["state"] == ""
     for name, column in zip(("shown", "shown_low", "shown_high"), shown, strict=True):
         cells[name] = cells[column].where(moved)
-    numbers = [name for name in cells if name in (*shown, "effect", "low", "high", "p", "q")]
+    numbers = [name for name in cells if name in (*shown, "effect", "low", "high", "p", "p_adjusted")]
     cells[numbers] = cells[numbers].where(moved | (cells["state"] == "nothing to recover"))
     cells["size"] = cells["effect"].abs().where(moved)
-    beyond = moved & (cells["q"] <= ALPHA)
+    beyond = moved & (cells["p_adjusted"] <= ALPHA)
     cells["found"] = np.select([beyond & is_large(frames, cells), beyond], [LARGE, SMALL], "")
     return cells
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from interp.errors import InputError
 
-CELL_COLUMNS = ("effect", "low", "high", "p", "q", "base", "value", "accuracy_base", "accuracy_intervened")
+CELL_COLUMNS = ("effect", "low", "high", "p", "p_adjusted", "base", "value", "accuracy_base", "accuracy_intervened")
 COUNTS = ("n_units", "n_clusters")
 NORMALISED = ("normalised", "normalised_low", "normalised_high")
 RUN_COLUMNS = ("run", "mean", "low", "high", "accuracy", "above_chance", *COUNTS)
@@ -78,7 +78,7 @@ class SweepFrames:
 
     @property
     def tested(self) -> bool:
-        """Whether cells have a q: those of a screen were chosen on the same units, and a divergence has no sign."""
+        """Whether cells have a p: those of a screen were chosen on the same units, and a divergence has no sign."""
         return self.estimates is None and self.metric != "kl_divergence"
 
     @property

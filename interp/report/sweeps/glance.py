@@ -23,7 +23,7 @@ def sweep_glance(result: SweepLike) -> Glance:
         columns["share of the clean run's answer"] = with_interval(first, "shown", "shown_low", "shown_high")
     columns[f"effect ({unit(frames)})"] = with_interval(first, "effect", "low", "high")
     if frames.tested:
-        columns["q"] = numbers(first["q"], 4)
+        columns["adjusted p"] = numbers(first["p_adjusted"], 4)
         columns[""] = first["found"].map(lambda found: MARKS.get(found, ""))
     columns["what changed"] = first["status"]
     said = [f"{done(frames)[0].upper()}{done(frames)[1:]}: {evidence(frames)}."]

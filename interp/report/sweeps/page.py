@@ -32,9 +32,20 @@ from interp.report.sweeps.panel import Panel, panel
 from interp.report.sweeps.sentences import at_chance, audited, evidence, findings, nothing_changed, partial, unchanged
 from interp.report.sweeps.states import STATES, UNMEASURED
 from interp.report.sweeps.words import done, scale, task_name, title
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 _MOST_ROWS = 200
-_COLUMNS = ("effect", "low", "high", "q", "value", "accuracy_intervened", "change_norm", "n_units", "n_clusters")
+_COLUMNS = (
+    "effect",
+    "low",
+    "high",
+    "p_adjusted",
+    "value",
+    "accuracy_intervened",
+    "change_norm",
+    "n_units",
+    "n_clusters",
+)
 _SCREENED = ("estimate", "chosen")
 
 
@@ -104,9 +115,9 @@ def _cell(frames: SweepFrames, cells: pd.DataFrame, number: int, bound: float) -
     text = decimal(cell["shown"])
     ends = (cell["shown_low"], cell["shown_high"])
     interval = "" if np.isnan(ends).any() else f" [{', '.join(map(decimal, ends))}]"
-    q = "" if pd.isna(cell["q"]) else f", q {cell['q']:.3f}"
+    p = "" if pd.isna(cell["p_adjusted"]) else f", adjusted p {cell['p_adjusted']:.3f}"
     style = paint(float(text) - origin(frames), "effect", bound=bound).style
-    return Cell(text, MARKS.get(cell["found"], ""), style, f"{cell['name']}: {text}{interval}{q}")
+    return Cell(text, MARKS.get(cell["found"], ""), style, f"{cell['name']}: {text}{interval}{p}")
 
 
 def _marks(cells: pd.DataFrame) -> str:
@@ -138,12 +149,13 @@ def _reading(frames: SweepFrames) -> list[tuple[str, str]]:
     whole = "the difference between the clean and the corrupted run" if frames.patched else "the model's own metric"
     large = f", and at least {MINIMUM:g} of {whole}" if minimum(frames) else ""
     tests = [
-        (MARKS[LARGE], f"beyond the correction (q ≤ {ALPHA:g}){large}."),
+        (MARKS[LARGE], f"beyond the correction (adjusted p ≤ {ALPHA:g}){large}."),
         (MARKS[SMALL], "beyond the correction, but smaller: certain not to be 0, and of little weight."),
         (
-            "q",
-            "the p-value of a permutation test that flips the signs of whole clusters, corrected over all cells of "
-            "this sweep by max-T, which bounds the chance of any false claim. Under 20 clusters it is missing.",
+            "Adjusted p",
+            "the p-value of “the mean is 0”, by a studentised bootstrap of whole clusters, corrected over all cells of "
+            "this sweep by max-T, which bounds the chance of any false claim. Under "
+            f"{FEWEST_CLUSTERS} clusters it is missing.",
         ),
     ]
     lines = tests if frames.tested else []

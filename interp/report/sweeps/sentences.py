@@ -17,6 +17,7 @@ from interp.report.sweeps.cells import ALPHA, LARGE, MINIMUM, is_large, stronges
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.states import STATES, UNMEASURED
 from interp.report.sweeps.words import doing, unit
+from interp.report.verdicts import FEWEST_CLUSTERS
 
 _MOST = 5
 
@@ -98,7 +99,7 @@ def audited(frames: SweepFrames) -> str:
 def _finding(frames: SweepFrames, cell: pd.Series) -> str:
     clause = _patched(frames, cell) if frames.patched else _ablated(frames, cell)
     accuracy = accuracy_clause(cell["accuracy_base"], cell["accuracy_intervened"])
-    return f"{doing(frames, cell['name'])} {clause}{_q(cell['q'])}{accuracy}."
+    return f"{doing(frames, cell['name'])} {clause}{_p(cell['p_adjusted'])}{accuracy}."
 
 
 def _patched(frames: SweepFrames, cell: pd.Series) -> str:
@@ -124,16 +125,21 @@ def _estimate_of(cell: pd.Series, sign: float, unit: str = "") -> str:
 def _counted(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
     n_cells = len(cells)
     if frames.metric == "kl_divergence":
-        return ["No cell is tested (q): a divergence is above 0 wherever anything changes; its size is what counts."]
-    if frames.cells["q"].isna().all():
+        return ["No cell is tested: a divergence is above 0 wherever anything changes; its size is what counts."]
+    if frames.cells["p_adjusted"].isna().all():
         most = int(cells["n_clusters"].max())
-        return [f"Nothing is decided: a claim needs 20 clusters of items, and there are at most {most} in a cell."]
+        return [
+            f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most {most} in a "
+            "cell."
+        ]
     beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
     if not beyond:
-        return [f"None of {_cells(n_cells)} is beyond the correction (q ≤ {ALPHA:g}).{_largest(frames, cells)}"]
+        return [
+            f"None of {_cells(n_cells)} is beyond the correction (adjusted p ≤ {ALPHA:g}).{_largest(frames, cells)}"
+        ]
     return [
-        f"Of {_cells(n_cells)}, {beyond} {_is(beyond)} beyond the correction (q ≤ {ALPHA:g}), {large} of them by at "
-        f"least {MINIMUM:g} of {_whole(frames)}."
+        f"Of {_cells(n_cells)}, {beyond} {_is(beyond)} beyond the correction (adjusted p ≤ {ALPHA:g}), {large} of them "
+        f"by at least {MINIMUM:g} of {_whole(frames)}."
     ]
 
 
@@ -150,7 +156,7 @@ def _screened(frames: SweepFrames, n_large: int) -> list[str]:
         f"Screened by {by}: of {_cells(screen['cells'])}, the {n_top} with the largest estimates were measured, and "
         f"{n_audit} drawn at random from the others. Of the {n_top} largest effects, a share of {recall} is among "
         f"those {n_top}{agree}.",
-        "No cell is tested (q), as they were chosen on the same units: patch those of interest on others, with another "
+        "No cell is tested, as they were chosen on the same units: patch those of interest on others, with another "
         "--seed.",
     ]
 
@@ -172,10 +178,10 @@ def _unit(frames: SweepFrames) -> str:
     return "" if unit(frames).startswith("of ") else unit(frames)
 
 
-def _q(q: float) -> str:
-    if pd.isna(q):
+def _p(p: float) -> str:
+    if pd.isna(p):
         return ""
-    return " (q < 0.001)" if q < 0.001 else f" (q = {q:.3f})"
+    return " (adjusted p < 0.001)" if p < 0.001 else f" (adjusted p = {p:.3f})"
 
 
 def _cells(n: int) -> str:

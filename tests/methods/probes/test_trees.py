@@ -8,6 +8,8 @@ import scipy.stats
 from banks import sentence
 from planted_trees import tree
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.methods.probes.trees import (
     scored_words,
@@ -18,8 +20,6 @@ from interp.methods.probes.trees import (
     tree_distances,
     tree_edges,
 )
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import ClusterTable
 
 DOGS = sentence("the dogs , barked .", [1, 3, 1, -1, 3], upos=["DET", "NOUN", "PUNCT", "VERB", "PUNCT"])
 CHAIN = sentence("a b c d", [-1, 0, 1, 2])

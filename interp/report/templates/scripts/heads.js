@@ -81,20 +81,21 @@ function evidence(of, task) {
   if (of("effect") !== null) {
     const [value, low, high, minimum] = ["effect", "effect_low", "effect_high", "minimum_effect"].map(of);
     const right = of("accuracy_ablated") === null ? "" : `; accuracy from ${two(of("accuracy_base"))} to ${two(of("accuracy_ablated"))}`;
-    add("Ablation", `${two(value)}${within(low, high)} ${task.unit}${right}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
+    const mean = of("mean_effect") === null ? "" : `; ${two(of("mean_effect"))}${within(of("mean_effect_low"), of("mean_effect_high"))} with its ${of("mean_replacement").replace("_", " ")} there`;
+    add("Ablation", `resampled, ${two(value)}${within(low, high)} ${task.unit}${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
+  }
+  if (of("exchange") !== null) {
+    const [value, low, high, minimum] = ["exchange", "exchange_low", "exchange_high", "exchange_minimum"].map(of);
+    add(`The ${task.relation} exchanged`, `${two(value)}${within(low, high)} ${task.unit}, for this head alone`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
   }
   if (of("probe") !== null) {
     const [value, low, high, control] = ["probe", "probe_low", "probe_high", "probe_baseline_score"].map(of);
     add(`Probe for ${of("feature")}`, `${two(value)}${within(low, high)} right; toughest control (${of("probe_baseline")}) ${two(control)}`, { value, low, high, least: 0, most: 1, marks: [["least", control]] });
   }
-  if (of("erasure_effect") !== null) {
-    const [value, low, high, random] = ["erasure_effect", "erasure_low", "erasure_high", "erasure_random"].map(of);
-    add(`Erasing ${of("feature")}`, `${two(value)}${within(low, high)} ${task.unit}; random directions ${random === null ? "not measured" : two(random)}`, { value, low, high, ...effects, marks: [["zero", 0], ...(random === null ? [] : [["least", random]])] });
-  }
   return made("dl", { className: "bars" }, ...rows);
 }
 
-const BARS = "In a bar, the point is the estimate, the thick line its 95 % interval, the thin line 0; dashed is the smallest effect that counts, for a probe its toughest control, for erasing what random directions do.";
+const BARS = "In a bar, the point is the estimate, the thick line its 95 % interval, the thin line 0; dashed is the smallest effect that counts, for a probe its toughest control.";
 
 class Card {
   constructor(cards) {

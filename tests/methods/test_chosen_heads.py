@@ -1,13 +1,14 @@
+"""Heads that are chosen on other items: only they are tested, and corrected for."""
+
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hand_model import HandModel, hand_task, pair, prompts, task_of, varied_task
 
 from interp.errors import InputError
-from interp.methods.choosing import apart, choose
 from interp.methods.dossier import heads
+from interp.methods.given_task import apart
 
 
 def other_items():
@@ -17,30 +18,15 @@ def other_items():
     return task_of(units, [pair(prompts(*shape)) for shape in shapes])
 
 
-ROWS = pd.DataFrame(
-    {
-        **{"effect": [-1.0, -1.0, -0.05, 1.0], "minimum_effect": 0.1, "effect_p": [0.01, 0.2, 0.01, 0.01]},
-        **{"excess": [0.3, 0.3, 0.05, -0.4], "minimum_attention": 0.1, "attention_p": [0.01, 0.2, 0.01, 0.01]},
-        **{"probe_excess": [0.3, 0.3, 0.05, np.nan], "minimum_probe": 0.1, "probe_p": [0.01, 0.2, 0.01, np.nan]},
-    }
-)
-
-
-def test_what_passes_its_minimum_and_its_raw_p_is_chosen():
-    found = choose(ROWS, 0.05)
-    assert found["effect"].tolist() == [True, False, False, True]  # a rise is worth a test, too
-    assert found["attention"].tolist() == [True, False, False, False]
-    assert found["probe"].tolist() == [True, False, False, False]
-
-
 def test_only_the_chosen_are_tested_and_corrected_for():
     every = heads(HandModel(), [varied_task()], probes=False)
     chosen = heads(HandModel(), [varied_task()], probes=False, choose_on=[other_items()])
-    assert every.frame["effect_q"].notna().all()
+    adjusted = ["effect_p_adjusted", "mean_effect_p_adjusted", "excess_p_adjusted"]
+    assert every.frame[adjusted].notna().all(axis=None)
     first, idle = chosen.frame.iloc[0], chosen.frame.iloc[1]
     assert first["verdict"] == every.frame["verdict"].iloc[0] == "attends and causal"
-    assert first["effect_q"] == first["effect_p"]  # a family of one
-    assert np.isnan([idle["effect_p"], idle["effect_q"], idle["attention_q"], idle["joint_q"]]).all()
+    assert first["effect_p_adjusted"] == first["effect_p"]  # a family of one
+    assert idle[[*adjusted, "tracks_p_adjusted"]].isna().all()
     assert idle["verdict"] == "none"  # that nothing is there needs no test
     assert [each["task"] for each in chosen.provenance["chosen_on"]] == ["hand"]
     assert every.provenance["chosen_on"] == []
@@ -57,9 +43,9 @@ def test_a_head_that_is_not_chosen_is_never_claimed():
     ]
     chosen_on = replace(task, units=tuple(turned))
     found = heads(HandModel(), [varied_task()], probes=False, choose_on=[chosen_on]).frame.iloc[0]
-    assert np.isnan(found["effect_q"])
+    assert np.isnan(found["effect_p_adjusted"])
     assert found["verdict"] == "undecided"
-    assert found["reason"].endswith("the effect is undecided; not chosen for a test of effect")
+    assert found["reason"].endswith("the effect is undecided; not chosen for a test of effect and mean_effect")
     assert np.isnan(found["n_to_decide"])  # more units choose nothing
 
 

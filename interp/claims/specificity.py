@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.methods.verdict import Specificity
+from interp.claims.rules import Specificity
 
 FEWEST_OTHERS = 2
 """Other tasks that it takes to call a head general or specific."""
@@ -44,9 +44,7 @@ def _specificity(others: Sequence[tuple[str, str]], attention: str) -> Specifici
     effects = [effect for _, effect in others]
     if any(effect in ("none", "rise") for effect in effects):
         return "specific"
-    if any(effect == "undecided" for effect in effects):
-        return "undecided"
     looks = {attention, *(each for each, _ in others)}
-    if "none" in looks:
-        return "general"
-    return "specific" if looks == {"shown"} else "undecided"
+    if looks == {"shown"}:  # whatever its effects are: it is about what the tasks share
+        return "specific"
+    return "general" if "none" in looks and all(effect == "drop" for effect in effects) else "undecided"

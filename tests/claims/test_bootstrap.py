@@ -3,8 +3,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable, standard_errors
+from interp.claims.bootstrap import cluster_bootstrap, groups_of
+from interp.claims.contributions import contributions
+from interp.claims.units import UnitTable
+
+
+def errors(table):
+    return contributions(table).standard_error
 
 
 def clustered(rng, *, cells, clusters=25, size=4, mean=0.0):
@@ -68,7 +73,7 @@ def test_exact_zero_and_unmeasured_cells():
     units = UnitTable(values, [str(each) for each in range(30)], ["one"] * 30, pd.RangeIndex(3))
     found = cluster_bootstrap(units)
     assert (found.low[0], found.high[0]) == (0.0, 0.0)
-    assert np.isnan([found.estimate[1], found.low[1], found.high[1], standard_errors(units)[1]]).all()
+    assert np.isnan([found.estimate[1], found.low[1], found.high[1], errors(units)[1]]).all()
     assert found.low[2] < 14.5 < found.high[2]
 
 
@@ -84,12 +89,12 @@ def test_a_stratum_of_one_cluster_has_no_spread_that_could_be_known():
     values = np.random.default_rng(6).normal(size=(41, 2))
     strata = ["many"] * 40 + ["single"]
     units = UnitTable(values, [str(each) for each in range(41)], strata, pd.RangeIndex(2))
-    for known in (cluster_bootstrap(units).low, cluster_bootstrap(units).high, standard_errors(units)):
+    for known in (cluster_bootstrap(units).low, cluster_bootstrap(units).high, errors(units)):
         assert np.isnan(known).all()
     values[40, 0] = np.nan  # not measured there: the stratum is none of the first cell's
     found = cluster_bootstrap(units)
-    assert np.isfinite([found.low[0], found.high[0], standard_errors(units)[0]]).all()
-    assert np.isnan([found.low[1], standard_errors(units)[1]]).all()
+    assert np.isfinite([found.low[0], found.high[0], errors(units)[0]]).all()
+    assert np.isnan([found.low[1], errors(units)[1]]).all()
 
 
 def restricted(table, cells, clusters):
@@ -148,8 +153,59 @@ def test_with_few_clusters_of_its_own_a_cell_s_interval_is_as_wide_as_student_s(
     assert found.high[1] - found.low[1] == pytest.approx(expected.high - expected.low, rel=0.25)
 
 
-def test_cells_with_the_same_clusters_are_drawn_for_once(monkeypatch):
-    calls, bootstrap = [], stats.bootstrap
-    monkeypatch.setattr(stats, "bootstrap", lambda *given, **how: calls.append(1) or bootstrap(*given, **how))
-    cluster_bootstrap(clustered(np.random.default_rng(10), cells=40))
-    assert len(calls) == 1
+def test_cells_with_the_same_clusters_are_drawn_for_once():
+    table, groups = with_absent_cells()
+    found = list(groups_of(contributions(table)))
+    assert sorted(tuple(each.cells) for each in found) == sorted(tuple(cells) for cells, _ in groups)
+
+
+def test_an_interval_is_wider_on_the_side_to_which_values_are_skewed():
+    """Student's t is as wide on either side, and covers too little there."""
+    rng = np.random.default_rng(11)
+    values = rng.exponential(size=(40, 2000)) - 1
+    units = UnitTable(values, [str(each) for each in range(40)], ["one"] * 40, pd.RangeIndex(2000))
+    found = cluster_bootstrap(units, resamples=1000)
+    covered = np.mean((found.low <= 0) & (found.high >= 0))
+    student = stats.t.ppf(0.975, 39) * values.std(axis=0, ddof=1) / np.sqrt(40)
+    mean = values.mean(axis=0)
+    below = {"ours": np.mean(found.high < 0), "student": np.mean(mean + student < 0)}
+    assert np.median(found.high - mean) > 1.2 * np.median(mean - found.low)
+    assert covered >= 0.93
+    assert below["student"] > 0.045
+    assert below["ours"] < 0.035
+
+
+def in_layouts(rng, *, effect, per_layout, layouts=5, cells=400):
+    """Values that differ from layout to layout, each drawn equally often."""
+    layout = np.repeat(np.arange(layouts), per_layout)
+    values = effect * (layout - layout.mean())[:, None] + rng.normal(size=(len(layout), cells))
+    names = [str(each) for each in range(len(layout))]
+    return UnitTable(values, names, ["one"] * len(layout), pd.RangeIndex(cells), [str(each) for each in layout])
+
+
+def test_what_the_generator_balances_is_no_part_of_the_spread():
+    table = in_layouts(np.random.default_rng(12), effect=3.0, per_layout=6)
+    blind = UnitTable(table.values, table.clusters, table.strata, table.cells)
+    assert np.median(errors(table)) == pytest.approx(1 / np.sqrt(30), rel=0.05)
+    assert np.median(errors(blind)) > 3 * np.median(errors(table))
+    found = cluster_bootstrap(table, resamples=1000)
+    assert 0.93 <= np.mean((found.low <= 0) & (found.high >= 0)) <= 0.97
+
+
+def test_layouts_that_chance_draws_are_a_part_of_the_spread():
+    table = in_layouts(np.random.default_rng(13), effect=3.0, per_layout=6)
+    uneven = [*table.layouts[:2], *table.layouts[4:6], *table.layouts[2:4], *table.layouts[6:]]
+    uneven[0] = uneven[-1]
+    lost = UnitTable(table.values, table.clusters, table.strata, table.cells, [uneven[-1]] * 4 + uneven[4:])
+    blind = UnitTable(table.values, table.clusters, table.strata, table.cells)
+    np.testing.assert_array_equal(errors(lost), errors(blind))
+
+
+def test_clusters_are_drawn_among_those_of_the_same_templates():
+    """What differs between templates is fixed: a cluster of one never takes the place of a cluster of another."""
+    rng = np.random.default_rng(14)
+    stratum = np.repeat(["a", "b", "c"], 12)
+    values = rng.normal(size=(36, 300)) + np.where(stratum == "a", 50.0, 0.0)[:, None]
+    table = UnitTable(values, [str(each) for each in range(36)], list(stratum), pd.RangeIndex(300))
+    assert np.median(errors(table)) == pytest.approx(1 / 6, rel=0.05)
+    assert [len(each) for each in next(groups_of(contributions(table))).strata] == [12, 12, 12]

@@ -1,9 +1,11 @@
-"""What do the statistics count? Balanced units in clusters and strata, one column per cell.
+"""What do the statistics count? Balanced units in clusters, templates and layouts, one column per cell.
 
 1. The values of one unit (an item and its counterfactual) are averaged: a unit counts once.
 2. Units with the same lexical draw form a **cluster**: they are not independent of each other.
-3. Templates are fixed **strata**: an estimate is the mean over strata of the stratum means, so that
-   no template counts more because it has more items.
+3. **Templates** are fixed strata: an estimate is the mean over templates of their means, so that no template counts
+   more because it has more items.
+4. **Layouts** (where the words stand) are fixed, too, where the generator has drawn each of a template equally often:
+   then how a value differs from layout to layout is no part of how it differs from draw to draw.
 
 A cell is what one hypothesis is about, for example one head. What was not measured is NaN.
 """
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from interp.errors import InputError
 
@@ -27,6 +29,7 @@ class UnitTable:
         clusters: Each unit's lexical draw.
         strata: Each unit's template.
         cells: Labels of the columns, for example ``(layer, head)``.
+        layouts: Where each unit's words stand; empty where nothing is known of that.
 
     Raises:
         InputError: The parts differ in length.
@@ -36,6 +39,7 @@ class UnitTable:
     clusters: Sequence[str]
     strata: Sequence[str]
     cells: pd.Index
+    layouts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         expected = (len(self.clusters), len(self.cells))
@@ -50,7 +54,8 @@ class UnitTable:
         """Average `column` of a tidy frame over each unit's examples.
 
         Args:
-            frame: One row per cell and example, with ``unit``, ``cluster`` and ``template``.
+            frame: One row per cell and example, with ``unit``, ``cluster``, ``template`` and, where it is known,
+                ``layout``.
             column: What to average; NaN is left out.
             by: The columns that name a cell.
         """
@@ -61,11 +66,16 @@ class UnitTable:
             tuple(labels["cluster"].astype(str)),
             tuple(labels["template"].astype(str)),
             wide.columns,
+            tuple(labels["layout"].astype(str)) if "layout" in labels else (),
         )
+
+    def with_values(self, values: Float[np.ndarray, "unit cell"]) -> "UnitTable":
+        """Other values of the same units and cells."""
+        return UnitTable(values, self.clusters, self.strata, self.cells, self.layouts)
 
     def only(self, cells: Bool[np.ndarray, " cell"]) -> "UnitTable":
         """The table with the other cells as if they had not been measured."""
-        return UnitTable(np.where(cells, self.values, np.nan), self.clusters, self.strata, self.cells)
+        return self.with_values(np.where(cells, self.values, np.nan))
 
     @property
     def n_units(self) -> np.ndarray:
@@ -92,16 +102,34 @@ class ClusterTable:
     counts: Float[np.ndarray, "cluster cell"]
     cells: pd.Index
 
+    @property
+    def n_units(self) -> np.ndarray:
+        """How many units were measured, by cell."""
+        return self.counts.sum(axis=0)
+
+    @property
+    def n_clusters(self) -> np.ndarray:
+        """How many clusters the measured units come from, by cell."""
+        return (self.counts > 0).sum(axis=0)
+
+
+Table = UnitTable | ClusterTable
+
 
 def cluster_sums(
-    table: UnitTable | ClusterTable,
+    table: Table, strata: Int[np.ndarray, " unit"] | None = None
 ) -> tuple[Float[np.ndarray, "stratum cluster cell"], Float[np.ndarray, "stratum cluster cell"]]:
-    """Sums of the measured values, and how many they are, by stratum and cluster."""
+    """Sums of the measured values, and how many they are, by stratum and cluster.
+
+    Args:
+        table: The values.
+        strata: Each unit's stratum, as a number; None for its template.
+    """
     if isinstance(table, ClusterTable):
         return table.sums[None], table.counts[None]
-    strata, stratum = np.unique(np.asarray(table.strata, dtype=str), return_inverse=True)
-    clusters, cluster = np.unique(np.asarray(table.clusters, dtype=str), return_inverse=True)
-    shape = (len(strata), len(clusters), table.values.shape[1])
+    stratum = numbered(table.strata) if strata is None else strata
+    cluster = numbered(table.clusters)
+    shape = (stratum.max() + 1, cluster.max() + 1, table.values.shape[1])
     measured = np.isfinite(table.values)
     sums, counts = np.zeros(shape), np.zeros(shape)
     np.add.at(sums, (stratum, cluster), np.where(measured, table.values, 0.0))
@@ -109,10 +137,30 @@ def cluster_sums(
     return sums, counts
 
 
-def has_spread(counts: Float[np.ndarray, "stratum cluster cell"]) -> Bool[np.ndarray, " cell"]:
-    """Whether the spread of a cell's estimate can be known: there are values, and no stratum has a single cluster."""
-    clusters = (counts > 0).sum(axis=1)
-    return (clusters > 0).any(axis=0) & (clusters != 1).all(axis=0)
+def numbered(names: Sequence[str]) -> Int[np.ndarray, " unit"]:
+    """The number of each name among all, in their order."""
+    return np.unique(np.asarray(names, dtype=str), return_inverse=True)[1]
+
+
+def balanced_layouts(table: UnitTable) -> Int[np.ndarray, " unit"] | None:
+    """Each unit's template and layout, as a number, where the layouts are balanced; else None.
+
+    They are where every layout of a template was drawn equally often (but for one, where the schedule ends), at least
+    twice, and for two clusters or more. Else how often it was drawn is a part of the draw.
+    """
+    if not table.layouts:
+        return None
+    template, layout = numbered(table.strata), numbered(table.layouts)
+    _, stratum, counts = np.unique(np.stack([template, layout]), axis=1, return_inverse=True, return_counts=True)
+    stratum = stratum.ravel()
+    of_template = np.zeros(len(counts), dtype=int)
+    of_template[stratum] = template
+    least, most = (
+        np.array([pick(counts[of_template == each]) for each in range(template.max() + 1)]) for pick in (np.min, np.max)
+    )
+    n_clusters = np.bincount(np.unique(np.stack([stratum, numbered(table.clusters)]), axis=1)[0])
+    balanced = (least >= 2).all() and (most - least <= 1).all() and (n_clusters >= 2).all()
+    return stratum if balanced else None
 
 
 def within_strata(
@@ -135,28 +183,12 @@ def stratum_means(
 
 
 def by_stratum(table: UnitTable) -> Float[np.ndarray, "stratum cell"]:
-    """The mean of every cell in every stratum; NaN where it was not measured."""
+    """The mean of every cell in every template; NaN where it was not measured."""
     sums, counts = cluster_sums(table)
     return within_strata(sums.sum(axis=1), counts.sum(axis=1))
 
 
-def estimates(table: UnitTable | ClusterTable) -> Float[np.ndarray, " cell"]:
-    """The stratified mean of every cell."""
+def estimates(table: Table) -> Float[np.ndarray, " cell"]:
+    """The mean over templates of their means, of every cell."""
     sums, counts = cluster_sums(table)
     return stratum_means(sums.sum(axis=1), counts.sum(axis=1))
-
-
-def standard_errors(table: UnitTable | ClusterTable) -> Float[np.ndarray, " cell"]:
-    """Standard error of the stratified mean from the spread between clusters; NaN with fewer than two in a stratum.
-
-    The linearised ratio estimator: clusters may differ in size.
-    """
-    sums, counts = cluster_sums(table)
-    n_units = counts.sum(axis=1, keepdims=True)
-    means = np.divide(sums.sum(axis=1, keepdims=True), n_units, out=np.zeros_like(n_units), where=n_units > 0)
-    shares = np.divide(sums - counts * means, n_units, out=np.zeros_like(sums), where=n_units > 0)
-    n_strata = (n_units > 0).sum(axis=0)
-    n_clusters = (counts.sum(axis=0) > 0).sum(axis=0)
-    residuals = shares.sum(axis=0) / np.maximum(n_strata, 1)
-    factor = n_clusters / np.maximum(n_clusters - 1, 1)
-    return np.where(has_spread(counts), np.sqrt(factor * (residuals**2).sum(axis=0)), np.nan)

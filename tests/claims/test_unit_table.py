@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.claims.contributions import contributions
+from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
-from interp.stats.units import UnitTable, estimates, standard_errors
 
 
 def table(values, clusters, strata=None):
@@ -27,13 +28,13 @@ def test_what_was_not_measured_leaves_the_mean():
 
 def test_standard_error_without_clustering_is_the_textbook_one():
     values = np.random.default_rng(0).normal(size=50)
-    assert standard_errors(table(values, range(50))) == pytest.approx([values.std(ddof=1) / np.sqrt(50)])
+    assert contributions(table(values, range(50))).standard_error == pytest.approx([values.std(ddof=1) / np.sqrt(50)])
 
 
 def test_standard_error_of_copies_does_not_shrink():
     values = np.random.default_rng(0).normal(size=30)
     once, tenfold = table(values, range(30)), table(np.repeat(values, 10), np.repeat(range(30), 10))
-    assert standard_errors(tenfold) == pytest.approx(standard_errors(once))
+    assert contributions(tenfold).standard_error == pytest.approx(contributions(once).standard_error)
 
 
 def test_from_frame_averages_the_examples_of_a_unit():

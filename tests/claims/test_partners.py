@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.methods.partners import DOUBT_COLUMNS, PARTNER_COLUMNS, UNPAIRED, partners
+from interp.claims.partners import DOUBT_COLUMNS, PARTNER_COLUMNS, UNPAIRED, partners
 
 FRAME = pd.DataFrame({"task": "a", "layer": 0, "head": range(4)}).assign(
     attention_state=["shown", "shown", "shown", "none"], representation="none", effect_state="none"
@@ -15,7 +15,7 @@ def pairs(*rows):
     found = pd.DataFrame(rows, columns=["first", "second", "effect", "interaction", "stand_in"]).assign(task="a")
     for name in ("effect", "interaction"):
         found[f"{name}_low"], found[f"{name}_high"] = found[name] - 0.5, found[name] + 0.5
-    return found
+    return found.assign(interaction_standard_error=0.25)
 
 
 def test_partners_are_named_on_both_sides_the_strongest_first():
@@ -40,7 +40,7 @@ def test_an_undecided_pair_leaves_a_doubt_on_either_side():
     found = partners(FRAME, pairs(("0.0", "0.1", -2.0, -1.0, "undecided"), ("0.0", "0.2", -2.0, -0.1, "no")), ALL)
     assert found["doubtful"].tolist() == ["0.1", "0.0", "", ""]
     assert found["doubtful_interaction"].tolist()[:2] == [-1.0, -1.0]
-    np.testing.assert_allclose(found["doubtful_se"][:2], 0.5 / 1.96, rtol=1e-3)
+    assert found["doubtful_se"].tolist()[:2] == [0.25, 0.25]
     assert set(found["partners"]) == {""}
 
 

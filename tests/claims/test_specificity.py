@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from interp.methods.specificity import specificities
+from interp.claims.specificity import specificities
 
 
 def rows(*states, undecidable=None):
@@ -22,11 +22,14 @@ DROP, ELSEWHERE = ("shown", "drop"), ("none", "drop")
         ([ELSEWHERE] * 3, ["general"] * 3),
         ([DROP, ELSEWHERE, ELSEWHERE], ["general"] * 3),
         ([DROP] * 3, ["specific"] * 3),
+        ([DROP, ("shown", "undecided"), DROP], ["specific"] * 3),
+        ([DROP, ("shown", "disagree"), ("undecided", "drop")], ["undecided"] * 3),
         ([DROP, ("not testable", "drop"), DROP], ["undecided"] * 3),
         ([DROP, ("undecided", "drop"), ELSEWHERE], ["general"] * 3),
         ([DROP, ELSEWHERE, ("none", "none")], ["specific", "specific", "general"]),
         ([DROP, ELSEWHERE, ("none", "rise")], ["specific", "specific", "general"]),
         ([DROP, ELSEWHERE, ("none", "undecided")], ["undecided", "undecided", "general"]),
+        ([DROP, ELSEWHERE, ("none", "disagree")], ["undecided", "undecided", "general"]),
     ],
 )
 def test_a_head_is_general_where_it_costs_all_others_wherever_it_looks(states, expected):

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.stats.intervals import cluster_bootstrap
-from interp.stats.units import UnitTable, estimates
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import UnitTable, estimates
 
 
 def table(values, clusters=None, strata=None):

@@ -1,0 +1,195 @@
+"""What was claimed before anything was measured? A file of claims, and what became of them.
+
+.. code-block:: toml
+
+    minimum_effect = 0.1     # optional, as are minimum_attention, minimum_probe and alpha: as of interp.heads
+
+    [[claim]]
+    head = "2.2"
+    task = "agreement"
+    verdict = "tracks"
+
+Only what is declared is tested, and corrected for among itself. A claim is *confirmed* where the head gets its verdict,
+or one that says more; *open* where it is undecided, or gets one that says less; *refuted* where it gets another one.
+"""
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from interp.claims.effects import check_share
+from interp.claims.rules import ORDER, Verdict
+from interp.errors import InputError, suggest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Outcome = Literal["confirmed", "refuted", "open"]
+THRESHOLDS = ("alpha", "minimum_attention", "minimum_effect", "minimum_probe")
+CLAIM = ("head", "task", "verdict")
+EXPECTED: tuple[Verdict, ...] = tuple(each for each in ORDER if each != "undecided")
+IMPLIED: Mapping[str, tuple[str, ...]] = {
+    "attends and causal": ("tracks",),
+    "causal": ("tracks", "attends and causal", "causal, by another route", "general"),
+}
+"""By what is expected, the verdicts that say more."""
+
+
+@dataclass(frozen=True)
+class DeclaredClaim:
+    """What is expected of a head on a task.
+
+    Attributes:
+        head: Layer and head.
+        task: Its name.
+        verdict: That it is expected to get.
+    """
+
+    head: tuple[int, int]
+    task: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A file of claims.
+
+    Attributes:
+        claims: What is expected.
+        thresholds: Minimums and alpha that the file sets.
+        file: Its name.
+        sha256: Of its bytes.
+        read: When it was read, in UTC.
+    """
+
+    claims: tuple[DeclaredClaim, ...]
+    thresholds: Mapping[str, float]
+    file: str
+    sha256: str
+    read: str
+
+    def check(self, tasks: Sequence[str], shape: tuple[int, int]) -> None:
+        """Refuse heads and tasks that are not measured.
+
+        Args:
+            tasks: Those that are asked.
+            shape: Of the model: its layers, and the heads of each.
+
+        Raises:
+            InputError: It says which there are.
+        """
+        for each in self.claims:
+            name = f"{each.head[0]}.{each.head[1]}"
+            if each.task not in tasks:
+                raise InputError(
+                    f"{self.file}: expected claims of tasks that are measured ({', '.join(tasks)}), got one of head "
+                    f"{name} on {each.task!r}; {suggest(each.task, tasks)}, or measure that task, too"
+                )
+            if each.head[0] >= shape[0] or each.head[1] >= shape[1]:
+                raise InputError(
+                    f"{self.file}: expected heads of the model (0.0 to {shape[0] - 1}.{shape[1] - 1}), got {name}"
+                )
+
+    def outcomes(self, frame: pd.DataFrame) -> list[dict[str, str]]:
+        """What became of every claim, in the file's order.
+
+        Args:
+            frame: One row per layer, head and task, with ``verdict`` and ``reason``.
+
+        Returns:
+            One dictionary a claim: ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``.
+        """
+        rows = frame.set_index(["layer", "head", "task"])
+        found = []
+        for each in self.claims:
+            row = rows.loc[(*each.head, each.task)]
+            found.append(
+                {
+                    "head": f"{each.head[0]}.{each.head[1]}",
+                    "task": each.task,
+                    "expected": each.verdict,
+                    "verdict": str(row["verdict"]),
+                    "outcome": outcome(each.verdict, str(row["verdict"])),
+                    "reason": str(row["reason"]),
+                }
+            )
+        return found
+
+    def described(self, frame: pd.DataFrame) -> dict[str, Any]:
+        """All of it, for a manifest."""
+        about = {"file": self.file, "sha256": self.sha256, "read": self.read, "thresholds": dict(self.thresholds)}
+        return {**about, "claims": self.outcomes(frame)}
+
+
+def outcome(expected: str, verdict: str) -> Outcome:
+    """What a verdict is to a claim."""
+    if verdict == expected or verdict in IMPLIED.get(expected, ()):
+        return "confirmed"
+    return "open" if verdict == "undecided" or expected in IMPLIED.get(verdict, ()) else "refuted"
+
+
+def read_claims(path: str | PathLike[str]) -> Declared:
+    """Read a file of claims.
+
+    Args:
+        path: Of a TOML file, as in the module's docstring.
+
+    Raises:
+        InputError: It cannot be read, or is no such file: it says what was expected and what there is.
+    """
+    try:
+        content = Path(path).expanduser().read_bytes()
+        found = tomllib.loads(content.decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"claims: expected a TOML file that can be read, got {str(path)!r}: {error}") from None
+    name = Path(path).name
+    _check_keys(name, found, ("claim", *THRESHOLDS))
+    thresholds = {each: found[each] for each in THRESHOLDS if each in found}
+    for key, value in thresholds.items():
+        if not isinstance(value, int | float):
+            raise InputError(f"{name}: {key}: expected a share between 0 and 1, got {value!r}")
+        check_share(f"{name}: {key}", float(value))
+    claims = found.get("claim", [])
+    if not isinstance(claims, list) or not claims:
+        raise InputError(f"{name}: expected at least one [[claim]] with {', '.join(CLAIM)}; got none")
+    read = [_claim(name, number, each) for number, each in enumerate(claims, start=1)]
+    asked = [(each.head, each.task) for each in read]
+    if len(set(asked)) < len(asked):
+        twice = next(each for each in asked if asked.count(each) > 1)
+        raise InputError(f"{name}: expected one claim a head and task, got several of {twice[0]} on {twice[1]!r}")
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Declared(tuple(read), thresholds, name, hashlib.sha256(content).hexdigest(), now)
+
+
+def _claim(name: str, number: int, found: Any) -> DeclaredClaim:
+    where = f"{name}: claim {number}"
+    if not isinstance(found, dict):
+        raise InputError(f"{where}: expected a table [[claim]] with {', '.join(CLAIM)}, got {found!r}")
+    _check_keys(where, found, CLAIM)
+    for key in CLAIM:
+        if not isinstance(found.get(key), str):
+            raise InputError(f"{where}: {key}: expected a text, such as {_EXAMPLE[key]!r}, got {found.get(key)!r}")
+    layer, dot, head = found["head"].partition(".")
+    if not (dot and layer.isdecimal() and head.isdecimal()):
+        raise InputError(f"{where}: head: expected layer and head such as '2.1', both from 0, got {found['head']!r}")
+    if found["verdict"] not in EXPECTED:
+        raise InputError(f"{where}: verdict {found['verdict']!r} is unknown; {suggest(found['verdict'], EXPECTED)}")
+    return DeclaredClaim((int(layer), int(head)), found["task"], found["verdict"])
+
+
+_EXAMPLE = {"head": "2.1", "task": "agreement", "verdict": "tracks"}
+
+
+def _check_keys(where: str, found: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in found:
+        if key not in known:
+            raise InputError(f"{where}: key {key!r} is unknown; {suggest(key, known)}")

@@ -1,0 +1,126 @@
+"""What may be concluded from effects by themselves? A state for each cell: drop, rise, none or undecided.
+
+1. The mean over balanced units, its interval, and the tests of ``claim.py``, corrected over all cells.
+2. They are held against a minimum: a share of the base run's metric, unit by unit.
+3. Where the base run is not shown to be above chance (``above_chance``), there is nothing to lose, and all is
+   undecided.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool
+
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.claim import Measured, claim
+from interp.claims.units import UnitTable, estimates
+from interp.errors import InputError
+
+DIFFERENCES = ("logit_difference", "sentence_log_probability")
+"""The metrics that compare the right with the wrong answer: guessing scores 0."""
+
+
+def conclusions(
+    frame: pd.DataFrame,
+    column: str,
+    by: Sequence[str],
+    *,
+    metric: str,
+    minimum_effect: float,
+    alpha: float,
+    seed: int,
+) -> pd.DataFrame:
+    """Estimate, test and judge the mean of a column, cell by cell; the cells are one family.
+
+    Args:
+        frame: As a sweep's, with ``base``, ``base_correct`` and `column`.
+        column: Effects; negative is a drop.
+        by: The columns that name a cell.
+        metric: What was measured; it says how chance is told (``above_chance``).
+        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        alpha: Chance of any false drop or rise; and of any false none.
+        seed: Of the resamples.
+
+    Returns:
+        One row per cell: its labels, `column` (the mean), ``low``, ``high`` (95 %, cluster bootstrap), ``p`` (that it
+        is no larger than the minimum, in size), ``p_adjusted`` (family-wise), ``p_absent`` (that it is at least as
+        large, family-wise), ``base``, ``minimum`` (in the metric's units), ``state``, ``n_units``, ``n_clusters``.
+    """
+    (found,) = claim([against_base(frame, column, by, minimum_effect)], alpha=alpha, seed=seed)
+    above = above_chance(frame, by, metric=metric, seed=seed)
+    states = [each if known else "undecided" for each, known in zip(found.states(alpha), above, strict=True)]
+    columns = {
+        column: found.estimate,
+        **{name: getattr(found, name) for name in ("low", "high", "p", "p_adjusted", "p_absent")},
+        "base": estimates(UnitTable.from_frame(frame, "base", by=by)),
+        "minimum": found.minimum,
+        "state": states,
+        "n_units": found.n_units,
+        "n_clusters": found.n_clusters,
+    }
+    return pd.DataFrame(columns, index=found.cells).reset_index()
+
+
+def against_base(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> Measured:
+    """A column of effects, held against a share of the base run's metric, unit by unit.
+
+    Args:
+        frame: With ``base`` and `column`.
+        column: The effects.
+        by: The columns that name a cell.
+        share: Of the base run's metric; its sign is that of the base run's mean.
+    """
+    base = UnitTable.from_frame(frame, "base", by=by)
+    return Measured(
+        UnitTable.from_frame(frame, column, by=by), base.with_values(share * np.sign(estimates(base)) * base.values)
+    )
+
+
+def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: int) -> Bool[np.ndarray, " cell"]:
+    """Whether the base run is shown to be above chance, cell by cell: the whole interval is.
+
+    A difference of answers has to lie above 0. All else says nothing about chance by itself (a probability is above 0
+    in any model), so there the share of right answers has to lie above a half. Where that share is not known, because
+    the answers have several tokens, nothing is shown; nor is it where the interval is not known.
+
+    Args:
+        frame: With ``base`` and ``base_correct``.
+        by: The columns that name a cell.
+        metric: What ``base`` is.
+        seed: Of the resamples.
+    """
+    column, chance = ("base", 0.0) if metric in DIFFERENCES else ("base_correct", 0.5)
+    return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
+
+
+def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
+    """Refuse what nothing can be judged by.
+
+    Raises:
+        InputError: A share outside 0 and 1, or a KL divergence, which is 0 for the base run.
+    """
+    check_share("minimum_effect", minimum_effect)
+    check_share("alpha", alpha)
+    if metric == "kl_divergence":
+        raise InputError(
+            "kl_divergence: effects are judged as shares of the base run's metric, and that is 0 here; choose another "
+            "metric, or read the divergences themselves with ablate(metric='kl_divergence')"
+        )
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        InputError: `value` is not between 0 and 1.
+    """
+    if not 0 < value < 1:
+        raise InputError(f"{name}: expected a share between 0 and 1, got {value}")
+
+
+def means_of(frame: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """The means of other columns over balanced units, one row per cell as in ``conclusions``."""
+    tables = {name: UnitTable.from_frame(frame, name, by=by) for name in columns}
+    cells = next(iter(tables.values())).cells
+    return pd.DataFrame({name: estimates(table) for name, table in tables.items()}, index=cells).reset_index()

@@ -1,0 +1,116 @@
+"""From a row of evidence to its verdict, and to the units that would decide where nothing is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.claims.bootstrap import FEWEST_CLUSTERS
+from interp.claims.verdicts import states, verdicts
+
+N_UNITS, N_CLUSTERS = 4 * FEWEST_CLUSTERS, 2 * FEWEST_CLUSTERS
+DROP = {"estimate": -2.0, "minimum": 0.9, "p_adjusted": 0.01, "p_absent": 1.0, "standard_error": 0.2}
+OPEN = {"estimate": -1.0, "minimum": 0.9, "p_adjusted": 0.3, "p_absent": 0.9, "standard_error": 0.5}
+NONE = {"estimate": -0.05, "minimum": 0.9, "p_adjusted": 1.0, "p_absent": 0.01, "standard_error": 0.2}
+LOOKS = {"estimate": 0.3, "minimum": 0.1, "p_adjusted": 0.01, "p_absent": 1.0, "standard_error": 0.05}
+UNSEEN = {"estimate": np.nan, "minimum": 0.1, "p_adjusted": np.nan, "p_absent": np.nan, "standard_error": np.nan}
+
+
+def columns(kind, given, *, n_units=N_UNITS, n_clusters=N_CLUSTERS):
+    rest = {"critical": 3.0, "n_units": n_units, "n_clusters": n_clusters}
+    named = {f"{kind}_{name}": value for name, value in {**given, **rest}.items() if name != "estimate"}
+    return {kind: given["estimate"], **named}
+
+
+def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_clusters=N_CLUSTERS, **changes):
+    """A row of a task without a feature; what is None was not measured."""
+    kinds = {"effect": effect, "mean_effect": mean, "excess": excess}
+    rows = [columns(kind, given, n_clusters=n_clusters) for kind, given in kinds.items()]
+    for kind, given in {"exchange": exchange, "probe_excess": probe}.items():
+        counts = {"n_units": N_UNITS, "n_clusters": N_CLUSTERS} if given else {"n_units": 0, "n_clusters": 0}
+        rows.append(columns(kind, given or UNSEEN, **counts))
+    found = {name: value for each in rows for name, value in each.items()}
+    known = {"feature": None, "selectivity_low": 0.1, "probe_baseline_score": 0.5, "above_chance": True}
+    counts = {"n_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
+    others = {"specificity": "specific", "partners": "", "caveat": "", "doubtful": ""}
+    return {**found, **known, **counts, **others, **changes}
+
+
+def judged(row):
+    frame = pd.DataFrame([row])
+    found = states(frame, 0.05)
+    return {**found.iloc[0], **verdicts(frame.join(found)).iloc[0]}
+
+
+def test_states_and_verdict_of_a_head_that_tracks():
+    found = judged(row_of(DROP, DROP, exchange=DROP, probe={**LOOKS, "estimate": 0.2}, feature="number"))
+    states_of = ("attention_state", "effect_state", "resample_state", "mean_state", "exchange_state", "representation")
+    assert [found[name] for name in states_of] == ["shown", "drop", "drop", "drop", "drop", "carried"]
+    assert (found["verdict"], found["reason"]) == ("tracks", "")
+    assert np.isnan(found["n_to_decide"])
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_feature_that_was_not_probed_stands_in_the_way_only_where_the_task_names_it(named):
+    found = judged(row_of(DROP, DROP, exchange=DROP, feature="number" if named else np.nan))
+    assert found["verdict"] == ("attends and causal" if named else "tracks")
+
+
+def test_replacements_that_disagree_are_both_named_with_their_numbers():
+    found = judged(row_of(DROP, NONE))
+    assert (found["effect_state"], found["verdict"]) == ("disagree", "undecided")
+    assert found["reason"] == "the replacements disagree: -2 by resample and -0.05 by positional mean"
+    assert np.isnan(found["n_to_decide"])
+
+
+@pytest.mark.parametrize(("probe", "state"), [(-0.01, "undecided"), (0.0, "undecided"), (0.01, "carried")])
+def test_selectivity_has_to_lie_above_nothing(probe, state):
+    assert judged(row_of(probe=LOOKS, selectivity_low=probe))["representation"] == state
+
+
+def test_a_control_that_leaves_no_room_makes_it_untestable():
+    assert judged(row_of(probe=LOOKS, probe_baseline_score=0.89))["representation"] == "carried"
+    assert judged(row_of(probe=LOOKS, probe_baseline_score=0.91))["representation"] == "not testable"
+
+
+class TestUnitsToDecide:
+    def test_they_are_more_than_there_are(self):
+        assert judged(row_of())["n_to_decide"] > N_UNITS
+        few = judged(row_of(n_clusters=FEWEST_CLUSTERS // 2))
+        assert few["undecidable"]
+        assert few["n_to_decide"] >= 2 * N_UNITS
+
+    def test_a_model_at_chance_is_promised_nothing(self):
+        found = judged(row_of(above_chance=False))
+        assert (found["verdict"], found["undecidable"]) == ("undecided", found["reason"])
+        assert "not above chance" in found["reason"]
+        assert np.isnan(found["n_to_decide"])
+
+    def test_both_replacements_have_to_be_decided(self):
+        one = judged(row_of(OPEN, DROP))["n_to_decide"]
+        wider = judged(row_of(OPEN, {**OPEN, "standard_error": 1.0}))["n_to_decide"]
+        assert wider > one > N_UNITS
+
+    def test_where_more_units_of_one_kind_are_no_help_nothing_is_promised(self):
+        """Attention asks for some units; of the effect, nobody knows what more of them would show."""
+        attention = {**LOOKS, "p_adjusted": 0.2, "estimate": 0.09}
+        sure = {**OPEN, "standard_error": 1e-3}
+        assert judged(row_of(NONE, NONE, attention))["n_to_decide"] > N_UNITS
+        assert np.isnan(judged(row_of(sure, sure, attention))["n_to_decide"])
+
+    def test_units_without_attention_are_needed_in_proportion(self):
+        attention = {**LOOKS, "p_adjusted": 0.2, "estimate": 0.09}
+        whole = judged(row_of(NONE, NONE, attention))["n_to_decide"]
+        half = judged({**row_of(NONE, NONE, attention), "excess_n_units": N_UNITS / 2})["n_to_decide"]
+        # The same spread of half the units: half as many would do.
+        assert half == pytest.approx(whole, rel=0.02)
+
+    def test_an_exchange_that_is_open_asks_for_its_own(self):
+        found = judged(row_of(DROP, DROP, exchange=OPEN))
+        assert found["verdict"] == "undecided"
+        assert found["n_to_decide"] > N_UNITS
+
+    def test_what_was_not_chosen_is_not_decided_by_more(self):
+        unchosen = {**OPEN, "p_adjusted": np.nan}
+        found = judged(row_of(unchosen, OPEN))
+        assert found["reason"].endswith("; not chosen for a test of effect")
+        assert np.isnan(found["n_to_decide"])

@@ -1,0 +1,88 @@
+"""A dossier of declared claims: only they are tested, and corrected among themselves."""
+
+import pytest
+
+import interp
+from interp.errors import InputError
+
+TASKS = ("agreement", "induction")
+CLAIMS = """
+minimum_effect = 0.2
+
+[[claim]]
+head = "2.2"
+task = "agreement"
+verdict = "attends and causal"
+
+[[claim]]
+head = "0.1"
+task = "agreement"
+verdict = "attends, not causal"
+"""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return interp.load_model()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("declared") / "claims.toml"
+    path.write_text(CLAIMS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def reports(model, file):
+    asked = {"n": 48, "probes": False, "most_paired": 0}
+    return interp.heads(model, TASKS, **asked, minimum_effect=0.2), interp.heads(model, TASKS, **asked, claims=file)
+
+
+def row(report, name):
+    layer, head = map(int, name.split("."))
+    found = report.frame.set_index(["layer", "head", "task"])
+    return found.loc[layer, head, "agreement"]
+
+
+def test_only_what_is_declared_is_tested(reports):
+    whole, declared = reports
+    tested = declared.frame[declared.frame["effect_p_adjusted"].notna()]
+    assert [(each.layer, each.head, each.task) for each in tested.itertuples()] == [
+        (0, 1, "agreement"),
+        (2, 2, "agreement"),
+    ]
+    assert whole.frame["effect_p_adjusted"].notna().all()
+    rest = declared.frame[declared.frame["excess_p_adjusted"].isna()]
+    assert not rest["verdict"].isin(["tracks", "attends and causal", "causal", "opposes"]).any()
+
+
+def test_it_is_corrected_for_fewer_and_measured_alike(reports):
+    whole, declared = reports
+    for name in ("2.2", "0.1"):
+        assert row(whole, name)["effect"] == row(declared, name)["effect"]
+    assert row(declared, "0.1")["excess_p_adjusted"] <= row(whole, "0.1")["excess_p_adjusted"]
+
+
+def test_what_became_of_it_stands_in_the_provenance(reports):
+    described = reports[1].provenance["declared"]
+    assert described["file"] == "claims.toml"
+    assert described["thresholds"] == {"minimum_effect": 0.2}
+    assert [each["outcome"] for each in described["claims"]] == ["confirmed", "refuted"]
+    assert reports[0].provenance["declared"] is None
+
+
+def test_thresholds_of_the_file_hold(reports):
+    base = reports[1].tasks.set_index("task").loc["agreement", "base"]
+    assert row(reports[1], "2.2")["minimum_effect"] == pytest.approx(0.2 * base)
+
+
+def test_what_cannot_be_tested_is_refused_before_anything_is_measured(model, file, tmp_path):
+    with pytest.raises(InputError, match="expected claims of tasks that are measured"):
+        interp.heads(model, ["ioi"], n=5, claims=file)
+    with pytest.raises(InputError, match="max-T"):
+        interp.heads(model, TASKS, n=5, claims=file, correction="fdr")
+    other = tmp_path / "claims.toml"
+    other.write_text(CLAIMS.replace('"2.2"', '"7.2"'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected heads of the model \(0.0 to 2.3\), got 7.2"):
+        interp.heads(model, TASKS, n=5, claims=other)
