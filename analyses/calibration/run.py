@@ -52,7 +52,6 @@ def main() -> None:
         "verdicts by what the head is": found.confusion.reset_index(),
         "wrong verdicts": wrong(found),
         "fewer examples": found.halves,
-        "p where the null holds": found.p_values,
         **{f"trackers by {name}": table for name, table in found.curves.items()},
         "seconds a model": costs(found),
     }

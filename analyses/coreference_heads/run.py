@@ -18,7 +18,7 @@ from interp.tasks.generated_corpus import linked_documents
 
 RELATIONS = ["coref", "coref:nearest", "coref:pronoun", "coref:proper", "coref:nominal", "entity:person", "pos:PROPN"]
 SHOWN = ["relation", "name", "n", "accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high"]
-SHOWN += ["q", "verdict"]
+SHOWN += ["p_adjusted", "verdict"]
 
 
 def shown(best: pd.DataFrame) -> str:
@@ -64,7 +64,15 @@ def on_minimal_pairs(treebank: Path) -> None:
     frame = report.frame.assign(task=[each.split(":")[0] for each in report.frame["task"]])
     frame = frame.assign(size=frame["effect"].abs()).sort_values("size", ascending=False).groupby("task").head(5)
     columns = ["task", "layer", "head", "verdict", "attention", "attention_baseline", "excess", "excess_low"]
-    columns += ["excess_high", "effect", "effect_low", "effect_high", "effect_q", "minimum_effect", "n_to_decide"]
+    columns += [
+        "excess_high",
+        "effect",
+        "effect_low",
+        "effect_high",
+        "effect_p_adjusted",
+        "minimum_effect",
+        "n_to_decide",
+    ]
     print(frame[[*columns, "related_effect", "related_low", "related_high"]].round(3).to_string(index=False))
 
 

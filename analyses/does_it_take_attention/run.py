@@ -22,12 +22,12 @@ from scipy.stats import binomtest
 import interp
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.saved import load_forerunner, save_forerunner
+from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
+from interp.claims.units import UnitTable
 from interp.methods.behaviour import behaviour
 from interp.model.training import TrainingConfig, packed_rows
 from interp.recipes.published import without_published
 from interp.recipes.train import encoded
-from interp.stats.intervals import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.stats.units import UnitTable
 from interp.tasks.grammar.agreement import ATTRACTORS
 from interp.tasks.grammar.corpus import documents
 from interp.tasks.task import Task

@@ -123,7 +123,7 @@ def main() -> None:
     print(beside(readings, heads)[columns].round(3).to_string(index=False))
     print("\nWhat erasing it there does to the task (logits):")
     found = beside(effects, heads)
-    columns = ["task", "role", "head", "method", "base", "effect", "low", "high", "q", "rank"]
+    columns = ["task", "role", "head", "method", "base", "effect", "low", "high", "p_adjusted", "rank"]
     print(found[columns].round(3).to_string(index=False))
     print("\nWhat erasing it there (leace) and ablating the head (mean) do to other tasks (share of their logits):")
     found = beside(other.assign(share=(other["effect"] / other["base"]).round(3)), heads)
@@ -131,7 +131,9 @@ def main() -> None:
     print(wide.to_string(na_rep=""))
     carried = readings.loc[readings["verdict"] == "encodes", ["task", "layer", "head"]]
     own = effects[effects["method"] == "leace"]
-    used = carried.merge(own, on=["task", "layer", "head"]).query("share <= -0.1 and excess < 0 and excess_q <= 0.05")
+    used = carried.merge(own, on=["task", "layer", "head"]).query(
+        "share <= -0.1 and excess < 0 and excess_p_adjusted <= 0.05"
+    )
     print(
         f"\nOf {len(readings)} heads and tasks the feature can be read in {len(carried)}, and is used in {len(used)}."
     )

@@ -85,7 +85,7 @@ def draw(table: pd.DataFrame, head: str) -> Figure:
 
 def print_paths(table: pd.DataFrame) -> None:
     """Every path with its share of the answer."""
-    columns = ["sender", "via", "receiver", "normalised", "normalised_low", "normalised_high", "q"]
+    columns = ["sender", "via", "receiver", "normalised", "normalised_low", "normalised_high", "p_adjusted"]
     print(table[columns].round(3).to_string(index=False))
 
 
@@ -107,7 +107,9 @@ def main() -> None:
         f"The unpatched model answers {1 - base:.0%} right.\nHeads patched at all positions (0: corrupted, 1: clean):"
     )
     top = heads.reindex(heads["normalised"].abs().sort_values(ascending=False).index).head(SHOWN)
-    print(top[["name", "normalised", "normalised_low", "normalised_high", "q"]].round(3).to_string(index=False))
+    print(
+        top[["name", "normalised", "normalised_low", "normalised_high", "p_adjusted"]].round(3).to_string(index=False)
+    )
     last = heads[heads["layer"] == heads["layer"].max()]
     induction = str(last.loc[last["normalised"].idxmax(), "name"])
     table = senders_of(model, task, induction, given.seed)
@@ -115,7 +117,7 @@ def main() -> None:
     draw(table, induction).savefig(given.out / "senders.png", dpi=120)
     print(f"\nWhat is patched into head {induction} alone:")
     ranked = table.sort_values("normalised", ascending=False).head(2 * SHOWN)
-    columns = ["sender", "receiver", "normalised", "normalised_low", "normalised_high", "q"]
+    columns = ["sender", "receiver", "normalised", "normalised_low", "normalised_high", "p_adjusted"]
     print(ranked[columns].round(3).to_string(index=False))
     sender = str(table.loc[table["normalised"].idxmax(), "sender"])
     routes = [[sender, f"{induction}.k", "logits"], [sender, "mlp.1", f"{induction}.k"], [sender, "logits"]]

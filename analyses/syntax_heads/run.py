@@ -18,7 +18,7 @@ from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 
 SHOWN = ["relation", "looks", "name", "n", "accuracy", "attention", "baseline", "accuracy_baseline", "excess"]
-SHOWN += ["low", "high", "q", "verdict"]
+SHOWN += ["low", "high", "p_adjusted", "verdict"]
 
 
 def shown(result: RelationResult) -> str:
@@ -44,7 +44,7 @@ def on_treebanks(choose_on: list[Path], data: list[Path], out: Path) -> None:
     print(f"books, heads chosen on one treebank and scored on another\n\n{shown(result)}\n")
     result.frame[syntax].to_csv(out / "heads.csv", index=False)
     save_relations(result, relation_maps(model, data, result), out / "page")
-    tracking = result.best().query("verdict == 'tracks'")
+    tracking = result.best().query("verdict == 'attends'")
     for name, heads in (("all chosen heads", result.best()), ("chosen heads that track", tracking)):
         summary = attention_parse(model, data, heads).summary()
         summary.to_csv(out / f"parse-{name.replace(' ', '-')}.csv", index=False)
