@@ -119,7 +119,7 @@ def false_claims(pools: dict[tuple[str, str, str], Pool], runs: int) -> Iterator
     for name, families in FAMILIES.items():
         for n_cells, tasks in families.items():
             for kind in ("effect", "excess"):
-                own = [pools[name, task, kind] for task in tasks if (name, task, kind) in pools]
+                own = [pools[name, task, kind] for task in tasks]
                 for n in CLUSTERS:
                     if min(len(set(pool.centred.clusters)) for pool in own) < 2 * n:
                         continue
@@ -141,9 +141,11 @@ def power(pools: dict[tuple[str, str, str], Pool], runs: int, n: int = 100) -> I
         tasks = families[max(families)]
         for kinds in (("effect", "mean_effect"), ("excess",)):
             found = []
+            large = [each for each in tasks if len(set(pools[name, each, kinds[0]].centred.clusters)) >= 2 * n]
+            if not large:
+                continue
             for kind in kinds:
-                own = [pools[name, task, kind] for task in tasks if (name, task, kind) in pools]
-                own = [pool for pool in own if len(set(pool.centred.clusters)) >= 2 * n]
+                own = [pools[name, task, kind] for task in large]
                 generator = np.random.default_rng(n)
                 reports = [tested(own, n, 2.0, generator) for _ in range(runs)]
                 found.append([np.concatenate([each.p_adjusted <= ALPHA for each in one]) for one in reports])

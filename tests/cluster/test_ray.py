@@ -198,7 +198,7 @@ def test_calls_are_spread(ray):
 @pytest.mark.slow
 def test_attention_is_counted_to_the_same_bits(ray, tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "WORDS_AT_ONCE", 48)
-    model, documents = random_model(tokenizer=word_level(FORMS, both_sides=False)), list(trees())
+    model, documents = random_model(tokenizer=word_level(FORMS, both_sides=False)), list(trees(24))
     here, there = (attend(model, documents, ["dep"], run=run) for run in (None, Run(tmp_path, Ray(2))))
     pd.testing.assert_frame_equal(here.frame, there.frame, check_exact=True)
     assert total(events(tmp_path), "kept") == 12
