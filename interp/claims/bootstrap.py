@@ -34,8 +34,9 @@ FEWEST_CLUSTERS = 30
 RESAMPLES = 2000
 """Of an interval, unless it is told otherwise."""
 _BLOCK = 100
-_LEAST_VARIANCE = 1e-3
-"""Of a resample, as a share of the variance: one that draws the same cluster again and again has none."""
+_LEAST_VARIANCE = 0.05
+"""Of a resample, as a share of the variance: one that misses the few clusters that deviate has none, and would outdo
+any mean, however far it lies beyond its minimum."""
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,14 @@ def test_sums_by_cluster_are_tested_as_units_are():
         np.testing.assert_allclose(getattr(one, name), getattr(other, name))
 
 
+def test_few_clusters_that_deviate_do_not_hide_what_is_far_beyond():
+    """Resamples that miss both have no spread, and are one in seven."""
+    values = np.full((40, 1), 0.48)
+    values[[3, 17]] = 0.1
+    (found,) = claim([Measured(simple(values), 0.1)], alternative="greater")
+    assert found.states(ALPHA) == ["rise"]
+
+
 def test_a_frame_has_the_kind_in_its_columns():
     (found,) = claim([Measured(simple(np.random.default_rng(17).normal(size=(40, 2))), 0.5)])
     frame = found.frame("effect")
