@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from interp.claims.units import Table, UnitTable, balanced_layouts, cluster_sums, estimates, numbered
+from interp.claims.units import Table, UnitTable, balanced_layouts, cluster_sums, numbered, stratum_means
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ def contributions(table: Table, per: Table | None = None) -> Contributions:
 
 
 def _of_means(table: Table) -> Contributions:
-    _, counts = cluster_sums(table)
+    sums, counts = cluster_sums(table)
     by_template = counts.sum(axis=1)  # [stratum cell]
     share = np.divide(1.0, by_template, out=np.zeros_like(by_template), where=by_template > 0)
     share /= np.maximum((by_template > 0).sum(axis=0), 1)  # what a unit of a template counts
     spread = (counts > 0).sum(axis=1)
     _, stratum = np.unique((counts > 0).any(axis=2), axis=1, return_inverse=True)
     return Contributions(
-        estimates(table),
+        stratum_means(sums.sum(axis=1), counts.sum(axis=1)),
         _deviations(table, share),
         np.asarray((counts > 0).any(axis=0)),
         stratum.ravel(),
