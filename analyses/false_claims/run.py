@@ -17,7 +17,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.preparing import mean_of_positions, with_donors
-from interp.methods.task_attention import task_attention
+from interp.methods.task_attention import BY, task_attention
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 SHARE, MINIMUM, ALPHA, RESAMPLES = 0.1, 0.1, 0.05, 1000
@@ -26,8 +26,13 @@ FAMILIES = {
     "default": {12: ("agreement",), 60: TASKS},
     "books": {54: ("coreference",), 162: ("coreference", "reflexive", "induction")},
 }
-"""By model: which tasks make a family of so many cells."""
+"""By model: which tasks make a family of so many heads; attention is tested for each value of a task's feature."""
 KINDS = ("effect", "mean_effect", "excess")
+
+
+def by(kind: str) -> tuple[str, ...]:
+    """What a kind of evidence is tested by."""
+    return BY if kind == "excess" else ("layer", "head")
 
 
 def measured(model: interp.HookedTransformer, task: str, seed: int, n: int) -> pd.DataFrame:
@@ -35,11 +40,11 @@ def measured(model: interp.HookedTransformer, task: str, seed: int, n: int) -> p
     loaded = with_donors(interp.load_task(task, n=n, seed=seed, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx))
     frame = interp.ablate(model, loaded, kind="resample", draws=1, seed=seed).frame
     mean = interp.ablate(model, loaded, kind=mean_of_positions(loaded), seed=seed).frame
-    seen = task_attention(model, loaded, seed=seed).frame[["layer", "head", "example", "excess"]]
+    seen = task_attention(model, loaded, seed=seed).frame[[*BY, "example", "excess"]]
     frame = frame.assign(mean_effect=mean["effect"]).merge(seen, on=["layer", "head", "example"], how="left")
     frame["cluster"] = f"{seed} " + frame["cluster"].astype(str)
     frame["unit"] += 1_000_000 * seed
-    return frame[["layer", "head", "unit", "example", "cluster", "template", "layout", "base", *KINDS]]
+    return frame[[*BY, "unit", "example", "cluster", "template", "layout", "base", *KINDS]]
 
 
 def kept(folder: Path, name: str, task: str, seeds: Sequence[int], n: int) -> list[pd.DataFrame]:
@@ -70,7 +75,7 @@ class Pool:
     @classmethod
     def of(cls, frame: pd.DataFrame, kind: str) -> "Pool":
         """Of all draws of a task."""
-        table = UnitTable.from_frame(frame, kind)
+        table = UnitTable.from_frame(frame, kind, by=by(kind))
         rows = np.flatnonzero(np.isfinite(table.values).any(axis=1))
         there = np.isfinite(table.values[rows]).all(axis=0)  # heads against a distractor that some items lack are not
         base = UnitTable.from_frame(frame, "base").values[:, 0] if kind != "excess" else np.ones(len(table.values))
@@ -164,7 +169,7 @@ def coverage(folder: Path, draws: int) -> Iterator[dict[str, object]]:
     for task, n_units in {"agreement": 48, "coreference": 54, "reflexive": 96, "ioi": 48, "induction": 54}.items():
         frames = kept(folder, "default", task, range(1000, 1000 + draws), n_units)
         for kind in KINDS:
-            tables = [UnitTable.from_frame(each, kind) for each in frames]
+            tables = [UnitTable.from_frame(each, kind, by=by(kind)) for each in frames]
             truth = np.mean([estimates(each) for each in tables], axis=0)
             found = [cluster_bootstrap(each) for each in tables]
             covered = np.mean([(each.low <= truth) & (truth <= each.high) for each in found], axis=0)

@@ -32,7 +32,7 @@ def choose(model: interp.HookedTransformer, n: int, seed: int) -> pd.DataFrame:
     rows = []
     for name, feature in FEATURES.items():
         task = interp.load_task(name, n=n, seed=seed, split="select", tokenizer=model.tokenizer)
-        attention = task_attention(model, task, seed=seed).estimates().set_index(["layer", "head"])["excess"]
+        attention = task_attention(model, task, seed=seed).strongest().set_index(["layer", "head"])["excess"]
         score = probe(model, task, feature, seed=seed, description_lengths=False).frame
         score = score.set_index(["layer", "head"])["score"]
         decoy = score[attention <= 0].idxmax()

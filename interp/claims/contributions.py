@@ -76,21 +76,36 @@ def _of_means(table: Table) -> Contributions:
     _, stratum = np.unique((counts > 0).any(axis=2), axis=1, return_inverse=True)
     return Contributions(
         stratum_means(sums.sum(axis=1), counts.sum(axis=1)),
-        _deviations(table, share),
+        _deviations(table, sums, counts, share),
         np.asarray((counts > 0).any(axis=0)),
         stratum.ravel(),
         (spread > 0).any(axis=0) & (spread != 1).all(axis=0),
     )
 
 
-def _deviations(table: Table, share: Float[np.ndarray, "template cell"]) -> Float[np.ndarray, "cluster cell"]:
+def _deviations(
+    table: Table,
+    sums: Float[np.ndarray, "template cluster cell"],
+    counts: Float[np.ndarray, "template cluster cell"],
+    share: Float[np.ndarray, "template cell"],
+) -> Float[np.ndarray, "cluster cell"]:
     """Each cluster's deviations from its strata's means, with the weights of its units, corrected for leverage."""
+    found = _from_means(sums, counts, share)
     layouts = balanced_layouts(table) if isinstance(table, UnitTable) else None
-    sums, counts = cluster_sums(table, layouts)
-    if layouts is not None and isinstance(table, UnitTable):
-        template = np.zeros(len(sums), dtype=int)
-        template[layouts] = numbered(table.strata)
-        share = share[template]
+    if layouts is None or not isinstance(table, UnitTable):
+        return found
+    template = np.zeros(layouts.max() + 1, dtype=int)
+    template[layouts] = numbered(table.strata)
+    within = _from_means(*cluster_sums(table, layouts), share[template])
+    # What was measured of some units only is not balanced.
+    return np.where(np.isfinite(table.values).all(axis=0), within, found)
+
+
+def _from_means(
+    sums: Float[np.ndarray, "stratum cluster cell"],
+    counts: Float[np.ndarray, "stratum cluster cell"],
+    share: Float[np.ndarray, "stratum cell"],
+) -> Float[np.ndarray, "cluster cell"]:
     n_units = counts.sum(axis=1, keepdims=True)
     means = np.divide(sums.sum(axis=1, keepdims=True), n_units, out=np.zeros_like(n_units), where=n_units > 0)
     free = 1 - np.divide(counts, n_units, out=np.zeros_like(counts), where=n_units > 0)

@@ -2,14 +2,14 @@
 
 Three families of baseline, each a rule that picks key positions without knowing the related word:
 
-- **offset -d**: the position d before the query (0 is the query itself);
-- **position p**: an absolute position; first-token sinks look like coreference to the first word;
+- **offset -d**: the position d before the query;
+- **position p**: an absolute position;
 - **a distractor**, by its role in the template: ``first attractor``, ``other person``.
 
-A related word of several tokens is compared with as many tokens from the baseline's position on: the sum
-over more tokens is larger without any relation. Special tokens such as BOS are never candidates. Where an
-offset or position falls outside an example, it gets no attention there; an example without a distractor
-says nothing about one, and is left out.
+A related word of several tokens is compared with as many tokens from the baseline's position on: the sum over more
+tokens is larger without any relation. The query itself, the first token and special tokens are never candidates:
+attention that is not needed rests there. Where an offset or position falls outside an example, it gets no attention
+there; an example without a distractor says nothing about one, and is left out.
 
 Clark et al. (2019), "What does BERT look at?" and Voita et al. (2019), "Analyzing multi-head
 self-attention": a head counts only by what it does beyond the best fixed offset.
@@ -32,7 +32,7 @@ class Keys:
         examples: With a query each.
         query: Its position.
         width: Tokens of the related word.
-        allowed: Which keys a rule can pick: none that is special or stands after the query.
+        allowed: Which keys a rule can pick: those between the first token and the query that are not special.
     """
 
     examples: Sequence[EncodedExample]
@@ -46,7 +46,7 @@ class Keys:
         query = np.array([[query_of(each)] for each in examples])
         width = np.array([[len(each.related)] for each in examples])
         position = np.arange(n_keys)
-        allowed = (position > 0) & (position <= query)
+        allowed = (position > 0) & (position < query)
         for row, encoded in zip(allowed, examples, strict=True):
             tokens = (encoded.prompt + encoded.right)[:n_keys]
             row[[at for at, token in enumerate(tokens) if token in special]] = False
@@ -64,7 +64,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Offset:
-    """Looks `distance` tokens before the query; 0 is the query itself."""
+    """Looks `distance` tokens before the query."""
 
     distance: int
 
@@ -130,8 +130,8 @@ def candidates(examples: Sequence[EncodedExample]) -> list[Baseline]:
     longest = max(query_of(each) for each in examples)
     roles = dict.fromkeys(role for each in examples for role in each.distractors)
     return [
-        *(Offset(distance) for distance in range(longest)),
-        *(Position(position) for position in range(1, longest + 1)),
+        *(Offset(distance) for distance in range(1, longest)),
+        *(Position(position) for position in range(1, longest)),
         *(Distractor(role) for role in roles),
     ]
 

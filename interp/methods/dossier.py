@@ -46,6 +46,7 @@ from interp.tasks.task import Task
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "verdict", "reason"),
+    *("attention_value", "attention_values", "n_attention_values", "attention_self", "attention_first"),
     *("excess", "excess_low", "excess_high", "excess_p", "excess_p_adjusted", "excess_p_absent"),
     *("effect", "effect_low", "effect_high", "effect_p", "effect_p_adjusted", "effect_p_absent"),
     *("mean_replacement", "mean_effect", "mean_effect_low", "mean_effect_high"),
@@ -87,7 +88,11 @@ class HeadsReport:
         frame: One row per layer, head and task; columns as in ``COLUMNS``. Means are over balanced
             units within templates, then over templates. ``excess`` is attention minus baseline (NaN
             where the baseline leaves no room for the minimum; ``baseline_overlap`` is the share of the related words at
-            which it looks, too), ``n_templates_attended`` the templates in which it alone reaches the minimum;
+            which it looks, too), ``n_templates_attended`` the templates in which it alone reaches the minimum.
+            Where the task names a feature, these are of one value of it, ``attention_value``, at which attention is
+            clearest; ``attention_values`` are all at which it is shown, of ``n_attention_values``, and it is absent
+            only where it is at each.
+            ``attention_self`` and ``attention_first`` rest on the query itself and on the first token;
             ``effect`` is that of resampling the head, ``mean_effect`` that of putting its mean in its place
             (``mean_replacement``: of the position, or the template); ``exchange`` that of exchanging the related word
             for this head alone (NaN where that was not measured); ``probe`` and what follows as in

@@ -25,7 +25,7 @@ from interp.methods.components import Head
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
 from interp.methods.representation import COLUMNS, representation
-from interp.methods.task_attention import MEASURES, AttentionResult, task_attention
+from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.sites import Site
 from interp.runs.run import Run
@@ -60,30 +60,31 @@ class TaskEvidence:
     exchange: SweepResult | None
     representation: pd.DataFrame | None
 
-    def heads(self, minimum_attention: float) -> pd.DataFrame:
-        """One row per head: what is not tested."""
+    def heads(self) -> pd.DataFrame:
+        """One row per head: what is not tested of effects and probes."""
         base = self.description()
         done = self.resampled.estimates()[[*CELL, "change_norm", "accuracy_base", "accuracy_intervened"]]
         done = done.rename(columns={"accuracy_intervened": "accuracy_ablated"})
-        seen = self.attention.estimates()[[*CELL, "attention", "attention_baseline", "baseline", "baseline_overlap"]]
         carried = self.representation
         if carried is None:
             carried = done[CELL].assign(**{**dict.fromkeys(COLUMNS, np.nan), "feature": self.task.feature})
-        return (
-            done.merge(seen, on=CELL)
-            .merge(self.attention.templates(minimum_attention), on=CELL, how="left")
-            .merge(carried, on=CELL)
-            .assign(
-                task=self.task.name,
-                query=self.task.query,
-                metric=self.task.metric,
-                relation=self._relation(),
-                mean_replacement=self.means.kind,
-                n_units=base["n_units"],
-                n_excluded=self.attention.provenance["n_excluded"],
-                n_clusters=base["n_clusters"],
-                above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
-            )
+        return done.merge(carried, on=CELL).assign(
+            task=self.task.name,
+            query=self.task.query,
+            metric=self.task.metric,
+            relation=self._relation(),
+            mean_replacement=self.means.kind,
+            n_units=base["n_units"],
+            n_excluded=self.attention.provenance["n_excluded"],
+            n_clusters=base["n_clusters"],
+            above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
+        )
+
+    def looks(self, minimum_attention: float) -> pd.DataFrame:
+        """One row per head and value of the feature: where it looks, not tested."""
+        seen = self.attention.estimates()[[*BY, *(name for name in MEASURES if name != "excess"), "baseline"]]
+        return seen.merge(self.attention.templates(minimum_attention), on=list(BY), how="left").assign(
+            task=self.task.name
         )
 
     def _relation(self) -> str:
@@ -97,9 +98,9 @@ class TaskEvidence:
         effects = self.resampled.frame.copy()
         effects.insert(2, "task", self.task.name)
         effects = effects.assign(mean_effect=self.averaged.frame["effect"].to_numpy())
-        scored = self.attention.frame[[*CELL, "example", "baseline", *MEASURES]]
+        scored = self.attention.frame[[*BY, "example", "baseline", *MEASURES]]
         if scored.empty:
-            return effects.assign(baseline=None, **dict.fromkeys(MEASURES, np.nan))
+            return effects.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
         return effects.merge(scored, on=[*CELL, "example"], how="left")
 
     def description(self) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def gather(
     averaged = _complete(ablate(model, task, kind=means, **how, progress=steps[1]))
     excess = None
     if attention.testable:
-        excess = UnitTable.from_frame(attention.frame, "excess").only(attention.has_room(minimum_attention))
+        excess = attention.table("excess").only(attention.has_room(minimum_attention))
     looking = [] if excess is None else _able(excess, [resampled, averaged], minimum_attention, minimum_effect)
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
@@ -224,9 +225,11 @@ def tested(
 
     Returns:
         One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect``
-        (of resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``.
+        (of resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``. Attention is that of the value of
+        the feature, ``attention_value``, at which it is shown most clearly, and absent where it is at every value;
+        ``attention_values`` are those at which it is shown, of ``n_attention_values``.
     """
-    frame = pd.concat([each.heads(minimum_attention) for each in evidence], ignore_index=True)
+    frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
     measured: dict[str, list[Measured | None]] = {
         "excess": [None if each.excess is None else Measured(each.excess, minimum_attention) for each in evidence],
         "effect": [against_base(each.resampled.frame, "effect", CELL, minimum_effect) for each in evidence],
@@ -242,6 +245,9 @@ def tested(
             masks = {"hypotheses": chosen.get(kind.removeprefix("mean_")), "absences": chosen.get("absent")}
         how = {"correction": correction, "alpha": alpha, "seed": seed + number}
         found = _claims(frame, evidence, of_tasks, kind, masks, how)
+        if kind == "excess":
+            looks = pd.concat([each.looks(minimum_attention) for each in evidence], ignore_index=True)
+            found = _clearest(looks.merge(found, on=["task", *BY], how="left"), alpha)
         frame = frame.merge(found, on=["task", *CELL], how="left")
     counts = [f"{kind}_{name}" for kind in measured for name in ("n_units", "n_clusters")]
     return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, correction)
@@ -257,9 +263,10 @@ def _claims(
 ) -> pd.DataFrame:
     """One kind's claims on the tasks on which it was measured, in the columns of ``Claims.frame``."""
     there = [(each.task.name, own) for each, own in zip(evidence, measured, strict=True) if own is not None]
+    by = list(BY) if kind == "excess" else CELL
     if not there:
         columns = Claims.columns(kind)
-        empty = pd.DataFrame(columns=["task", *CELL, *columns])
+        empty = pd.DataFrame(columns=["task", *by, *columns])
         return empty.astype(dict.fromkeys(columns, float) | dict.fromkeys(CELL, int))
     by_task: dict[str, Any] = {
         name: None if mask is None else [_of_cells(frame, mask, task, own) for task, own in there]
@@ -274,7 +281,21 @@ def _claims(
 def _of_cells(frame: pd.DataFrame, mask: np.ndarray, task: str, measured: Measured) -> np.ndarray:
     """A mask of rows as one of a task's cells."""
     rows = frame.assign(_asked=mask)[frame["task"] == task].set_index(CELL)["_asked"]
-    return rows.reindex(measured.values.cells).to_numpy(dtype=bool)
+    cells = measured.values.cells
+    return rows.reindex(cells.droplevel([name for name in cells.names if name not in CELL])).to_numpy(dtype=bool)
+
+
+def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
+    """One row a task and head: of the value at which attention is shown most clearly."""
+    order = looks.assign(measured=looks["excess_n_clusters"].fillna(0) > 0)
+    order = order.sort_values(["measured", "excess_p_adjusted", "excess"], ascending=[False, True, False])
+    cell = ["task", *CELL]
+    found = order.drop_duplicates(cell).drop(columns=["measured", "excess_p_absent"])
+    absent = looks.groupby(cell)["excess_p_absent"].max().reset_index()
+    shown = looks[looks["excess_p_adjusted"] <= alpha].groupby(cell)["feature_value"].agg(", ".join)
+    named = found.merge(absent, on=cell).merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
+    named["n_attention_values"] = named.merge(looks.groupby(cell).size().rename("n").reset_index(), on=cell)["n"]
+    return named.rename(columns={"feature_value": "attention_value"}).fillna({"attention_values": ""})
 
 
 def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correction) -> pd.DataFrame:
@@ -310,12 +331,13 @@ def _able(
     excess: UnitTable, ablations: Sequence[SweepResult], minimum_attention: float, minimum_effect: float
 ) -> list[Head]:
     """The heads that may attend and be causal, as far as any test might let them."""
-    able = estimates(excess) >= minimum_attention
+    looks = pd.Series(estimates(excess) >= minimum_attention, index=excess.cells).groupby(level=CELL).any()
+    able = looks.to_numpy(copy=True)
     for each in ablations:
         measured = against_base(each.frame, "effect", CELL, minimum_effect)
         assert isinstance(measured.minimum, UnitTable)
-        able = able & (estimates(measured.values) <= -estimates(measured.minimum))
-    return [(int(layer), int(head)) for layer, head in excess.cells[able]]
+        able &= estimates(measured.values) <= -estimates(measured.minimum)
+    return [(int(layer), int(head)) for layer, head in looks.index[able]]
 
 
 def _listed(counts: Mapping[str, int | float], form: str) -> str:

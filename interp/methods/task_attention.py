@@ -1,42 +1,53 @@
 """Does a head look from the word to the word that it is related to, more than position explains?
 
 1. Per head and example: the attention from the query to the related word, summed over its tokens.
-2. Examples whose query is the related word itself, or stands before it, are left out and counted, with
-   their whole unit: half a unit is not balanced. None left: the task is not testable by attention.
-3. On the reference set, each head gets the baseline that explains most of it, so that the least excess is
+2. Examples whose query is the related word itself, or stands before it, or whose related word is the first token, are
+   left out and counted, with their whole unit: half a unit is not balanced. None left: the task is not testable by
+   attention.
+3. Each value of the task's feature is scored by itself: a head may look for one of them only. Values in fewer clusters
+   than anything is decided with are taken together, as ``other``.
+4. On the reference set, each head and value gets the baseline that explains most of it, so that the least excess is
    left: a fixed offset, an absolute position or a distractor (``methods/baselines.py``).
-4. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
+5. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
    chosen elsewhere, so the choice does not flatter it.
-5. Balanced units, cluster bootstrap, one-sided.
+6. Balanced units, cluster bootstrap, one-sided.
+
+What rests on the query itself and on the first token is no rival of the related word: heads put there what they have
+no use for. How much that is, is reported.
 
 Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing multi-head
 self-attention".
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
-from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
-from interp.methods.baselines import Keys, related_mask, toughest
+from interp.methods.baselines import Baseline, Keys, related_mask, toughest
 from interp.methods.given_task import as_task
 from interp.methods.in_one_line import InOneLine
 from interp.methods.query_attention import query_attention
 from interp.tasks.task import EncodedExample, Task, Unit
 
-COLUMNS = ("layer", "head", "unit", "example", "cluster", "template", "layout", "baseline")
-MEASURES = ("attention", "attention_baseline", "excess", "baseline_overlap")
-_SUMMARY = ["layer", "head", "attention", "attention_baseline", "baseline", "excess"]
-_SUMMARY += ["low", "high", "p", "n", "n_clusters", "n_excluded"]
+BY = ("layer", "head", "feature_value")
+"""What attention is scored by."""
+OTHER = "other"
+"""The value of examples whose own is too rare to be scored by itself."""
+COLUMNS = (*BY, "unit", "example", "cluster", "template", "layout", "baseline")
+RESTS = ("attention_self", "attention_first")
+MEASURES = ("attention", "attention_baseline", "excess", "baseline_overlap", *RESTS)
+_SUMMARY = [*BY, "attention", "attention_baseline", "baseline", "excess"]
+_SUMMARY += ["low", "high", "p", *RESTS, "n", "n_clusters", "n_excluded"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,11 +55,12 @@ class AttentionResult(InOneLine):
     """Attention from query to related word, of every head on every scored example.
 
     Attributes:
-        frame: One row per head and example: ``layer``, ``head``, ``unit`` and ``example`` (their
-            numbers in the task), ``cluster``, ``template``, ``layout``, ``baseline`` (its name), ``attention``
-            (to the related word, 0 to 1), ``attention_baseline``, ``excess``, ``baseline_overlap`` (the share of the
-            related word's tokens at which the baseline looks, too); the latter three are NaN where the baseline is a
-            distractor and the example has none. Empty where the task is not testable.
+        frame: One row per head and example: ``layer``, ``head``, ``feature_value`` (empty where the task names no
+            feature), ``unit`` and ``example`` (their numbers in the task), ``cluster``, ``template``, ``layout``,
+            ``baseline`` (its name), ``attention`` (to the related word, 0 to 1), ``attention_baseline``, ``excess``,
+            ``baseline_overlap`` (the share of the related word's tokens at which the baseline looks, too); the latter
+            three are NaN where the baseline is a distractor and the example has none. ``attention_self`` and
+            ``attention_first`` rest on the query itself and on the first token. Empty where the task is not testable.
         provenance: How the numbers were made; ``n_untagged`` counts the examples without a relation,
             ``n_excluded`` those that cannot be scored, ``n_without_reference`` those whose reference set
             cannot.
@@ -70,16 +82,16 @@ class AttentionResult(InOneLine):
         return not self.frame.empty
 
     def summary(self) -> pd.DataFrame:
-        """One row per head, over balanced units; NaN where the task is not testable.
+        """One row per head and value, over balanced units; NaN where the task is not testable.
 
-        Columns: ``layer``, ``head``, ``attention``, ``attention_baseline``, ``baseline``,
+        Columns: ``layer``, ``head``, ``feature_value``, ``attention``, ``attention_baseline``, ``baseline``,
         ``excess`` with its interval ``low``, ``high`` (95 %, cluster bootstrap), ``p`` (one-sided,
-        that it is not above 0, not corrected), ``n`` (units), ``n_clusters``, ``n_excluded`` (examples).
+        that it is not above 0, not corrected), ``attention_self``, ``attention_first``, ``n`` (units), ``n_clusters``,
+        ``n_excluded`` (examples).
         """
         if not self.testable:
             return self.estimates().assign(p=np.nan)[_SUMMARY]
-        excess = UnitTable.from_frame(self.frame, "excess")
-        (test,) = claim([Measured(excess)], alternative="greater", seed=self.provenance["seed"])
+        (test,) = claim([Measured(self.table("excess"))], alternative="greater", seed=self.provenance["seed"])
         return self.estimates().assign(p=test.p)[_SUMMARY]
 
     def estimates(self) -> pd.DataFrame:
@@ -89,25 +101,34 @@ class AttentionResult(InOneLine):
             cells = [(layer, head) for layer, head in np.ndindex(*self.provenance["shape"])]
             frame = pd.DataFrame(cells, columns=["layer", "head"])
             frame[[*MEASURES, "low", "high"]] = np.nan
-            return frame.assign(baseline=None, n=0, n_clusters=0, n_excluded=excluded)
-        table = UnitTable.from_frame(self.frame, "excess")
+            return frame.assign(feature_value="", baseline=None, n=0, n_clusters=0, n_excluded=excluded)
+        table = self.table("excess")
         interval = cluster_bootstrap(table, seed=self.provenance["seed"])
         # Where the baseline is a distractor: of the examples that have one, so that the excess is the difference.
         judged = self.frame.assign(attention=self.frame["attention"].where(self.frame["excess"].notna()))
-        columns = {name: estimates(UnitTable.from_frame(judged, name)) for name in MEASURES}
+        columns = {name: estimates(UnitTable.from_frame(judged, name, by=BY)) for name in MEASURES}
         columns |= {"low": interval.low, "high": interval.high}
         columns |= {"n": table.n_units, "n_clusters": table.n_clusters}
         frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)
-        names = self.frame.groupby(["layer", "head"])["baseline"].unique().map(" / ".join).reset_index()
-        return frame.merge(names, on=["layer", "head"])
+        names = self.frame.groupby(list(BY))["baseline"].unique().map(" / ".join).reset_index()
+        return frame.merge(names, on=list(BY))
+
+    def strongest(self) -> pd.DataFrame:
+        """``estimates``, one row per head: of the value at which its excess is largest."""
+        rows = self.estimates().sort_values("excess", kind="stable").drop_duplicates(["layer", "head"], keep="last")
+        return rows.sort_values(["layer", "head"], ignore_index=True)
+
+    def table(self, column: str) -> UnitTable:
+        """A column by unit, of every head and value; of a task that is testable."""
+        return UnitTable.from_frame(self.frame, column, by=BY)
 
     def has_room(self, minimum: float) -> Bool[np.ndarray, " cell"]:
-        """Of which heads the baseline looks at the related word seldom enough for an excess to be possible.
+        """Of which heads and values the baseline looks at the related word seldom enough for an excess to be possible.
 
         Args:
             minimum: The smallest mean excess that counts.
         """
-        return estimates(UnitTable.from_frame(self.frame, "baseline_overlap")) <= 1 - minimum
+        return estimates(self.table("baseline_overlap")) <= 1 - minimum
 
     def templates(self, minimum: float) -> pd.DataFrame:
         """In how many templates a head attends: a mean over templates can rest on a few of them.
@@ -116,12 +137,12 @@ class AttentionResult(InOneLine):
             minimum: The smallest mean excess that counts.
 
         Returns:
-            One row per head: ``layer``, ``head``, ``n_templates`` (those with a scored unit) and
-            ``n_templates_attended``. Empty where the task is not testable.
+            One row per head and value: ``layer``, ``head``, ``feature_value``, ``n_templates`` (those with a scored
+            unit) and ``n_templates_attended``. Empty where the task is not testable.
         """
         if not self.testable:
-            return pd.DataFrame(columns=["layer", "head", "n_templates", "n_templates_attended"])
-        table = UnitTable.from_frame(self.frame, "excess")
+            return pd.DataFrame(columns=[*BY, "n_templates", "n_templates_attended"])
+        table = self.table("excess")
         means = by_stratum(table)
         columns = {
             "n_templates": np.isfinite(means).sum(axis=0),
@@ -152,32 +173,33 @@ def task_attention(
     """
     given = as_task(task, model, n=n, seed=seed)
     owners = [(number, unit) for number, unit in enumerate(given.units) for _ in unit.examples]
-    numbered = [
-        (example, unit_number, unit, encoded)
-        for example, ((unit_number, unit), encoded) in enumerate(zip(owners, given.examples, strict=True))
+    tagged = [
+        _Example(example, number, unit, encoded, _value(given, encoded))
+        for example, ((number, unit), encoded) in enumerate(zip(owners, given.examples, strict=True))
+        if _tagged(encoded)
     ]
+    scored = _without_rare_values([each for each in tagged if all(map(is_testable, each.unit.examples))])
     special = frozenset(getattr(getattr(model, "tokenizer", None), "all_special_ids", ()))
     folds = sorted({unit.fold for unit in given.units})
     parts, n_without_reference = [], 0
     for done, fold in enumerate(folds, start=1):
-        scored = [each for each in numbered if each[2].fold == fold and _scorable(each[2])]
+        of_fold = [each for each in scored if each.unit.fold == fold]
         references = _testable_references(given, fold)
-        if scored and references:
-            parts.append(_fold_frame(model, scored, references, special))
-        n_without_reference += 0 if references else len(scored)
+        if of_fold and references:
+            values = [_value(given, each) for each in references]
+            parts.append(_fold_frame(model, of_fold, references, values, special))
+        n_without_reference += 0 if references else len(of_fold)
         if progress is not None:
             progress(done, len(folds))
     labels = example_labels(given)
-    n_untagged = sum(not _tagged(encoded) for encoded in given.examples)
-    n_excluded = sum(_tagged(encoded) for *_, unit, encoded in numbered if not _scorable(unit))
     provenance = {
         **model_provenance(model),
         **task_provenance(given),
         "seed": seed,
         "shape": (model.cfg.n_layers, model.cfg.n_heads),
         "n_examples": len(given.examples),
-        "n_untagged": n_untagged,
-        "n_excluded": n_excluded,
+        "n_untagged": len(given.examples) - len(tagged),
+        "n_excluded": len(tagged) - len(scored),
         "n_without_reference": n_without_reference,
     }
     frame = pd.DataFrame(columns=[*COLUMNS, *MEASURES])
@@ -187,18 +209,40 @@ def task_attention(
     return AttentionResult(frame, provenance)
 
 
+@dataclass(frozen=True)
+class _Example:
+    """An example by its number in the task, its unit by its own, and the feature's value that it is scored under."""
+
+    number: int
+    unit_number: int
+    unit: Unit
+    encoded: EncodedExample
+    value: str
+
+
 def is_testable(encoded: EncodedExample) -> bool:
-    """Whether the related word stands wholly before the query, where a causal model can look."""
-    query = encoded.query
-    return query is not None and bool(encoded.related) and max(encoded.related) < query
-
-
-def _scorable(unit: Unit) -> bool:
-    return all(is_testable(each) for each in unit.examples)
+    """Whether the related word stands wholly before the query, where a causal model can look, and not first."""
+    query, related = encoded.query, encoded.related
+    return query is not None and bool(related) and max(related) < query and min(related) > 0
 
 
 def _tagged(encoded: EncodedExample) -> bool:
     return encoded.query is not None and bool(encoded.related)
+
+
+def _value(task: Task, encoded: EncodedExample) -> str:
+    """What the example's feature is; empty where the task names none."""
+    return "" if task.feature is None else str(encoded.example.features.get(task.feature, OTHER))
+
+
+def _without_rare_values(examples: Sequence[_Example]) -> list[_Example]:
+    """Values in too few clusters to be judged by themselves are one; if all are, they are no values."""
+    clusters: dict[str, set[str]] = {}
+    for each in examples:
+        clusters.setdefault(each.value, set()).add(each.unit.cluster)
+    rare = {value for value, of_value in clusters.items() if len(of_value) < FEWEST_CLUSTERS}
+    pooled = "" if len(rare) == len(clusters) else OTHER
+    return [replace(each, value=pooled) if each.value in rare else each for each in examples]
 
 
 def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
@@ -208,14 +252,32 @@ def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
 
 def _fold_frame(
     model: Any,
-    scored: Sequence[tuple[int, int, Unit, EncodedExample]],
+    scored: Sequence[_Example],
     references: Sequence[EncodedExample],
+    values: Sequence[str],
     special: frozenset[int],
 ) -> pd.DataFrame:
-    """Score examples against the baselines that their reference examples chose."""
-    chosen = toughest(query_attention(model, references), references, special)
-    examples = [encoded for *_, encoded in scored]
-    weights = query_attention(model, examples)
+    """Score examples against the baselines that their reference examples chose, value by value."""
+    looked, weights = query_attention(model, references), query_attention(model, [each.encoded for each in scored])
+    parts = []
+    for value in dict.fromkeys(each.value for each in scored):
+        # Of values that are taken together, or of one without references: all of them.
+        same = [at for at, own in enumerate(values) if own == value] or list(range(len(references)))
+        chosen = toughest(looked[same], [references[at] for at in same], special)
+        mine = [at for at, each in enumerate(scored) if each.value == value]
+        parts.append(_value_frame(weights[mine], [scored[at] for at in mine], chosen, model.cfg.n_heads, special))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _value_frame(
+    weights: Float[np.ndarray, "example cell key_pos"],
+    scored: Sequence[_Example],
+    chosen: Sequence[Baseline],
+    n_heads: int,
+    special: frozenset[int],
+) -> pd.DataFrame:
+    """The rows of one value of the feature."""
+    examples = [each.encoded for each in scored]
     n_cells, n_keys = weights.shape[1:]
     keys, related = Keys.of(examples, n_keys, special), related_mask(examples, n_keys)
     attention = np.einsum("eck,ek->ec", weights, related)
@@ -224,19 +286,28 @@ def _fold_frame(
         cells, looks = [cell for cell, each in enumerate(chosen) if each == rule], keys.mask(rule)
         baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], looks)
         overlap[:, cells] = ((related * looks).sum(axis=1) / related.sum(axis=1))[:, None]
-    layer, head = np.divmod(np.arange(n_cells), model.cfg.n_heads)
+    layer, head = np.divmod(np.arange(n_cells), n_heads)
+    labels = {
+        "feature_value": [each.value for each in scored],
+        "unit": [each.unit_number for each in scored],
+        "example": [each.number for each in scored],
+        "cluster": [each.unit.cluster for each in scored],
+        "template": [each.encoded.example.template for each in scored],
+    }
+    measures = {
+        "attention": attention,
+        "attention_baseline": baseline,
+        "excess": attention - baseline,
+        "baseline_overlap": overlap,
+        "attention_self": weights[np.arange(len(scored)), :, keys.query[:, 0]],
+        "attention_first": weights[:, :, 0],
+    }
     return pd.DataFrame(
         {
             "layer": layer.repeat(len(scored)),
             "head": head.repeat(len(scored)),
-            "unit": np.tile([unit for _, unit, _, _ in scored], n_cells),
-            "example": np.tile([example for example, *_ in scored], n_cells),
-            "cluster": np.tile(np.array([unit.cluster for *_, unit, _ in scored], dtype=object), n_cells),
-            "template": np.tile(np.array([encoded.example.template for encoded in examples], dtype=object), n_cells),
+            **{name: np.tile(np.array(each, dtype=object), n_cells) for name, each in labels.items()},
             "baseline": np.array([each.name for each in chosen], dtype=object).repeat(len(scored)),
-            "attention": attention.T.ravel(),
-            "attention_baseline": baseline.T.ravel(),
-            "excess": (attention - baseline).T.ravel(),
-            "baseline_overlap": overlap.T.ravel(),
+            **{name: each.T.ravel() for name, each in measures.items()},
         }
-    )
+    ).astype({"unit": int, "example": int})

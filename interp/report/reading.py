@@ -36,10 +36,16 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Baseline",
-            "what a head could look at without knowing the relation: offset -3 (three tokens before the query; "
-            "offset 0 is the query itself), position 5 (counted from 0; shorter prompts have nothing there), or a word "
+            "what a head could look at without knowing the relation: offset -3 (three tokens before the query), "
+            "position 5 (counted from 0; shorter prompts have nothing there), or a word "
             "that could be mistaken for the related one, such as an attractor. Each head is held against the one that "
-            "explains most of it, chosen on other examples.",
+            "explains most of it, chosen on other examples. The query itself and the first token are none: attention "
+            "rests there that a head has no use for; heads.csv has how much.",
+        ),
+        (
+            "Attention by value",
+            "where the task has a feature, a head may look for one value of it only: each value is tested, and "
+            "corrected for. Attention, baseline and excess are those at the value where attention is clearest.",
         ),
         (
             "Ablation",

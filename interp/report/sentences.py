@@ -19,6 +19,8 @@ from interp.report.names import with_shown_names
 from interp.report.verdicts import FINDINGS, VERDICTS
 
 _MOST_UNITS = 1_000_000
+_MOST_AT_REST = 0.5
+"""Attention on the query itself and the first token that is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,19 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
         return f"It attends more to {more} ({share}) than to the {row['relation']} ({row['attention']:.2f})"
     reason = reason_of(row)
     because = f": {reason}" if reason else ""
+    rests = f"{because}{_rests(row)}"
     if row["attention_state"] == "none":
-        return f"It attends to the {row['relation']} {where} by less than the minimum beyond a baseline{because}"
-    return f"It is not shown to attend to the {row['relation']} {where}{because}"
+        return f"It attends to the {row['relation']} {where} by less than the minimum beyond a baseline{rests}"
+    return f"It is not shown to attend to the {row['relation']} {where}{rests}"
+
+
+def _rests(row: pd.Series) -> str:
+    """Where most of a head's attention is that it has no use for, as the end of a sentence; empty if it is not much."""
+    own, first = row["attention_self"], row["attention_first"]
+    if not own + first >= _MOST_AT_REST:
+        return ""
+    name, size = ("the first token", first) if first >= own else ("the query itself", own)
+    return f"; {size:.2f} of its attention rests on {name}"
 
 
 def _no_room(row: pd.Series) -> str:
@@ -179,11 +191,21 @@ def _small_effect(row: pd.Series) -> str:
 
 
 def _attention_clause(row: pd.Series) -> str:
-    clause = f"({row['attention']:.2f} of its attention"
+    where = _where_clearest(row)
+    one_only = where and len(str(row["attention_values"]).split(", ")) < row["n_attention_values"]
+    before, after = (f"{where} only ", "") if one_only else ("", f" {where}" if where else "")
+    clause = f"{before}({row['attention']:.2f} of its attention{after}"
     if pd.notna(row["attention_baseline"]):
         name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
         clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
     return clause + ")"
+
+
+def _where_clearest(row: pd.Series) -> str:
+    """At which value of the feature a head looks most clearly; empty where it is not shown to, or there are none."""
+    if row["attention_state"] != "shown" or pd.isna(row["attention_value"]) or not row["attention_value"]:
+        return ""
+    return f"where {row['feature']} is {row['attention_value']}"
 
 
 def _baseline(names: str) -> str:
@@ -192,8 +214,6 @@ def _baseline(names: str) -> str:
 
 
 def _place(name: str) -> str:
-    if name == "offset 0":
-        return "the query itself"
     return name if re.search(r"\d$", name) else f"the {name}"
 
 

@@ -3,8 +3,26 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from hand_model import ARE, BOS, BY, IS, KEY, KEYS, NEAR, THERE, HandModel, encode, pair, prompts, task_of, varied_task
+from hand_model import (
+    ARE,
+    BOS,
+    BY,
+    IS,
+    KEY,
+    KEYS,
+    NEAR,
+    THERE,
+    HandModel,
+    encode,
+    hand_task,
+    pair,
+    prompts,
+    relabelled,
+    task_of,
+    varied_task,
+)
 
+from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.methods.baselines import Keys, Offset, Position, candidates, toughest
 from interp.methods.query_attention import query_attention
 from interp.methods.task_attention import task_attention
@@ -130,11 +148,60 @@ def test_a_baseline_is_as_wide_as_the_related_word():
     keys = Keys.of([wide], 6, frozenset())
     assert keys.mask(Offset(3))[0].tolist() == [0, 0, 1, 1, 1, 0]
     assert keys.mask(Position(1))[0].tolist() == [0, 1, 1, 1, 0, 0]
-    assert keys.mask(Offset(1))[0].tolist() == [0, 0, 0, 0, 1, 1]
+    assert keys.mask(Offset(1))[0].tolist() == [0, 0, 0, 0, 1, 0]  # the query itself is no candidate
     units = [Unit(wide, None, f"c{number}") for number in range(30)]
     summary = task_attention(HandModel(), task_of(units, units)).summary().set_index("head")
     assert summary.loc[1, "attention"] == pytest.approx(3 / 6)  # head 1 attends evenly
     assert summary.loc[1, "excess"] == pytest.approx(0, abs=1e-6)
+
+
+def test_each_value_of_the_feature_is_scored_by_itself():
+    """A head that looks for the singular noun only, and rests on the query itself where there is none."""
+    model = HandModel()
+    with torch.no_grad():
+        model.blocks[0].attn.W_K[0, KEYS, 0] = 0
+        model.blocks[0].attn.W_K[0, THERE, 0] = 4
+        model.blocks[0].attn.W_K[0, KEY, 0] = 9
+    task = dataclasses.replace(hand_task(), feature="number")
+    result = task_attention(model, task)
+    head = result.summary().query("head == 0").set_index("feature_value")
+    assert head.index.tolist() == ["plural", "singular"]
+    assert head.loc["singular", "excess"] > 0.6
+    assert head.loc["singular", "p"] < 0.001
+    assert head.loc["plural", "excess"] < 0.1
+    assert head.loc["plural", "attention_self"] > 0.8
+    assert result.strongest()["feature_value"].iloc[0] == "singular"
+    example = result.frame.query("head == 0 and feature_value == 'plural'").iloc[0]
+    tokens = task.examples[example["example"]].prompt
+    assert example["attention_self"] == pytest.approx(np.exp(4) / (np.exp(4) + len(tokens) - 1), rel=1e-5)
+    assert example["attention_first"] == pytest.approx(1 / (np.exp(4) + len(tokens) - 1), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "expected"), [(FEWEST_CLUSTERS, {"often", "other"}), (FEWEST_CLUSTERS - 1, {""})]
+)
+def test_rare_values_are_taken_together(n_clusters, expected):
+    """Of units with three values: one in enough clusters, two in half as many each."""
+
+    def cases(task):
+        units = []
+        for place, unit in enumerate(task.units):
+            case = "often" if place % 2 else "rare" if place % 4 else "rarer"
+            units += relabelled(dataclasses.replace(task, units=(unit,)), lambda _, case=case: {"case": case}).units
+        return dataclasses.replace(task, units=tuple(units), feature="case")
+
+    task = cases(dataclasses.replace(varied_task(), units=varied_task().units[: 2 * n_clusters]))
+    clusters = [f"c{place // 2}" for place in range(len(task.units))]
+    units = [dataclasses.replace(each, cluster=name) for each, name in zip(task.units, clusters, strict=True)]
+    result = task_attention(HandModel(), dataclasses.replace(task, units=tuple(units)))
+    assert set(result.frame["feature_value"]) == expected
+
+
+def test_a_related_word_at_the_first_token_is_not_testable():
+    first = dataclasses.replace(encode([KEY, BY, THERE]), related=(0,))
+    result = task_attention(HandModel(), task_of([Unit(first, None, "c")], [pair([BOS, KEY, BY, THERE])]))
+    assert not result.testable
+    assert result.provenance["n_excluded"] == 1
 
 
 def test_half_a_unit_is_not_scored():

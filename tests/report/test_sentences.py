@@ -30,6 +30,11 @@ HEAD = {
     "n_templates_attended": 6,
     "representation": "not testable",
     "attention_state": "shown",
+    "attention_value": "",
+    "attention_values": "",
+    "n_attention_values": 1,
+    "attention_self": 0.02,
+    "attention_first": 0.05,
     "mean_replacement": "positional_mean",
     "mean_effect": -3.9,
     "mean_effect_low": -4.1,
@@ -167,7 +172,6 @@ def test_a_small_effect_is_not_called_none(minimum, effect, low, high, least, ga
     [
         ("giver's second mention", "the giver's second mention"),
         ("distractor 2", "distractor 2"),
-        ("offset 0", "the query itself"),
         ("offset -3 / other person", "offset -3 / the other person"),
     ],
 )
@@ -206,6 +210,31 @@ def test_attention_below_the_minimum_is_not_called_none():
         "It attends to the subject (0.55 of its attention; its best baseline, offset -3, has 0.52) by less than the "
         "minimum beyond a baseline."
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "first", "said"),
+    [
+        (0.1, 0.61, "; 0.61 of its attention rests on the first token."),
+        (0.55, 0.1, "; 0.55 of its attention rests on the query itself."),
+        (0.1, 0.1, "beyond a baseline."),
+    ],
+)
+def test_attention_that_rests_is_said_where_it_is_much(own, first, said):
+    low = {"attention": 0.05, "excess": -0.07, "attention_self": own, "attention_first": first}
+    assert sentence(verdict="causal, by another route", attention_state="none", **low).endswith(said)
+
+
+def test_a_head_that_looks_for_one_value_only_is_said_to():
+    by_value = {"feature": "number", "attention_value": "singular", "n_attention_values": 2}
+    assert (
+        "it attends to the subject where number is singular only (0.81 of its attention; its best baseline, offset -3, "
+        "has 0.12), and"
+    ) in sentence(**by_value, attention_values="singular")
+    assert (
+        "it attends to the subject (0.81 of its attention where number is singular; its best baseline, offset -3, "
+        "has 0.12), and"
+    ) in sentence(**by_value, attention_values="plural, singular")
 
 
 @pytest.mark.parametrize(("overlap", "share"), [(1.0, "every example"), (0.95, "95.0 % of the examples")])

@@ -16,6 +16,8 @@ _MADE_BY = "interp.methods.task_attention.task_attention"
 def task_attention(result: Any) -> Figure:
     """How much more of each head's attention goes to the related word than to its best baseline.
 
+    Where the task names a feature: at the value at which that is most.
+
     Args:
         result: What ``interp.methods.task_attention.task_attention`` returns.
 
@@ -24,7 +26,7 @@ def task_attention(result: Any) -> Figure:
     """
     require(result, ("frame", "summary", "testable", "provenance"), "task_attention", _MADE_BY)
     title = f"{task_of(result.provenance)}: attention to the related word, less the best baseline's"
-    return head_map(result.estimates(), "excess", title=title, signed=True, bound=1.0)
+    return head_map(result.strongest(), "excess", title=title, signed=True, bound=1.0)
 
 
 def task_attention_glance(result: Any) -> Glance:
@@ -42,6 +44,7 @@ def task_attention_glance(result: Any) -> Glance:
         {
             "head": [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)],
             "excess attention": with_interval(table, "excess", "low", "high"),
+            **({"where": table["feature_value"]} if table["feature_value"].any() else {}),
             "attention": numbers(table["attention"], 2),
             "best baseline": numbers(table["attention_baseline"], 2),
             "which": table["baseline"].fillna("—"),
