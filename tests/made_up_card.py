@@ -65,7 +65,7 @@ def made_up_card(**changes):
             (TASK, " keys", "related", 7, "raises", 0, " are", 3.5),
             (TASK, " keys", "related", 7, "lowers", 0, " is", -3.0),
         ),
-        "pairs": table("pairs", (TASK, "2.1", "0.3", -4.5, -5.0, -4.0, -0.3, -0.5, -0.1, 0.5, "no")),
+        "groups": table("groups", (TASK, "0.3+2.1", "", "2.1", "no", -4.5, -5.0, -4.0, -0.3, -0.5, -0.1, 0.5)),
         "left_out": table(
             "left_out", *((IDLE, part, "no <b>counterfactual</b>") for part in ("feeds", "readers", "feature"))
         ),

@@ -3,9 +3,9 @@
 1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
 3. Agreement and coreference each: a tracker, by itself, beside one that goes another route or glances at the
-   related word, or before one that amplifies; or a pair of twins, in one layer or in two.
-4. Often a head that looks, and one that carries; where there are no twins, two loud ones in the last layer.
-5. All at random places; a looker reads no later than the first twin writes, for that drowns what comes after.
+   related word, or before one that amplifies; or two to four that stand in for each other, in any layers.
+4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer.
+5. All at random places; a looker reads no later than the first stand-in writes, for that drowns what comes after.
 """
 
 from collections.abc import Mapping
@@ -163,9 +163,9 @@ class _Places:
         latest: dict[TaskName, int] = {}
         for task in PHENOMENA_TASKS:
             if self._share == 1 and self._chance(0.3):
-                one = self._take("twin", task)
-                found += [one, self._take("twin", task, least=one.layer)]
-                latest[task] = one.layer
+                group = [self._take("stand-in", task) for _ in range(int(self._generator.integers(2, 5)))]
+                found += group
+                latest[task] = min(each.layer for each in group)
             else:
                 trackers = self._trackers(task)
                 found += trackers

@@ -9,8 +9,8 @@ from interp.calibration.stream import KINDS, WORDS, Stream, turned
 
 MARGIN = 8.0
 """By how many nats a planted head's score for what it looks at is above the others', at full sharpness."""
-TWIN = 3.0
-"""How much more a twin writes than there is else in the stream."""
+STAND_IN = 3.0
+"""How much more a stand-in writes than there is else in the stream."""
 LOUD = 10.0
 """How much more a loud head would write than there is else in the stream, were all words that it looks at the same."""
 ROUTE = 1.0
@@ -119,7 +119,7 @@ class HeadWeights:
     def _strength(self, planted: Planted) -> float:
         roles = {
             "tracker": planted.share,
-            "twin": TWIN * self._norm,
+            "stand-in": STAND_IN * self._norm,
             "other route": ROUTE,
             "glancer": 3 * ROUTE,
             "looker": IDLE,

@@ -135,25 +135,25 @@ def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
 
 
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
-    """How often each decoy gets its own verdict: heads on all tasks that they are about; both of two twins.
+    """How often each decoy gets its own verdict: heads on all tasks that they are about.
 
     Returns:
-        One row per ``role``, with its ``truth``; a loud head is about all tasks, and judged on them together. Twins of
-        two layers are counted by themselves, too; of twins the replacements have to disagree.
+        One row per ``role``, with its ``truth``. A loud head is about all tasks, and judged on them together; heads
+        that stand in for each other are judged together, by how many they are: all have to be named as that set.
     """
     rows: list[dict[str, object]] = []
     roles: tuple[Role, ...] = (*DECOYS, "previous word")
     for role in roles:
         own = planted[planted["role"] == role]
         right = _right(own)
-        if role != "twin":
+        if role != "stand-in":
             whole = right.groupby([own["job"], own["layer"], own["head"]]).all()
             rows.append({"role": role, "truth": TRUTH[role], **rate(int(whole.sum()), len(whole))})
             continue
-        right &= (own["effect_state"] == "disagree") | (own["verdict"] != "undecided")
-        both = own.assign(right=right).groupby(["job", "task"]).agg(right=("right", "all"), layers=("layer", "nunique"))
-        for name, pairs in (("twins", both), ("twins of two layers", both[both["layers"] > 1])):
-            rows.append({"role": name, "truth": TRUTH["twin"], **rate(int(pairs["right"].sum()), len(pairs))})
+        named = own.assign(right=right).groupby(["job", "task"]).agg(right=("right", "all"), size=("head", "size"))
+        for size, groups in named.groupby("size"):
+            counted = rate(int(groups["right"].sum()), len(groups))
+            rows.append({"role": f"{size} that stand in", "truth": TRUTH["stand-in"], **counted})
     return pd.DataFrame(rows)
 
 
@@ -174,9 +174,15 @@ def outcomes(planted: pd.DataFrame) -> pd.Series:
 
 
 def _right(planted: pd.DataFrame) -> pd.Series:
-    """Row by row, whether the verdict is the truth; of a backup also that it does nothing but stand in for its twin."""
-    behind = (planted["verdict"] == "attends, not causal") & planted["reason"].str.startswith("it stands in for")
-    return (planted["verdict"] == planted["truth"]) | ((planted["role"] == "twin") & behind)
+    """Row by row, whether the verdict is the truth; of heads that stand in for each other, with just the others."""
+    right = planted["verdict"] == planted["truth"]
+    groups = planted[planted["role"] == "stand-in"]
+    for _, own in groups.groupby(["job", "task"]):
+        names = {f"{layer}.{head}" for layer, head in zip(own["layer"], own["head"], strict=True)}
+        found = zip(own.index, own["partners"], own["layer"], own["head"], strict=True)
+        for at, partners, layer, head in found:
+            right[at] &= set(str(partners).split()) == names - {f"{layer}.{head}"}
+    return right
 
 
 def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:

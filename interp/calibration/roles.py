@@ -11,14 +11,13 @@ from interp.calibration.language import PHENOMENA, TaskName
 from interp.claims.rules import Verdict
 
 Role = Literal[
-    "tracker", "twin", "previous word", "looker", "carrier", "other route", "glancer", "amplifier", "loud", "idle"
+    "tracker", "stand-in", "previous word", "looker", "carrier", "other route", "glancer", "amplifier", "loud", "idle"
 ]
 """
 - ``tracker``: looks at the related word, reads its feature and writes the answer.
-- ``twin``: one of two trackers, each loud enough to drown that the other is gone. One in a later layer is a backup: it
-  hardly looks while the first is there, whose loudness leaves LayerNorm little of the query. With the mean in its place
-  a twin is not missed; another example's answer in its place is as loud as the other twin. So the replacements
-  disagree, and nothing may be said of its effect.
+- ``stand-in``: one of two to four trackers, each loud enough to drown that all others are gone. One in a later layer is
+  a backup: it hardly looks while an earlier one is there, whose loudness leaves LayerNorm little of the query. With the
+  mean in its place none is missed; another example's answer in the place of one of two is as loud as the other.
 - ``previous word``: writes beside each word which one came before it; induction's tracker looks for that.
 - ``looker``: looks at the related word, holds its feature and writes nothing that is read.
 - ``carrier``: looks everywhere, holds the related word's feature, and writes nothing that is read.
@@ -33,7 +32,7 @@ Role = Literal[
 """
 TRUTH: dict[Role, Verdict] = {
     "tracker": "tracks",
-    "twin": "undecided",
+    "stand-in": "redundant",
     "previous word": "causal, by another route",
     "looker": "attends, not causal",
     "carrier": "encodes, unused",
@@ -45,7 +44,7 @@ TRUTH: dict[Role, Verdict] = {
 }
 MINIMUM_EFFECT = 0.1
 """That the dossier asks for, as a share of what the whole model does."""
-DECOYS: tuple[Role, ...] = ("twin", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
+DECOYS: tuple[Role, ...] = ("stand-in", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
 
 
 BY_ATTRACTORS: tuple[Role, ...] = ("other route", "glancer")

@@ -36,7 +36,7 @@ APART = 1_000
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
     *("resample_state", "mean_state", "exchange_state", "exchange", "feature", "mean_effect"),
-    *("specificity", "partners", "excess", "effect", "minimum_effect"),
+    *("specificity", "partners", "group_effect", "group_share", "excess", "effect", "minimum_effect"),
     *("n_to_decide", "undecidable", "accuracy_base"),
 )
 """Of ``HeadsReport.frame``, in a job's result."""

@@ -16,7 +16,8 @@ rejected, *none* where "at least the minimum" is, on either side, both family-wi
   clusters or values of it, or the probes were left out, or a control leaves less than the minimum to be better by.
 - **specificity**, of a drop: *general* if it is a drop on every other task, too, and the head is shown not to look at
   the related word on some task; *specific* if another task is spared, or it looks on all (``specificity.py``).
-- **partners**: heads with which it hides an effect (``partners.py``).
+- **partners**: heads that stand in for it, and it for them, where its mean in its place costs less than the minimum
+  (``groups.py``).
 
 Then, rows are the effect, columns the attention:
 
@@ -28,8 +29,8 @@ Then, rows are the effect, columns the attention:
 | disagree  | undecided              | undecided                | undecided    | undecided |
 | undecided | undecided              | undecided                | undecided    | undecided |
 
-A drop is ``general`` where its specificity is, whatever the attention; what is shown to have no effect is ``redundant``
-where the head has partners.
+A drop is ``general`` where its specificity is, whatever the attention. Else, where it has partners, it is
+``redundant``, whatever resampling it alone does: another example's answer in its place contradicts theirs.
 
 [1] ``tracks`` where what it reads at the related word is a drop, too, the head is not general, and, if the task names a
 feature, the feature is carried. ``causal, by another route`` where what it reads there is none or a rise: it looks at
@@ -86,7 +87,7 @@ class States:
         has_feature: Whether the task names a feature.
         partners: The heads that stand in for it, such as ``1.3``.
         doubtful: Heads of which it is undecided whether they stand in for it.
-        caveat: What else pairs say, for a verdict that its effect is below the minimum.
+        caveat: What else ablating heads together says, for a verdict that its effect is below the minimum.
     """
 
     attention: AttentionState
@@ -102,12 +103,14 @@ class States:
 
 def judge(states: States) -> tuple[Verdict, str]:
     """The verdict on a head of a model that can do the task, and the reason where it hides something."""
+    if states.partners and states.effect not in ("drop", "rise"):
+        return "redundant", ""
     if states.effect == "rise":
         return "opposes", ""
     if states.effect == "drop":
         return _of_a_drop(states)
     if states.effect == "none":
-        return ("redundant", states.caveat) if states.partners else _without_effect(states)
+        return _without_effect(states)
     if states.effect == "disagree":
         return "undecided", DISAGREE
     return "undecided", {
@@ -186,4 +189,6 @@ def _open_question(states: States) -> str:
     """What is not known of a head without an effect, if it matters; else empty."""
     if states.attention == "undecided":
         return "attention is undecided"
-    return f"whether {states.doubtful[0]} stands in for it is undecided" if states.doubtful else ""
+    if not states.doubtful:
+        return ""
+    return f"whether it and {' or '.join(states.doubtful)} stand in for each other is undecided"

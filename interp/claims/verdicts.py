@@ -50,7 +50,7 @@ def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """The verdict, its reason and the number of units that would decide, row by row.
 
     Args:
-        frame: As of ``states``, with these, ``specificity`` and what ``partners`` adds.
+        frame: As of ``states``, with these, ``specificity`` and what ``groups.partners`` adds.
     """
     judged = [_judge(row) for row in frame.to_dict("records")]
     return pd.DataFrame(judged, columns=["verdict", "reason", "n_to_decide"], index=frame.index)
@@ -103,15 +103,15 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     if row["attention_state"] == "undecided":
         found["attention"] = Evidence.of(row, "excess")
     if row["effect_state"] == "none" and row["doubtful"]:
-        found["pair"] = _pair(row)
+        found["group"] = _doubt(row)
     return found
 
 
-def _pair(row: Mapping[str, Any]) -> Evidence:
-    """That another head stands in for this one."""
+def _doubt(row: Mapping[str, Any]) -> Evidence:
+    """That the head and others stand in for each other."""
     one = Evidence.of(row, "effect")
-    interaction, error = row["doubtful_interaction"], row["doubtful_se"]
-    return Evidence(interaction, one.minimum, error, 1.0, 1.0, one.critical, one.n_units, one.n_clusters)
+    effect, error = row["doubtful_effect"], row["doubtful_se"]
+    return Evidence(effect, one.minimum, error, 1.0, 1.0, one.critical, one.n_units, one.n_clusters)
 
 
 def _units_to_decide(row: Mapping[str, Any]) -> float:

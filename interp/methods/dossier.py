@@ -5,8 +5,8 @@
    exchanged for that head alone (``word_exchange.py``).
 2. One family of tests per kind over layers x heads x tasks (``evidence.py``, ``claims/claim.py``).
 3. Each kind by itself comes to a state (``claims/verdicts.py``). Then it is asked whether a head's effect is about the
-   task (``claims/specificity.py``), and heads that look or carry are ablated two by two: do they hide each other
-   (``claims/partners.py``)?
+   task (``claims/specificity.py``), and heads that look or carry are ablated together: do they stand in for each other
+   (``claims/groups.py``)?
 4. ``claims/rules.py`` turns all that into a verdict.
 
 Heads are not selected before they are tested, so one correction covers all; or they are chosen on other items
@@ -25,7 +25,7 @@ import pandas as pd
 from interp.claims.corrections import Correction
 from interp.claims.declared import Declared, read_claims
 from interp.claims.effects import check_share
-from interp.claims.partners import PARTNER_COLUMNS
+from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
 from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.given_numbers import whole_number
@@ -33,12 +33,12 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.given_task import apart, several_predicted
+from interp.methods.groups import MOST_TOGETHER
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.judged_models import Asked, Judged, judge_models
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
-from interp.methods.standing_in import MOST_PAIRED
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
@@ -103,13 +103,13 @@ class HeadsReport:
             with 1.5 times the minimum); NaN where none is needed or no number would do.
             ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
             the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
-            (``interp.claims.partners``).
+            (``interp.claims.groups``).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``, by resampling;
             ``mean_effect`` by the mean) and the attention (as in ``AttentionResult``; NaN where not testable).
         tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
             over balanced units; ``accuracy_items`` over the items without their counterfactuals, as others
             report it of a published file.
-        pairs: One row per task and pair of heads that were ablated together, as of ``interp.claims.partners``.
+        groups: One row per task and head that was ablated together with others, as of ``interp.claims.groups``.
         replication: Which heads of which model get each verdict, as of ``interp.methods.replication``; empty without
             siblings.
         attention_maps: Attention of up to 8 top heads per task on 4 sentences each, one row per query and key position;
@@ -120,7 +120,7 @@ class HeadsReport:
     frame: pd.DataFrame
     examples: pd.DataFrame
     tasks: pd.DataFrame
-    pairs: pd.DataFrame
+    groups: pd.DataFrame
     replication: pd.DataFrame
     attention_maps: pd.DataFrame
     provenance: Mapping[str, Any]
@@ -162,7 +162,7 @@ def heads(
     minimum_effect: float = 0.1,
     probes: bool = True,
     minimum_probe: float = MINIMUM,
-    most_paired: int = MOST_PAIRED,
+    most_together: int = MOST_TOGETHER,
     correction: Correction = "max-T",
     choose_on: Sequence[Task] = (),
     claims: str | PathLike[str] | None = None,
@@ -185,7 +185,7 @@ def heads(
             share, because logits have no scale that tasks and models have in common.
         probes: Whether the tasks' features are probed for, too; without, no head tracks a task that names one.
         minimum_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
-        most_paired: How many heads of a task are ablated two by two, at most; 0 leaves that out.
+        most_together: How many heads of a task are ablated together, at most; 0 leaves that out.
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
             expected share of false ones.
         choose_on: The same tasks, of other items, on which heads are chosen first: then only these are tested and
@@ -201,10 +201,10 @@ def heads(
             nothing.
 
     Raises:
-        InputError: No task, one twice, thresholds out of range, fewer heads to pair than none, a task that the model
-            cannot carry, a file of claims with an unknown head, task or key, a sibling with another tokenizer, choosing
-            tasks of other names or with nothing but what is scored, or, with several workers, a model that cannot be
-            sent to one.
+        InputError: No task, one twice, thresholds out of range, fewer heads than none to ablate together, a task that
+            the model cannot carry, a file of claims with an unknown head, task or key, a sibling with another
+            tokenizer, choosing tasks of other names or with nothing but what is scored, or, with several workers, a
+            model that cannot be sent to one.
         TaskError: A named task cannot be loaded.
     """
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
@@ -216,7 +216,7 @@ def heads(
             raise InputError("claims: expected no choose_on beside it, got both; one of them says what is tested")
         shares |= declared.thresholds
     _check(shares, correction)
-    most_paired = whole_number("most_paired", most_paired, least=0, expected="a whole number of heads")
+    most_together = whole_number("most_together", most_together, least=0, expected="a whole number of heads")
     given = several_predicted(tasks, model, n=n, seed=seed)
     if not given or len({each.name for each in given}) < len(given):
         raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
@@ -232,7 +232,7 @@ def heads(
         seed=seed,
         draws=draws,
         probes=probes,
-        most_paired=most_paired,
+        most_together=most_together,
         correction=correction,
         declared=() if declared is None else tuple((*each.head, each.task) for each in declared.claims),
     )
@@ -272,7 +272,7 @@ def _report(
         frame=_public(first.frame),
         examples=pd.concat([each.examples() for each in first.evidence], ignore_index=True),
         tasks=pd.DataFrame([each.description() for each in first.evidence]),
-        pairs=first.pairs,
+        groups=first.groups,
         replication=replication(frames) if len(models) > 1 else empty,
         attention_maps=attention_maps(models[0], given, first.frame),
         provenance={

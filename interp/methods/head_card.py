@@ -67,7 +67,7 @@ class HeadCard:
         feature: One row a task and thing that is taken out where the head reads: its values at the related word, and
             the feature that a probe reads there.
         circuits: One row a task, word and token that the head would look for, raise or lower.
-        pairs: One row a task and pair of heads of which this is one; as ``HeadsReport.pairs``.
+        groups: One row a task and head of a set of which this is one; as ``HeadsReport.groups``.
         attention_maps: The head's attention on up to four sentences a task; as ``HeadsReport.attention_maps``.
         left_out: One row a task and part that could not be measured: ``task``, ``part`` (the frame's name), ``reason``.
         copying: How much the head copies what it attends to, -1 to 1; NaN where that is not known.
@@ -86,7 +86,7 @@ class HeadCard:
     readers: pd.DataFrame
     feature: pd.DataFrame
     circuits: pd.DataFrame
-    pairs: pd.DataFrame
+    groups: pd.DataFrame
     attention_maps: pd.DataFrame
     left_out: pd.DataFrame
     copying: float
@@ -301,7 +301,7 @@ def _card(model: Any, asked: Asked, parts: Sequence[tuple[Task, Parts]]) -> Head
         tasks=asked.report.tasks,
         shares=asked.shares(),
         **frames,
-        pairs=asked.pairs(),
+        groups=asked.groups(),
         attention_maps=attention_maps(model, tasks, verdicts[verdicts["task"].isin([task.name for task in tasks])]),
         copying=_copying(model, asked.head),
         provenance={"head": name, "most_units": asked.most_units, **asked.report.provenance},

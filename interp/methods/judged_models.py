@@ -1,10 +1,10 @@
 """The same questions to one model or several: evidence by model and task, then what each model's heads come to.
 
-Gathering evidence and ablating pairs is most of the work, and no model or task waits for another one's: with several
-processes these are done at the same time. Families of tests, which are over all tasks, come between.
+Gathering evidence and ablating heads together is most of the work, and no model or task waits for another one's: with
+several processes these are done at the same time. Families of tests, which are over all tasks, come between.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +13,23 @@ import pandas as pd
 
 from interp.claims.choosing import Chosen, choose
 from interp.claims.corrections import Correction
-from interp.claims.partners import PAIR_COLUMNS, candidates, partners, standing_in
+from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.specificity import specificities
 from interp.claims.verdicts import decidable, states, verdicts
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
 from interp.methods.evidence import CELL, TaskEvidence, gather, tested
+from interp.methods.groups import ablated_together
 from interp.methods.progress import part_of
-from interp.methods.standing_in import paired
 from interp.runs.executors import HERE, Executor, Local
 from interp.runs.processes import spread
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
 _STEPS = 1000
+_Candidates = Mapping[str, tuple[Sequence[Head], Sequence[Head]]]
+"""By task, the heads that could do its work and are not missed by themselves, and those that are missed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Asked:
     minimum_effect: float
     probes: bool
     minimum_probe: float
-    most_paired: int
+    most_together: int
     correction: Correction
     declared: tuple[tuple[int, int, str], ...] = ()
     """Layer, head and task of the claims that are all that is tested; empty to test all."""
@@ -54,12 +56,12 @@ class Judged:
     Attributes:
         frame: One row per layer, head and task: evidence, states and verdict.
         evidence: Of every task.
-        pairs: As of ``standing_in``.
+        groups: As of ``judged_groups``.
     """
 
     frame: pd.DataFrame
     evidence: Sequence[TaskEvidence]
-    pairs: pd.DataFrame
+    groups: pd.DataFrame
 
 
 def judge_models(
@@ -94,25 +96,46 @@ def judge_models(
     found = calls.make(_gathered, jobs)
     by_model = [found[start : start + len(given)] for start in range(0, n_first, len(given))]
     frames = [_tested(each, len(tasks), asked) for each in by_model]
-    chosen = [_candidates(frame, tasks, asked.most_paired) for frame in frames]
-    both = [
-        (model, each.task, heads[each.task.name], each.means, asked, inner)
-        for model, heads, evidence in zip(models, chosen, by_model, strict=True)
-        for each in evidence[: len(tasks)]
-    ]
-    pairs = calls.make(_paired, both, done=n_first)
+    chosen = [_candidates(frame, tasks, asked.most_together) for frame in frames]
+    groups = _groups(models, by_model, tasks, chosen, asked, inner, calls)
     judged = []
-    for number, (evidence, frame, heads) in enumerate(zip(by_model, frames, chosen, strict=True)):
-        of_tasks = pairs[number * len(tasks) : (number + 1) * len(tasks)]
-        own = standing_in(
-            dict(zip([task.name for task in tasks], of_tasks, strict=True)),
-            minimum_effect=asked.minimum_effect,
-            alpha=asked.alpha,
-            seed=asked.seed,
-        )
-        whole = frame.join(partners(frame, own, heads))
-        judged.append(Judged(whole.join(verdicts(whole)), evidence[: len(tasks)], own[list(PAIR_COLUMNS)]))
+    for evidence, frame, heads, own in zip(by_model, frames, chosen, groups, strict=True):
+        taken = {task: unmissed for task, (unmissed, _) in heads.items()}
+        whole = frame.join(partners(frame, own, taken, asked.alpha))
+        judged.append(Judged(whole.join(verdicts(whole)), evidence[: len(tasks)], own[list(GROUP_COLUMNS)]))
     return judged
+
+
+def _groups(
+    models: Sequence[Any],
+    by_model: Sequence[Sequence[TaskEvidence]],
+    tasks: Sequence[Task],
+    chosen: Sequence[_Candidates],
+    asked: Asked,
+    run: Run | None,
+    calls: "_Calls",
+) -> list[pd.DataFrame]:
+    """Every model's groups: sets are ablated together, and again without those that are no members."""
+    sets = {(number, task.name): heads[task.name] for number, heads in enumerate(chosen) for task in tasks}
+    places = {task.name: place for place, task in enumerate(tasks)}
+    found: list[list[pd.DataFrame]] = [[] for _ in models]
+    while sets:
+        jobs = []
+        for (number, name), (heads, missed) in sets.items():
+            evidence = by_model[number][places[name]]
+            jobs.append((models[number], evidence.task, evidence.means, heads, missed, asked, run))
+        measured = dict(zip(sets, calls.make(_ablated, jobs, done=calls.n - len(jobs)), strict=True))
+        last, sets = sets, {}
+        for number in range(len(models)):
+            own = {name: frame for (each, name), frame in measured.items() if each == number}
+            groups = judged_groups(own, minimum_effect=asked.minimum_effect, alpha=asked.alpha, seed=asked.seed)
+            found[number].append(groups)
+            left = {name: remaining(groups, name) for name in own}
+            sets |= {(number, name): (heads, last[number, name][1]) for name, heads in left.items() if heads}
+    return [
+        pd.concat(each, ignore_index=True).drop_duplicates(["task", "head"], keep="last", ignore_index=True)
+        for each in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -177,19 +200,21 @@ def _declared(evidence: Sequence[TaskEvidence], claims: Sequence[tuple[int, int,
     return {"effect": declared, "excess": declared, "probe": declared, "exchange": declared, "absent": of_heads}
 
 
-def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> dict[str, list[Head]]:
-    """The heads whose pairs are ablated, by task; none where nothing can be decided."""
+def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> _Candidates:
+    """The heads that are ablated together, by task; none where nothing can be decided."""
     rows = decidable(frame)
     return {task.name: candidates(rows[rows["task"] == task.name], most) for task in tasks}
 
 
-def _paired(
+def _ablated(
     model: Any,
     task: Task,
-    heads: Sequence[Head],
     means: Means,
+    heads: Sequence[Head],
+    missed: Sequence[Head],
     asked: Asked,
     run: Run | None,
     progress: Progress | None,
 ) -> pd.DataFrame:
-    return paired(model, task, heads, kind=means, draws=asked.draws, seed=asked.seed, run=run, progress=progress)
+    how: Any = {"draws": asked.draws, "seed": asked.seed, "run": run, "progress": progress}
+    return ablated_together(model, task, heads, missed, means=means, **how)

@@ -24,7 +24,6 @@ from typing import Any
 import pandas as pd
 
 from interp.claims.effects import check_judged, conclusions, means_of
-from interp.claims.partners import PAIR
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import DRAWS, Kind, Means
@@ -36,6 +35,7 @@ from interp.methods.in_one_line import InOneLine
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
+PAIR = ("first", "second")
 RELATION = {"drop": "redundant", "rise": "in series", "none": "additive", "undecided": "undecided"}
 
 

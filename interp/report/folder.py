@@ -161,7 +161,7 @@ def _write_frames(report: HeadsFrames, folder: Path) -> None:
     heads = report.frame[[*HEAD_COLUMNS, *rest]]
     heads.to_csv(folder / "heads.csv", index=False)
     heads.to_parquet(folder / "heads.parquet", index=False)
-    report.pairs.to_csv(folder / "pairs.csv", index=False)
+    report.groups.to_csv(folder / "groups.csv", index=False)
     if not report.replication.empty:
         report.replication.to_csv(folder / "replication.csv", index=False)
     report.examples.to_parquet(folder / "examples.parquet", index=False)

@@ -27,7 +27,8 @@ FURTHER_HEAD_COLUMNS = (
     *("n_units", "n_clusters", "n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
     *("representation", "minimum_probe", "exchange_minimum", "exchange_state"),
-    *("attention_state", "effect_state", "specificity", "partners", "pair_effect", "pair_low", "pair_high"),
+    *("attention_state", "effect_state", "specificity", "partners", "group"),
+    *("group_effect", "group_low", "group_high", "group_share", "group_share_low", "group_share_high"),
 )
 TASK_COLUMNS = (
     "task",
@@ -79,8 +80,8 @@ class HeadsFrames(Protocol):
         """One row per task: what was asked and how well the unablated model does."""
 
     @property
-    def pairs(self) -> pd.DataFrame:
-        """One row per task and pair of heads that were ablated together."""
+    def groups(self) -> pd.DataFrame:
+        """One row per task and head that was ablated together with others."""
 
     @property
     def replication(self) -> pd.DataFrame:
@@ -102,7 +103,7 @@ class Dossier:
     frame: pd.DataFrame
     examples: pd.DataFrame
     tasks: pd.DataFrame
-    pairs: pd.DataFrame
+    groups: pd.DataFrame
     replication: pd.DataFrame
     attention_maps: pd.DataFrame
     provenance: Mapping[str, Any]

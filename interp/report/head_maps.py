@@ -34,7 +34,7 @@ def heads(report: HeadsFrames, task: str | None = None, measure: Measure = "effe
     Raises:
         InputError: It is no such report, or has no such task; an unknown measure; or no probe on this task.
     """
-    require(report, ("frame", "tasks", "pairs", "attention_maps"), "heads", "interp.heads")
+    require(report, ("frame", "tasks", "groups", "attention_maps"), "heads", "interp.heads")
     which = chosen("task", task, [str(each) for each in report.tasks["task"]])
     measured = chosen("measure", measure, get_args(Measure))
     named = with_shown_names(report)

@@ -19,11 +19,11 @@ _LONGEST = 120
 def with_shown_names(report: HeadsFrames) -> HeadsFrames:
     """The report with every task named for readers; its examples and provenance stay as they are."""
     names = shown_names([str(task) for task in report.tasks["task"]])
-    frame, tasks, pairs, others, maps = (
+    frame, tasks, groups, others, maps = (
         each.assign(task=each["task"].map(names))
-        for each in (report.frame, report.tasks, report.pairs, report.replication, report.attention_maps)
+        for each in (report.frame, report.tasks, report.groups, report.replication, report.attention_maps)
     )
-    return Dossier(frame, report.examples, tasks, pairs, others, maps, report.provenance)
+    return Dossier(frame, report.examples, tasks, groups, others, maps, report.provenance)
 
 
 def shown_names(tasks: Sequence[str]) -> dict[str, str]:

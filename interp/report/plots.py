@@ -28,7 +28,7 @@ _CELL, _SMALLEST_CELL, _MARKED_CELL, _WIDEST = 0.42, 0.1, 0.25, 3.8
 """Inches in the overview: of a cell of a small and of a large model, of one that holds a whole mark, and of a panel."""
 _LEGEND = 1.9
 """Inches of a column of the legend."""
-_ATTRIBUTES = ("frame", "examples", "tasks", "pairs", "replication", "attention_maps", "provenance")
+_ATTRIBUTES = ("frame", "examples", "tasks", "groups", "replication", "attention_maps", "provenance")
 
 
 def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:

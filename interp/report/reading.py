@@ -72,10 +72,11 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Redundant, general",
-            "heads that look at the related word or carry the feature are ablated two by two, too; two are redundant "
-            "where both together cost the task, and more than one by one. A head is general where its ablation costs "
-            "each of three tasks or more, and on some of them it looks at the related word by less than the minimum "
-            "beyond a baseline.",
+            "heads that look at the related word or carry the feature, and that the task does not miss one by one, are "
+            "ablated together, too, and each with the others gone (their means stand in their places). They are "
+            "redundant where all of that costs the task, under both replacements. A head is general where its "
+            "ablation costs each of three tasks or more, and on some of them it looks at the related word by less than "
+            "the minimum beyond a baseline.",
         ),
         (
             "Left out",
@@ -112,6 +113,6 @@ def what_p_is(provenance: Mapping[str, Any]) -> str:
         "the p-value of “no more than the minimum”, by a studentised bootstrap of whole clusters, corrected over "
         f"{what} {CORRECTIONS[name]}; a claim needs {provenance.get('alpha', 0.05):g} at most. That something is below "
         "its minimum is tested, and corrected, in the same way: “the minimum at least” has to be rejected on either "
-        "side. Attention, each replacement, the exchanged word, probes and pairs of heads are a family each, "
+        "side. Attention, each replacement, the exchanged word, probes and heads ablated together are a family each, "
         f"so a report may err in each{probes}. A verdict that rests on several kinds has the largest of their p."
     )

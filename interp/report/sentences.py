@@ -127,14 +127,16 @@ def _partners(row: pd.Series) -> str:
 
 
 def _alone(row: pd.Series) -> str:
-    """What a redundant head costs by itself, and with the head that it shares the work with."""
+    """What a redundant head costs by itself, with those that it shares the work with, and after them."""
     unit = UNITS.get(row["metric"], row["metric"])
-    does = change(row["pair_effect"], row["pair_low"], row["pair_high"], unit)
-    other = str(row["partners"]).split()[0]
+    does = change(row["group_effect"], row["group_low"], row["group_high"], unit)
+    then = change(row["group_share"], row["group_share_low"], row["group_share_high"], unit)
     where = "it is not shown to look at the related word"
     if row["attention_state"] == "shown":
         where = f"it attends to the {row['relation']} {_attention_clause(row)}"
-    return f"{where}; {_effect_clause(row)}, and ablating it with {other} {does}"
+    mean = str(row["mean_replacement"]).replace("_", " ")
+    together = f"the {mean} in the places of {listed(str(row['group']).split('+'))} {does}"
+    return f"{where}; {_effect_clause(row)}. Together, {together}; ablating this one where the others are gone {then}"
 
 
 def _looks_elsewhere(row: pd.Series, where: str) -> str:

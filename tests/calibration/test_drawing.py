@@ -27,15 +27,15 @@ def test_heads_stand_where_they_can_work():
         assert all(
             each.layer > before.layer for each in plan.heads if (each.role, each.task) == ("tracker", "induction")
         )
-        twins = [each for each in plan.heads if each.role == "twin"]
+        standing_in = [each for each in plan.heads if each.role == "stand-in"]
         lookers = [each for each in plan.heads if each.role == "looker"]
-        assert all(one.layer <= twin.layer for one in lookers for twin in twins if twin.task == one.task)
-        assert not (twins and any(each.role == "loud" for each in plan.heads))
+        assert all(one.layer <= each.layer for one in lookers for each in standing_in if each.task == one.task)
+        assert not (standing_in and any(each.role == "loud" for each in plan.heads))
 
 
 def test_every_task_has_a_head_that_does_it():
     for plan in PLANS:
-        doing = Counter(each.task for each in plan.heads if each.role in ("tracker", "twin"))
+        doing = Counter(each.task for each in plan.heads if each.role in ("tracker", "stand-in"))
         assert set(doing) == {"agreement", "coreference", "induction"}
 
 

@@ -33,13 +33,13 @@ def ran(monkeypatch):
 
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (6, 13))])
 def test_every_head_of_a_planted_model_gets_its_verdict(seed):
-    """Seed 7 has a glancer, a looker and twins, 6 an amplifier and a carrier, 13 another route and loud heads."""
+    """Seed 7 has a glancer, a looker and stand-ins, 6 an amplifier and a carrier, 13 another route and loud heads."""
     found = Job("planted", seed).run()
     assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
     with_purpose = found[found["role"] != "idle"]
     assert with_purpose["verdict"].tolist() == with_purpose["truth"].tolist()
     assert set(outcomes(found)) <= {"right", "undecided"}
-    assert set(found[found["role"] == "twin"]["effect_state"]) <= {"disagree"}
+    assert set(outcomes(found[found["role"] == "stand-in"])) <= {"right"}
 
 
 def test_the_only_head_of_a_trained_model_tracks_what_the_model_can_do():

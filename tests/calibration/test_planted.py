@@ -92,8 +92,8 @@ def test_what_nobody_reads_is_not_missed(model, tasks, decoy):
 
 
 @pytest.mark.parametrize("other", [(1, 5), (2, 4)])
-def test_twins_hide_each_other(other):
-    twins = (Planted(1, 2, "twin", "agreement"), Planted(*other, "twin", "agreement"))
+def test_two_that_stand_in_hide_each_other(other):
+    twins = (Planted(1, 2, "stand-in", "agreement"), Planted(*other, "stand-in", "agreement"))
     plan = dataclasses.replace(PLAN, heads=(*twins, *HEADS[2:4]))
     model, task = plan.model(), plan.tasks()[0]
     whole = margins(model, task).mean()

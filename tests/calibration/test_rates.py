@@ -44,25 +44,23 @@ def test_false_tracks_are_counted_by_model_and_by_head():
     assert found.loc["head and task", ["count", "of"]].tolist() == [2, 3]
 
 
-def test_decoys_have_to_get_their_own_verdict_and_twins_for_their_reason():
-    twin = ("twin", "undecided")
-    rows = [("a", *twin, "undecided"), ("a", *twin, "undecided"), ("a", *LOUD, "none"), ("a", *LOUD, "general")]
-    given = heads(*rows).assign(effect_state=["disagree", "undecided", "none", "drop"], layer=[0, 1, 0, 0])
-    found = rates.decoys(given).set_index("role")
-    assert found.loc["twins", ["count", "of"]].tolist() == [0, 1]  # of one, nothing was found out
-    assert found.loc["twins of two layers", "of"] == 1
-    assert rates.decoys(given.assign(effect_state="disagree")).set_index("role").loc["twins", "rate"] == 1
+def test_decoys_have_to_get_their_own_verdict():
+    rows = [("a", *LOUD, "none"), ("a", *LOUD, "general")]
+    found = rates.decoys(heads(*rows)).set_index("role")
     assert found.loc["loud", ["count", "of"]].tolist() == [0, 1]  # it is one head, wrong on one of its tasks
     assert found.loc["carrier", "of"] == 0
 
 
-def test_a_backup_that_is_said_to_stand_in_for_its_twin_is_no_wrong_verdict():
-    behind = heads(("a", "twin", "undecided", "attends, not causal"))
-    named = behind.assign(reason="it stands in for 0.1 when that is ablated")
-    assert rates.outcomes(behind).tolist() == ["wrong"]
-    assert rates.outcomes(named).tolist() == ["right"]
-    assert rates.outcomes(named.assign(role="looker")).tolist() == ["wrong"]
-    assert rates.decoys(named).set_index("role").loc["twins", "rate"] == 1
+def test_heads_that_stand_in_for_each_other_have_to_be_named_as_that_set():
+    rows = [("a", "stand-in", "redundant", "redundant")] * 3
+    given = heads(*rows).assign(head=[0, 1, 2], partners=["1.1 1.2", "1.0 1.2", "1.0 1.1"])
+    name = "3 that stand in"
+    assert rates.decoys(given).set_index("role").loc[name, ["count", "of"]].tolist() == [1, 1]
+    assert rates.outcomes(given).tolist() == ["right"] * 3
+    for wrong in ("1.0", "1.0 1.1 1.3"):
+        some = given.assign(partners=["1.1 1.2", "1.0 1.2", wrong])
+        assert rates.decoys(some).set_index("role").loc[name, ["count", "of"]].tolist() == [0, 1]
+        assert rates.outcomes(some).tolist() == ["right", "right", "wrong"]
 
 
 def test_outcomes_tell_less_from_wrong():

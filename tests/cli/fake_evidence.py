@@ -61,7 +61,7 @@ REPORT = SimpleNamespace(
     frame=pd.DataFrame([head(0, "attends and causal", -3.0), head(1, "none", 0.01)]),
     examples=pd.DataFrame({"task": [TASK], "layer": [0], "head": [0], "effect": [-3.0]}),
     replication=pd.DataFrame(columns=["task", "verdict", "model", "heads", "n_heads"]),
-    pairs=pd.DataFrame(columns=["task", "first", "second", "effect"]),
+    groups=pd.DataFrame(columns=["task", "heads", "head", "member"]),
     tasks=pd.DataFrame(
         [
             {

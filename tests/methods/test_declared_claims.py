@@ -35,7 +35,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(model, file):
-    asked = {"n": 48, "probes": False, "most_paired": 0}
+    asked = {"n": 48, "probes": False, "most_together": 0}
     return interp.heads(model, TASKS, **asked, minimum_effect=0.2), interp.heads(model, TASKS, **asked, claims=file)
 
 

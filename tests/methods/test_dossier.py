@@ -117,7 +117,7 @@ def told(task):
 
 def test_replacements_that_disagree_are_both_named():
     """Either head's answer is enough; the mean of the other does not reach the wrong one, another example's does."""
-    found = heads(GatedModel("all or nothing"), [varied_task()], most_paired=0).frame
+    found = heads(GatedModel("all or nothing"), [varied_task()], most_together=0).frame
     copies = found[found["layer"] == 0]
     assert copies["resample_state"].tolist() == ["drop"] * 2
     assert copies["mean_state"].tolist() == ["none"] * 2

@@ -132,7 +132,7 @@ def first_run(tmp_path_factory):
         (judged, {"alpha": 0.04}),
         (judged, {"draws": 2}),
         (judged, {"siblings": [sibling()]}),
-        (judged, {"most_paired": 1}),
+        (judged, {"most_together": 1}),
         (carded, {"alpha": 0.04}),
         (carded, {"draws": 5}),
         (probed, {"kind": "ridge"}),

@@ -62,7 +62,7 @@ def card(texts=SAVED):
 
     maps = pd.concat([known.attention_maps] * len(texts), ignore_index=True).assign(key_pos=range(3 * len(texts)))
     circuits = pd.concat([known.circuits] * len(texts), ignore_index=True)
-    frames = {name: renamed(getattr(known, name)) for name in ("shares", "halves", "agreement", "positions", "pairs")}
+    frames = {name: renamed(getattr(known, name)) for name in ("shares", "halves", "agreement", "positions", "groups")}
     tasks = with_texts(pd.DataFrame([dict(known.tasks.iloc[0], task=each) for each in texts]), "description")
     verdicts = [dict(known.verdicts.iloc[0], task=each, reason=each, relation=each) for each in texts]
     left_out = pd.DataFrame([{"task": each, "part": "feeds", "reason": each} for each in texts])

@@ -24,7 +24,7 @@ class SyntheticReport:
     frame: pd.DataFrame
     examples: pd.DataFrame
     tasks: pd.DataFrame
-    pairs: pd.DataFrame
+    groups: pd.DataFrame
     replication: pd.DataFrame
     attention_maps: pd.DataFrame
     provenance: Mapping[str, Any]
@@ -41,7 +41,7 @@ def synthetic_report(
         frame=frame,
         examples=_examples(rng, frame),
         tasks=pd.DataFrame([_task(task) for task in tasks]),
-        pairs=pd.DataFrame({"task": tasks[:1], "first": "0.1", "second": "2.3", "effect": -3.1, "stand_in": "yes"}),
+        groups=pd.DataFrame({"task": tasks[:1], "heads": "0.1+2.3", "head": "2.3", "member": "yes"}),
         replication=pd.DataFrame(columns=["task", "verdict", "model", "heads", "n_heads"]),
         attention_maps=_attention_maps(rng, tasks),
         provenance={
@@ -122,9 +122,13 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "effect_state": "drop" if effect < -0.5 else "rise" if effect > 0.5 else "none",
         "specificity": "general" if verdict == "general" else "specific",
         "partners": "2.3 0.1" if verdict == "redundant" else "",
-        "pair_effect": -3.1 if verdict == "redundant" else np.nan,
-        "pair_low": -3.4 if verdict == "redundant" else np.nan,
-        "pair_high": -2.8 if verdict == "redundant" else np.nan,
+        "group": f"0.1+{layer}.{head}+2.3" if verdict == "redundant" else "",
+        "group_effect": -3.1 if verdict == "redundant" else np.nan,
+        "group_low": -3.4 if verdict == "redundant" else np.nan,
+        "group_high": -2.8 if verdict == "redundant" else np.nan,
+        "group_share": -2.1 if verdict == "redundant" else np.nan,
+        "group_share_low": -2.4 if verdict == "redundant" else np.nan,
+        "group_share_high": -1.8 if verdict == "redundant" else np.nan,
         "feature": "number" if probed else None,
         "representation": ("carried" if carried else "none") if probed else "not testable",
         "probe": probe,

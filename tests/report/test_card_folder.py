@@ -15,7 +15,7 @@ from interp.report.folder import save_report
 from interp.report.manifest import CARD
 
 FRAMES = {"verdicts", "tasks", "shares", "halves", "replacements", "agreement", "positions", "feeds"}
-FRAMES |= {"readers", "feature", "circuits", "pairs", "left_out"}
+FRAMES |= {"readers", "feature", "circuits", "groups", "left_out"}
 FILES = {f"{name}.csv" for name in FRAMES} | {"report.html", "figures/shares.png", "figures/paths_agreement.png"}
 
 

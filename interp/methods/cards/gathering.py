@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from interp.claims.partners import PAIR
 from interp.errors import InputError
 from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.sweep import Progress
@@ -69,10 +68,11 @@ class Asked:
         """The dossier's row of the head and a task."""
         return self._of(self.report.frame).set_index("task", drop=False).loc[task]
 
-    def pairs(self) -> pd.DataFrame:
-        """The dossier's rows of the pairs that the head is one of."""
-        frame = self.report.pairs
-        return frame[(frame[list(PAIR)] == head_name(self.head)).any(axis=1)].reset_index(drop=True)
+    def groups(self) -> pd.DataFrame:
+        """The dossier's rows of the sets that the head is one of."""
+        frame, name = self.report.groups, head_name(self.head)
+        sets = frame.loc[frame["head"] == name, ["task", "heads"]]
+        return frame.merge(sets, on=["task", "heads"])
 
     def examples(self, task: str) -> pd.DataFrame:
         """What the dossier measured of the head on a task."""

@@ -25,9 +25,9 @@ READING = (
     ),
     (
         "Decoys",
-        "twin: one of two loud trackers, each of which hides that the other is gone; of one in a later layer this "
-        "is a backup, which hardly looks while the first is there. That holds where a mean stands in its place, and "
-        "not where another example's answer does, so the replacements disagree. Looker: looks at the related word, "
+        "stand-in: one of two to four loud trackers, each of which hides that the others are gone; one in a later "
+        "layer is a backup, which hardly looks while an earlier one is there. All have to be named as that set. "
+        "Looker: looks at the related word, "
         "holds its feature and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other "
         "route: answers by attractors, which are mostly as the related word is. Glancer: does so, and looks at the "
         "related word, too, even more. Amplifier: looks at the query itself, behind the tracker, and writes the answer "
@@ -62,7 +62,7 @@ READING = (
     (
         "Where heads stand",
         "anywhere, but: induction's tracker behind its previous word; loud heads in the last layer of models without "
-        "twins; lookers no later than the first twin of their task.",
+        "stand-ins; lookers no later than the first stand-in of their task.",
     ),
     (
         "[low, high]",

@@ -25,9 +25,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "readers": _PATHS,
     "feature": ("what", "effect", "low", "high", "n_units", "n_clusters"),
     "circuits": ("word", "role", "n_examples", "circuit", "place", "text", "score"),
-    "pairs": (
-        *("first", "second", "effect", "effect_low", "effect_high"),
-        *("interaction", "interaction_low", "interaction_high", "minimum", "stand_in"),
+    "groups": (
+        *("heads", "missed", "head", "member", "mean_together", "mean_together_low", "mean_together_high"),
+        *("mean_share", "mean_share_low", "mean_share_high", "minimum"),
     ),
     "left_out": ("part", "reason"),
 }
@@ -87,8 +87,8 @@ class CardFrames(Protocol):
         """What its weights look for and write."""
 
     @property
-    def pairs(self) -> pd.DataFrame:
-        """The head ablated together with another one."""
+    def groups(self) -> pd.DataFrame:
+        """The head ablated together with others."""
 
     @property
     def attention_maps(self) -> pd.DataFrame:
@@ -123,7 +123,7 @@ class Shown:
     readers: pd.DataFrame
     feature: pd.DataFrame
     circuits: pd.DataFrame
-    pairs: pd.DataFrame
+    groups: pd.DataFrame
     attention_maps: pd.DataFrame
     left_out: pd.DataFrame
     copying: float
@@ -156,7 +156,7 @@ def shown(card: CardFrames) -> Shown:
 def as_dossier(card: CardFrames) -> Dossier:
     """The card's verdicts as a dossier of one head, for what is written about dossiers."""
     nothing = card.verdicts.head(0)
-    return Dossier(card.verdicts, nothing, card.tasks, card.pairs, nothing, card.attention_maps, card.provenance)
+    return Dossier(card.verdicts, nothing, card.tasks, card.groups, nothing, card.attention_maps, card.provenance)
 
 
 def _frames(card: CardFrames) -> dict[str, pd.DataFrame]:

@@ -32,7 +32,7 @@ _TABLES = {
     "feeds": "Direct paths into the head",
     "readers": "Direct paths from the head",
     "feature": "Taken out where it reads",
-    "pairs": "Ablated together with another head",
+    "groups": "Ablated together with other heads",
 }
 _MOST_ROWS = 200
 

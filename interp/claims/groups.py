@@ -1,0 +1,223 @@
+"""Who stands in for a head? Heads that are not missed one by one, ablated together.
+
+A head whose ablation costs nothing may have others that do the same: the task then needs one of them, and none alone.
+The heads that could do a task's work look at the related word, or carry its feature; an effect is no criterion. Those
+of them that are not missed by themselves are ablated together. Heads are a **group that stands in for each other** if
+
+1. ablating all of them is a drop, shown under both replacements as any effect is;
+2. so is ablating each one of them, where the others are gone: its **share**.
+
+A claim needs all four. It is shown *not* to hold of a head where any of the four is absent, or a rise; else it is
+undecided. What is shown to be no member leaves, and the rest is measured again, until nobody leaves: so the set that is
+named is the set that was ablated. That a head is a member by mistake takes an error at the first step, where all are
+tested, so that later steps add none.
+
+What that says of one head:
+
+- **partners**: the others of its group, of a head whose mean in its place costs nothing. (Another example's answer in
+  its place may well cost something: it contradicts the others.)
+- **doubtful**: heads of which it is undecided whether they and this one stand in for each other.
+- A verdict that a head does nothing says so where it stands in for one that is missed by itself when that is gone, too;
+  where the task needs it or others, though no one of them; and where it was not ablated with others that could do the
+  work.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from interp.claims.claim import Claims, claim
+from interp.claims.effects import against_base
+from interp.claims.evidence import Evidence
+
+KINDS = ("together", "mean_together", "share", "mean_share", "backup", "mean_backup")
+GROUP_COLUMNS = (
+    *("task", "heads", "missed", "head", "member"),
+    *(f"{kind}{end}" for kind in KINDS for end in ("", "_low", "_high", "_p_adjusted", "_p_absent")),
+    "minimum",
+)
+"""Of ``judged_groups``, in a report."""
+PARTNER_COLUMNS = (
+    *("partners", "group", "group_effect", "group_low", "group_high"),
+    *("group_share", "group_share_low", "group_share_high", "group_p_adjusted"),
+)
+"""Of ``partners``, in a report."""
+DOUBT_COLUMNS = ("caveat", "doubtful", "doubtful_effect", "doubtful_se")
+"""Of ``partners``, for the verdict only."""
+_UNMISSED = ("none", "undecided")
+ALONE = "it was not ablated together with others that could do the work"
+
+
+def could(frame: pd.DataFrame) -> pd.Series:
+    """Row by row, whether a head could do the task's work: it looks at the related word, or carries the feature."""
+    return (frame["attention_state"] == "shown") | (frame["representation"] == "carried")
+
+
+def candidates(frame: pd.DataFrame, most: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The heads of one task that could do its work: those that are not missed by themselves, and those that are.
+
+    What looks at the related word comes before what carries the feature, and what does it most first. With the mean in
+    its place nothing contradicts the others: that says whether a head is missed.
+
+    Args:
+        frame: One task's rows, with the states of the evidence.
+        most: How many of the former at most.
+    """
+    found = frame[could(frame)]
+    looks = found["attention_state"] == "shown"
+    order = found.assign(first=~looks, size=-found["excess"].where(looks, found["probe_excess"]))
+    unmissed = order[order["mean_state"].isin(_UNMISSED)]
+    best = unmissed.sort_values(["first", "size", "layer", "head"]).head(most)
+    return _heads(best), _heads(found[looks & (found["mean_state"] == "drop")])
+
+
+def _heads(rows: pd.DataFrame) -> list[tuple[int, int]]:
+    return sorted((int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True))
+
+
+def judged_groups(found: Mapping[str, pd.DataFrame], *, minimum_effect: float, alpha: float, seed: int) -> pd.DataFrame:
+    """Who is a member, of the sets of all tasks.
+
+    Args:
+        found: By task, what ``ablated_together`` measured; empty where there was no set.
+        minimum_effect: As a share of the base run's metric.
+        alpha: Chance of any false claim that a head is a member, over all heads and tasks.
+        seed: Of the resamples.
+
+    Returns:
+        One row per task and head of a set; columns as in ``GROUP_COLUMNS``, and of every kind what ``Claims.frame``
+        has. ``member`` is ``yes``, ``no`` or ``undecided``; ``minimum`` is in the metric's units.
+    """
+    there = {task: frame for task, frame in found.items() if not frame.empty}
+    names = ["heads", "missed", "head"]
+    rows = [each[names].drop_duplicates().assign(task=task) for task, each in there.items()]
+    frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=[*names, "task"])
+    for kind in KINDS:
+        frame = frame.merge(_tested(there, kind, minimum_effect, alpha, seed), on=["task", "head"], how="left")
+    states = [[_state(row, kind, alpha) for kind in KINDS[:4]] for row in frame.to_dict("records")]
+    minimum = frame[[f"{kind}_minimum" for kind in KINDS]].bfill(axis=1).iloc[:, 0]
+    return frame.assign(member=[_member(each) for each in states], minimum=minimum)
+
+
+def _tested(
+    found: Mapping[str, pd.DataFrame], kind: str, minimum_effect: float, alpha: float, seed: int
+) -> pd.DataFrame:
+    """One kind over the tasks in which it was measured; what is of a whole set stands with each of its heads."""
+    measured = {task: each for task, each in found.items() if each[kind].notna().any()}
+    whole = kind.endswith("together")
+    tables = [
+        against_base(each[each["head"] == each["head"].iloc[0]] if whole else each, kind, ["head"], minimum_effect)
+        for each in measured.values()
+    ]
+    parts = []
+    found_by_task = claim(tables, alpha=alpha, seed=seed) if tables else []
+    for (task, each), one in zip(measured.items(), found_by_task, strict=True):
+        rows = one.frame(kind).reset_index()
+        if whole:
+            rows = pd.DataFrame({"head": each["head"].unique()}).merge(rows.drop(columns="head"), how="cross")
+        parts.append(rows.assign(task=task))
+    empty = pd.DataFrame(columns=["task", "head", *Claims.columns(kind)])
+    return pd.concat(parts, ignore_index=True) if parts else empty.astype(dict.fromkeys(Claims.columns(kind), float))
+
+
+def _state(row: Mapping[str, Any], kind: str, alpha: float) -> str:
+    return Evidence.of(row, kind).effect(alpha) if row[f"{kind}_n_clusters"] > 0 else "not measured"
+
+
+def _member(states: Sequence[str]) -> str:
+    """Of the states of all together and of the share, each under both replacements."""
+    if set(states) == {"drop"}:
+        return "yes"
+    return "no" if {"none", "rise", "not measured"} & set(states) else "undecided"
+
+
+def remaining(groups: pd.DataFrame, task: str) -> list[tuple[int, int]] | None:
+    """The heads of a task's set that are to be measured again, without those that left; None where nobody did."""
+    own = groups[groups["task"] == task]
+    stay = own[own["member"] != "no"]
+    if len(stay) in (0, 1, len(own)) or not (stay["member"] == "yes").any():
+        return None
+    return [(int(layer), int(head)) for layer, head in stay["head"].str.split(".")]
+
+
+def partners(
+    frame: pd.DataFrame, groups: pd.DataFrame, taken: Mapping[str, Sequence[tuple[int, int]]], alpha: float
+) -> pd.DataFrame:
+    """Who stands in for each head, what it costs to ablate them all, and what it is worth when the others are gone.
+
+    Args:
+        frame: One row per layer, head and task, with the states of the evidence.
+        groups: As of ``judged_groups``: of every head the set that it was in last.
+        taken: By task, the heads that were ablated together at first.
+        alpha: Error rate of the claims.
+
+    Returns:
+        Row by row the columns of ``PARTNER_COLUMNS`` and ``DOUBT_COLUMNS``: ``partners``, separated by spaces, and
+        ``group``, the set that was ablated, such as ``1.1+2.2`` (empty where there is none); the effect of the set's
+        means in their places, the head's share, with intervals, and the largest p of what that rests on. Then
+        ``caveat``, a clause; ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error.
+    """
+    rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
+    members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
+    alone = could(frame) & _left_out(frame, taken)
+    found = []
+    for each, is_alone in zip(frame.to_dict("records"), alone, strict=True):
+        task, name = each["task"], f"{each['layer']}.{each['head']}"
+        row = rows.get((task, name))
+        said: dict[str, Any] = {"caveat": ALONE} if is_alone else {}
+        if row is not None and each["mean_state"] == "none":
+            others = [other for other in members[task] if other != name]
+            if row["member"] == "yes" and others:
+                said = _group(row, others)
+            else:
+                doubt = _doubt(row, alpha)
+                said = doubt if doubt else {"caveat": _caveat(row, len(members[task]) > 1, alpha)}
+        found.append(said)
+    texts = dict.fromkeys(("partners", "group", "caveat", "doubtful"), "")
+    return pd.DataFrame(
+        [{**texts, **each} for each in found], columns=[*PARTNER_COLUMNS, *DOUBT_COLUMNS], index=frame.index
+    )
+
+
+def _left_out(frame: pd.DataFrame, taken: Mapping[str, Sequence[tuple[int, int]]]) -> pd.Series:
+    """Who was not ablated together with others, of tasks in which there are several that could do the work."""
+    crowd = frame[could(frame) & frame["mean_state"].isin(_UNMISSED)].groupby("task").size()
+    cells = zip(frame["task"], frame["layer"], frame["head"], frame["mean_state"], strict=True)
+    left = [
+        state in _UNMISSED and crowd.get(task, 0) > 1 and (layer, head) not in taken.get(task, ())
+        for task, layer, head, state in cells
+    ]
+    return pd.Series(left, index=frame.index, dtype=bool)
+
+
+def _group(row: Mapping[str, Any], others: Sequence[str]) -> dict[str, Any]:
+    effect, share = ([row[f"{kind}{end}"] for end in ("", "_low", "_high")] for kind in ("mean_together", "mean_share"))
+    largest = max(row[f"{kind}_p_adjusted"] for kind in KINDS[:4])
+    return dict(zip(PARTNER_COLUMNS, (" ".join(others), row["heads"], *effect, *share, largest), strict=True))
+
+
+def _doubt(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
+    """The first undecided kind of evidence of a head that may be a member; empty where it is none, or stands alone."""
+    others = [each for each in str(row["heads"]).split("+") if each != row["head"]]
+    if row["member"] != "undecided" or not others:
+        return {}
+    kind = next((each for each in KINDS[3::-1] if _state(row, each, alpha) == "undecided"), None)
+    if kind is None:
+        return {}
+    return {
+        "doubtful": " ".join(others),
+        "doubtful_effect": row[kind],
+        "doubtful_se": row[f"{kind}_standard_error"],
+    }
+
+
+def _caveat(row: Mapping[str, Any], explained: bool, alpha: float) -> str:
+    """What else is to be said of a head that is no member."""
+    together, mean_together, _, _, backup, mean_backup = (_state(row, kind, alpha) for kind in KINDS)
+    if backup == mean_backup == "drop":
+        return f"it stands in for {' and '.join(str(row['missed']).split('+'))} when that is ablated"
+    if together == mean_together == "drop" and not explained:
+        others = " or ".join(each for each in str(row["heads"]).split("+") if each != row["head"])
+        return f"the task needs it or {others}: ablated together, they cost it"
+    return ""
