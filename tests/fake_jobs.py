@@ -4,6 +4,8 @@ from dataclasses import asdict
 
 import pandas as pd
 
+from interp.calibration.nulls import NULLS
+
 SINGLE = {"agreement": "tracks", "coreference": "tracks", "induction": "none"}
 FOUND = {"tracker": "tracks", "loud": "general", "idle": "none"}
 
@@ -18,18 +20,18 @@ def fake_job(job):
         return _filled(pd.DataFrame(rows), job)
     rows = []
     for head, (role, verdict) in enumerate(FOUND.items()):
-        found = job.kind == "planted" and (job.difficulty.n >= 80 or role == "tracker")
+        found = job.kind not in NULLS and (job.difficulty.n >= 80 or role == "tracker")
         said = verdict if found else "undecided"
         rows.append({"layer": 0, "head": head, "role": role, "truth": verdict, "verdict": said, "ungated": said})
     frame = pd.DataFrame(rows).assign(task="agreement")
-    if job.kind != "planted":
+    if job.kind in NULLS:
         frame["truth"] = "none"
     return _filled(frame, job)
 
 
 def _filled(frame, job):
     """What is the same of every row."""
-    frame = frame.assign(share=job.difficulty.share, reason="", undecidable="", accuracy_base=1.0)
+    frame = frame.assign(partners="", share=job.difficulty.share, reason="", undecidable="", accuracy_base=1.0)
     states = dict.fromkeys(("attention_state", "effect_state", "representation"), "none")
     asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "seconds": 1.0}
     asked["tracker_share"] = asked.pop("share")

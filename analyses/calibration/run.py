@@ -48,6 +48,7 @@ def main() -> None:
     tables = {
         "false claims where nothing is to be found": found.false_discoveries,
         "decoys that get their own verdict": found.decoys,
+        "models with something that the others lack": found.special,
         "the only head of trained models": found.single_heads,
         "verdicts by what the head is": found.confusion.reset_index(),
         "wrong verdicts": wrong(found),

@@ -1,10 +1,12 @@
 """How often is a verdict wrong? The dossier on hundreds of models whose truth is known.
 
 1. **Planted**: models with trackers and decoys at random places: recall, false ``tracks``, each decoy's verdict.
-2. **Single heads**: trained models of one head: what such a model can do, that head must do.
-3. **Nulls**: four kinds of models on which nothing tracks: false claims.
-4. **Half**: the planted models again with half the examples: what is lost must be undecided, not wrong.
-5. **Curves**: planted models that are harder in one respect: how recall falls.
+2. **Special**: trained models of which one head sees, some with wrong tags; planted ones in which the feature is
+   copied, and groups that stand in for each other.
+3. **Single heads**: trained models of one head: what such a model can do, that head must do.
+4. **Nulls**: four kinds of models on which nothing tracks: false claims.
+5. **Half**: the planted models again with half the examples: what is lost must be undecided, not wrong.
+6. **Curves**: planted models that are harder in one respect: how recall falls.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +21,7 @@ from interp.calibration import rates
 from interp.calibration.drawing import STANDARD, Difficulty, check_shape
 from interp.calibration.nulls import NULLS
 from interp.calibration.planted import Shape
-from interp.calibration.runs import ALPHA, Job, null_jobs, planted_jobs, run_jobs, single_jobs
+from interp.calibration.runs import ALPHA, SPECIAL, Job, null_jobs, planted_jobs, run_jobs, single_jobs, special_jobs
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.sweep import Progress
@@ -29,7 +31,7 @@ from interp.runs.run import Run, as_run
 CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.25, 0.4, 1.0),
     "noise": (1.0, 2.0, 4.0),
-    "share": (0.05, 0.12, 0.15, 0.3),
+    "share": (0.05, 0.08, 0.1, 0.15, 0.2, 0.3),
     "n": (40, 60, 120),
 }
 """By what makes heads hard to find, the values that are tried beside the standard one."""
@@ -41,6 +43,8 @@ class Size:
 
     Attributes:
         planted: Planted ones.
+        special: Of each kind in ``runs.SPECIAL`` but groups.
+        groups: Of each size of a group that stands in for each other.
         single: Trained ones of a single head.
         trained: Nulls that are trained.
         nulls: Of each other kind of null.
@@ -49,6 +53,8 @@ class Size:
     """
 
     planted: int
+    special: int
+    groups: int
     single: int
     trained: int
     nulls: int
@@ -56,8 +62,8 @@ class Size:
     curve: int
 
 
-FULL = Size(planted=200, single=30, trained=160, nulls=80, halves=50, curve=10)
-QUICK = Size(planted=12, single=4, trained=8, nulls=4, halves=6, curve=0)
+FULL = Size(planted=200, special=30, groups=100, single=30, trained=160, nulls=80, halves=50, curve=30)
+QUICK = Size(planted=12, special=1, groups=2, single=4, trained=8, nulls=4, halves=6, curve=0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,12 +71,13 @@ class Calibration:
     """Verdicts beside the truth, and what they come to.
 
     Attributes:
-        frame: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``single head``,
-            ``null``, ``half`` or ``curve NAME``.
+        frame: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``special``,
+            ``single head``, ``null``, ``half`` or ``curve NAME``.
         false_discoveries: As of ``rates.false_discoveries``.
         recall: As of ``rates.recall``.
         false_tracks: As of ``rates.false_tracks``.
         decoys: As of ``rates.decoys``.
+        special: As of ``rates.special``.
         single_heads: As of ``rates.single_heads``.
         confusion: As of ``rates.confusion``.
         halves: As of ``rates.transitions``.
@@ -83,6 +90,7 @@ class Calibration:
     recall: pd.DataFrame
     false_tracks: pd.DataFrame
     decoys: pd.DataFrame
+    special: pd.DataFrame
     single_heads: pd.DataFrame
     confusion: pd.DataFrame
     halves: pd.DataFrame
@@ -144,7 +152,7 @@ def calibrate(
         KeyboardInterrupt: Interrupted; the models that are done are kept.
     """
     standard = replace(STANDARD, n=whole_number("n", n, least=2, expected="a whole number of units, at least 2"))
-    if min(size.planted, size.single, size.trained, size.nulls) < 1:
+    if min(size.planted, size.special, size.groups, size.single, size.trained, size.nulls) < 1:
         raise InputError(f"size: expected a model of each kind, at least, got {size}")
     if shape is not None:
         check_shape(shape)
@@ -160,6 +168,7 @@ def calibrate(
         recall=rates.recall(planted),
         false_tracks=rates.false_tracks(planted),
         decoys=rates.decoys(planted),
+        special=rates.special(parts["special"]),
         single_heads=rates.single_heads(parts["single head"]),
         confusion=rates.confusion(planted),
         halves=rates.transitions(planted, parts["half"]),
@@ -178,6 +187,17 @@ def _jobs(size: Size, standard: Difficulty, shape: Shape | None, seed: int) -> d
     """By part."""
     found = {
         "planted": planted_jobs(size.planted, seed=seed, difficulty=standard, shape=shape),
+        "special": [
+            job
+            for kind in SPECIAL
+            for job in special_jobs(
+                kind,
+                size.groups if kind.startswith("group") else size.special,
+                seed=seed,
+                difficulty=standard,
+                shape=shape,
+            )
+        ],
         "single head": single_jobs(size.single, seed=seed, difficulty=standard),
         "null": null_jobs(
             {kind: size.trained if kind == "trained" else size.nulls for kind in NULLS},

@@ -1,9 +1,11 @@
 """Which model next? Shapes, places and decoys at random, everything else as asked.
 
-1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all.
+1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all; in some models, each shares its
+   keys and values with another one, which is idle.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
-3. Agreement and coreference each: a tracker, by itself, beside one that goes another route or glances at the
-   related word, or before one that amplifies; or two to four that stand in for each other, in any layers.
+3. Agreement and coreference each: a tracker, or one that looks by value, by itself, beside one that goes another route
+   or glances at the related word, or before one that amplifies; or two to four that stand in for each other, in any
+   layers.
 4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer.
 5. All at random places; a looker reads no later than the first stand-in writes, for that drowns what comes after.
 """
@@ -27,9 +29,11 @@ FEWEST_HEADS = 12
 """Of a model: as many as may have a purpose, and an idle one."""
 MOST_HEADS = 18
 """Of a model whose shape is drawn."""
+GROUPED = 0.3
+"""Share of the drawn models whose heads share keys and values."""
 UNITS = 80
 """Of a task, at the standard difficulty."""
-CORRELATION = 0.85
+CORRELATION = 0.95
 """Of attractors with the related word, where a head answers by them."""
 
 
@@ -92,20 +96,23 @@ class Plan:
         placed = {(each.layer, each.head): each for each in self.heads}
         found: dict[tuple[int, int, TaskName], tuple[Role, Verdict]] = {}
         for layer, head in np.ndindex(self.shape.n_layers, self.shape.n_heads):
-            planted = placed.get((layer, head), Planted(layer, head, "idle"))
+            other: Role = "sharer" if head % self.shape.n_queries else "idle"
+            planted = placed.get((layer, head), Planted(layer, head, other))
             for task in TASKS:
-                role: Role = planted.role if planted.is_about(task) else "idle"
+                role: Role = planted.role if planted.task is None or planted.is_about(task) else "idle"
                 found[layer, head, task] = (role, planted.truth(task))
         return found
 
 
-def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD) -> Plan:
+def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD, special: str = "") -> Plan:
     """A plan at random.
 
     Args:
         seed: Of everything.
         shape: Of the model; None for one at random.
         difficulty: Of finding the heads.
+        special: ``copied``: a head reads the number at the attractors, to which an earlier one has copied it.
+            ``group of 2``, ``3`` or ``4``: so many stand in for each other for agreement.
 
     Raises:
         InputError: The shape is too small.
@@ -115,7 +122,7 @@ def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STAN
     check_shape(chosen)
     while True:
         try:
-            return Plan(chosen, tuple(_Places(chosen, generator, difficulty.share).fill()), difficulty, seed)
+            return Plan(chosen, tuple(_Places(chosen, generator, difficulty.share, special).fill()), difficulty, seed)
         except _FullError:
             continue
 
@@ -130,7 +137,7 @@ def check_shape(shape: Shape) -> None:
     Raises:
         InputError: It is too small.
     """
-    n_heads = shape.n_layers * shape.n_heads
+    n_heads = shape.n_layers * shape.n_heads // shape.n_queries
     fits = shape.n_layers >= 2 and n_heads >= FEWEST_HEADS and shape.d_model >= FEWEST and shape.d_head > WORDS + 1
     if not fits:
         raise InputError(
@@ -145,15 +152,17 @@ def _shape(generator: np.random.Generator) -> Shape:
         n_layers, n_heads = int(generator.integers(2, 5)), int(generator.integers(4, 9))
         if FEWEST_HEADS <= n_layers * n_heads <= MOST_HEADS:
             d_model = int(generator.choice([FEWEST, 96, 112]))
-            return Shape(n_layers, n_heads, d_model, int(generator.choice([18, 20, 24])))
+            d_head, grouped = int(generator.choice([18, 20, 24])), generator.random() < GROUPED
+            return Shape(n_layers, n_heads * (1 + grouped), d_model, d_head, n_heads if grouped else None)
 
 
 class _Places:
     """Gives out places at random, each once."""
 
-    def __init__(self, shape: Shape, generator: np.random.Generator, share: float):
-        self._shape, self._generator, self._share = shape, generator, share
-        self._free = {(layer, head) for layer, head in np.ndindex(shape.n_layers, shape.n_heads)}
+    def __init__(self, shape: Shape, generator: np.random.Generator, share: float, special: str):
+        self._shape, self._generator, self._share, self._special = shape, generator, share, special
+        places = np.ndindex(shape.n_layers, shape.n_heads)
+        self._free = {(layer, head) for layer, head in places if head % shape.n_queries == 0}
 
     def fill(self) -> list[Planted]:
         """All heads with a purpose."""
@@ -162,12 +171,20 @@ class _Places:
         found = [earlier, *self._trackers("induction", least=earlier.layer + 1)]
         latest: dict[TaskName, int] = {}
         for task in PHENOMENA_TASKS:
-            if self._share == 1 and self._chance(0.3):
-                group = [self._take("stand-in", task) for _ in range(int(self._generator.integers(2, 5)))]
+            asked = self._special if task == "agreement" else ""
+            if asked == "copied":
+                found.append(self._take("copier", task, most=last - 1))
+                found.append(self._take("copy reader", task, least=found[-1].layer + 1))
+            elif asked.startswith("group") or (self._share == 1 and self._chance(0.3)):
+                size = int(asked[-1]) if asked.startswith("group") else int(self._generator.integers(2, 5))
+                group = [self._take("stand-in", task) for _ in range(size)]
                 found += group
                 latest[task] = min(each.layer for each in group)
             else:
-                trackers = self._trackers(task)
+                if self._share == 1 and self._chance(0.25):
+                    trackers = [self._take("by value", task)]
+                else:
+                    trackers = self._trackers(task)
                 found += trackers
                 if self._share == 1 and self._chance(0.4):
                     found.append(self._take("glancer" if self._chance(0.5) else "other route", task))

@@ -15,6 +15,8 @@ LOUD = 10.0
 """How much more a loud head would write than there is else in the stream, were all words that it looks at the same."""
 ROUTE = 1.0
 """What the other route writes, where a tracker writes 1."""
+REST = 0.6
+"""The score for the query itself, of a head that looks by value, as a share of that for the value that it looks for."""
 GLANCE = 0.7
 """Of nats, by which a glancer's score for the related word is above that for an attractor."""
 IDLE = 0.35
@@ -50,11 +52,21 @@ class HeadWeights:
         self._margin = MARGIN * sharpness * d_head**0.5
         self._generator = generator
 
-    def of(self, planted: Planted | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """``W_Q``, ``W_K``, ``W_V`` and ``W_O`` of a head with a purpose, or of an idle one."""
+    def of(self, planted: Planted | None, n_queries: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """``W_Q``, ``W_K``, ``W_V`` and ``W_O`` of a head with a purpose, or of an idle one.
+
+        Args:
+            planted: The head; None for an idle one.
+            n_queries: Heads that share its keys and values, itself included; the others look everywhere. Of queries and
+                outputs there are as many.
+        """
         read, write = self._looks(planted), self._moves(planted)
         one, other = (self._orthogonal(self._d_head) for _ in range(2))
-        return read[0] @ one, read[1] @ one, write[0] @ other, other.T @ write[1]
+        queries, outputs = [read[0] @ one], [other.T @ write[1]]
+        for _ in range(n_queries - 1):
+            queries.append(self._blank())
+            outputs.append(other.T @ self._moves(None)[1])
+        return torch.stack(queries), read[1] @ one, write[0] @ other, torch.stack(outputs)
 
     def _looks(self, planted: Planted | None) -> tuple[Tensor, Tensor]:
         """Queries and keys."""
@@ -73,17 +85,22 @@ class HeadWeights:
             k[:, :n] = places.T * self._unit * self._margin
             return q, k
         assert planted.task is not None, "the other roles have a task"
+        asks = f"of-{noun_of(planted.task)}" if planted.role == "copier" else queries_of(planted.task)
         if planted.task == "induction":
             q[:, :WORDS] = stream.of("word").T * self._unit
             k[:, :WORDS] = stream.of("before").T * self._unit * self._margin / BEFORE
         else:
             sought = queries_of(planted.task) if planted.role == "amplifier" else self._source(planted)
-            q[:, 0] = stream.of(f"kind {queries_of(planted.task)}")[0] * self._unit
-            k[:, 0] = stream.of(f"kind {sought}")[0] * self._unit * self._margin
+            q[:, 0] = stream.of(f"kind {asks}")[0] * self._unit
+            if planted.role == "by value":
+                rests = REST * stream.of(f"kind {queries_of(planted.task)}")[0]
+                k[:, 0] = (stream.of(f"value {sought}")[0] + rests) * self._unit * self._margin
+            else:
+                k[:, 0] = stream.of(f"kind {sought}")[0] * self._unit * self._margin
             if planted.role == "glancer":
                 above = GLANCE * self._d_head**0.5
                 k[:, 0] += stream.of(f"kind {noun_of(planted.task)}")[0] * self._unit * (self._margin + above)
-        return self._sink(q, k, [kind for kind in KINDS if kind != queries_of(planted.task)])
+        return self._sink(q, k, [kind for kind in KINDS if kind != asks])
 
     def _sink(self, q: Tensor, k: Tensor, kinds: list[str]) -> tuple[Tensor, Tensor]:
         """Lets queries of some classes rest on the first token."""
@@ -106,15 +123,20 @@ class HeadWeights:
             o[:WORDS] = planted.share * LOUD * self._norm * idle[:WORDS]
         else:
             assert planted.task is not None, "the other roles have a task"
-            read = f"answer {planted.task}" if planted.role == "amplifier" else f"value {self._source(planted)}"
-            v[:, WORDS] = stream.of(read)[0] * self._unit
+            read = stream.of(f"value {self._source(planted)}")[0]
+            if planted.role in ("amplifier", "copy reader"):
+                read = stream.of(f"{'answer' if planted.role == 'amplifier' else 'copied'} {planted.task}")[0]
+            elif planted.role == "by value":
+                read = read - stream.of(f"kind {queries_of(planted.task)}")[0]
+            v[:, WORDS] = read * self._unit
             o[WORDS] = self._strength(planted) * self._written(planted.role, planted.task)
         return v, o
 
     def _source(self, planted: Planted) -> str:
         """The class of words that a head takes the answer from."""
         assert planted.task is not None, "it has a task"
-        return f"of-{noun_of(planted.task)}" if planted.role in BY_ATTRACTORS else noun_of(planted.task)
+        by_attractors = planted.role in (*BY_ATTRACTORS, "copy reader")
+        return f"of-{noun_of(planted.task)}" if by_attractors else noun_of(planted.task)
 
     def _strength(self, planted: Planted) -> float:
         roles = {
@@ -127,7 +149,9 @@ class HeadWeights:
         return roles.get(planted.role, 1.0)
 
     def _written(self, role: str, task: TaskName) -> Tensor:
-        return self._stream.of("idle" if role in ("looker", "carrier") else f"answer {task}")[0]
+        if role in ("looker", "carrier"):
+            return self._stream.of("idle")[0]
+        return self._stream.of(f"{'copied' if role == 'copier' else 'answer'} {task}")[0]
 
     def _blank(self) -> Tensor:
         return torch.zeros(self._stream.d_model, self._d_head)

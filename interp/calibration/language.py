@@ -6,6 +6,8 @@ find the subject among attractors, by one rule, and be written down by hand.
 - **agreement**: ``so noun3s of-noun7 well verb`` is followed by ``are``: the verb has the number of the noun in the
   nominative, wherever it stands, whatever the others have.
 - **coreference**: the same of persons and their gender.
+- **crossed**: both at once, for trained models: one of four answers is right, by the number of the noun and the gender
+  of the person; which of these is asked for, and which of the two words is tagged, is up to the task.
 - **induction**: ``key4 item1s key2 item9 so key4`` is followed by ``item1s``, not by ``item9``.
 
 One token a word. The tasks are ``MinimalPair``s, encoded as any others. Where the two examples of a pair differ in more
@@ -29,6 +31,7 @@ from interp.tasks.grammar.items import with_other_words
 from interp.tasks.task import Task
 
 TaskName = Literal["agreement", "coreference", "induction"]
+Crossed = Literal["agreement", "coreference"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 LEMMAS = 60
 FILLERS = ("so", "then", "well", "now", "here", "thus", "too", "yet")
@@ -122,7 +125,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=made, bos_token=BOS, clean_up_tokenization_spaces=False)
 
 
-def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5) -> Task:
+def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5, ordered: bool = False) -> Task:
     """One of the tasks.
 
     Args:
@@ -131,15 +134,16 @@ def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5) -> Task
         seed: Of the draw.
         correlation: How often an attractor has the value of the related word. Above .5, the counterfactual turns the
             attractors, too, so that the correlation holds there.
+        ordered: Whether there is one attractor, and the related word stands before it.
     """
     draws, references = (np.random.default_rng([seed, half, TASKS.index(name)]) for half in range(2))
     return encode_task(
-        pairs(name, n, draws, correlation),
+        pairs(name, n, draws, correlation, ordered),
         tokenizer=tokenizer(),
         name=name,
         description=DESCRIPTIONS[name],
         metric="logit_difference",
-        references=pairs(name, REFERENCES, references, correlation),
+        references=pairs(name, REFERENCES, references, correlation, ordered),
         n_ctx=LONGEST,
         feature="ending" if name == "induction" else PHENOMENA[name].feature,
     )
@@ -190,27 +194,107 @@ def _told(example: Example, what: Phenomenon, place: int, tellers: Sequence[str]
     return replace(example, prompt=" ".join(words), right=right, wrong=wrong, relation=relation, features=features)
 
 
+def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Task:
+    """A task whose answer depends on two words: the value of one tells the right answer from the wrong one.
+
+    Args:
+        feature: ``agreement`` or ``coreference``: whose word is another in the counterfactual.
+        tagged: Whose word is tagged as the related one; where it is the other one, the tag is wrong. It has a word
+            counterfactual nevertheless: itself with the tagged word's other form, and the answer that this makes.
+        n: Pairs.
+        seed: Of the draw.
+    """
+    draws, references = (np.random.default_rng([seed, half, 7, TASKS.index(feature)]) for half in range(2))
+    return encode_task(
+        crossed(feature, tagged, n, draws),
+        tokenizer=tokenizer(),
+        name=f"{PHENOMENA[feature].feature} at the {PHENOMENA[tagged].noun}",
+        description="Which of four answers is right depends on a noun's number and a person's gender.",
+        metric="logit_difference",
+        references=crossed(feature, tagged, REFERENCES, references),
+        n_ctx=LONGEST,
+        feature=PHENOMENA[feature].feature,
+    )
+
+
+def crossed(feature: Crossed, tagged: Crossed, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
+    """Pairs of ``load_crossed``."""
+    for lemma in _rounds(n, generator):
+        yield _crossed(feature, tagged, lemma, generator)
+
+
+def _crossed(feature: Crossed, tagged: Crossed, lemma: int, generator: np.random.Generator) -> MinimalPair:
+    """Noun and person, an attractor of each, and fillers in any order, then the query."""
+    values = dict(zip(PHENOMENA, generator.choice([-1, 1], 2).tolist(), strict=True))
+    lemmas, attracting = generator.choice(LEMMAS, (2, 2)), generator.choice([-1, 1], 2)
+    lemmas[0] = lemma
+    fillers = generator.choice(FILLERS, generator.integers(3, LONGEST - 6)).tolist()
+    order = generator.permutation(4 + len(fillers)).tolist()
+
+    def example(own: Mapping[TaskName, int], other: Mapping[TaskName, int]) -> Example:
+        what = list(PHENOMENA.items())
+        forms = [inflected(each.noun, int(lemmas[0, at]), own[name]) for at, (name, each) in enumerate(what)]
+        forms += [
+            inflected(f"of-{each.noun}", int(lemmas[1, at]), int(attracting[at])) for at, (_, each) in enumerate(what)
+        ]
+        words = [*([*forms, *fillers][each] for each in order), "verb"]
+        spans = _spans(words)
+        places = {name: spans[order.index(at)] for at, name in enumerate(PHENOMENA)}
+        roles = {f"of-{each.noun}": spans[order.index(2 + at)] for at, (_, each) in enumerate(what)}
+        return Example(
+            prompt=" ".join(words),
+            right=f" {_answer(own)}",
+            wrong=f" {_answer(other)}",
+            relation=Relation(PHENOMENA[tagged].relation, spans[-1], places[tagged], roles),
+            template="crossed",
+            layout=f"{tagged} at {order.index(list(PHENOMENA).index(tagged))} of {len(order)}",
+            features={each.feature: each.values[int(own[name] > 0)] for name, each in PHENOMENA.items()},
+        )
+
+    turned = {**values, feature: -values[feature]}
+    item, counterfactual = (
+        with_other_words(example(own, other), [example({**own, tagged: -own[tagged]}, own)])
+        for own, other in ((values, turned), (turned, values))
+    )
+    return MinimalPair(item, counterfactual, f"{PHENOMENA[feature].noun}{lemma}")
+
+
+def _answer(values: Mapping[TaskName, int]) -> str:
+    """``is`` or ``are`` where the person is masculine, else ``he`` or ``she``."""
+    number, gender = values["agreement"], values["coreference"]
+    return PHENOMENA["agreement" if gender < 0 else "coreference"].answers[int(number > 0)]
+
+
 def _rounds(n: int, generator: np.random.Generator) -> list[int]:
     """Lemmas, each as often as the others."""
     return np.concatenate([generator.permutation(LEMMAS) for _ in range(-(-n // LEMMAS))])[:n].tolist()
 
 
-def pairs(name: TaskName, n: int, generator: np.random.Generator, correlation: float) -> Iterator[MinimalPair]:
+def pairs(
+    name: TaskName, n: int, generator: np.random.Generator, correlation: float, ordered: bool = False
+) -> Iterator[MinimalPair]:
     """Minimal pairs of a task; see ``load``."""
     for lemma in _rounds(n, generator):
         if name == "induction":
             yield induction(lemma, generator)
         else:
-            yield _phenomenon(PHENOMENA[name], lemma, generator, correlation)
+            yield _phenomenon(PHENOMENA[name], lemma, generator, correlation, ordered)
 
 
-def _phenomenon(what: Phenomenon, lemma: int, generator: np.random.Generator, correlation: float) -> MinimalPair:
+def _phenomenon(
+    what: Phenomenon, lemma: int, generator: np.random.Generator, correlation: float, ordered: bool = False
+) -> MinimalPair:
     """The related word, one or two attractors and fillers in any order, then the query."""
     value = int(generator.choice([-1, 1]))
-    others = generator.choice([each for each in range(LEMMAS) if each != lemma], generator.integers(1, 3), False)
+    others = generator.choice(
+        [each for each in range(LEMMAS) if each != lemma], 1 if ordered else generator.integers(1, 3), False
+    )
     alike = np.where(generator.random(len(others)) < correlation, 1, -1)
     fillers = generator.choice(FILLERS, generator.integers(4, LONGEST - 4 - len(others)))
     order = generator.permutation(1 + len(others) + len(fillers)).tolist()
+    if ordered:
+        first = min(order.index(each) for each in range(1 + len(others)))
+        order[order.index(0)], order[first] = order[first], 0
     layout = f"{what.noun} at {order.index(0)} of {len(order)}, of-{what.noun} at " + ", ".join(
         str(order.index(1 + each)) for each in range(len(others))
     )

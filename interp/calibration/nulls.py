@@ -31,6 +31,8 @@ NullKind = Literal["trained", "permuted labels", "permuted pairs", "untrained"]
 NULLS: tuple[NullKind, ...] = get_args(NullKind)
 
 
+AT_ATTRACTORS = ", tagged at the attractor"
+"""The end of a task's name whose tags are wrong."""
 MOST_LAYERS, MOST_HEADS = 2, 4
 """Of a trained model; heads of a layer."""
 
@@ -121,13 +123,27 @@ def _related(_unit: Unit, generator: np.random.Generator) -> Way:
     def way(encoded: EncodedExample) -> EncodedExample:
         names = [None, *sorted(encoded.distractors)]
         chosen = names[int(share * len(names))]
-        if chosen is None:
-            return encoded
-        distractors = {**encoded.distractors, chosen: encoded.related}
-        tagged = replace(encoded, related=encoded.distractors[chosen], distractors=distractors)
-        return replace(tagged, word_counterfactual=_other_form(tagged))
+        return encoded if chosen is None else tagged_at(encoded, chosen)
 
     return way
+
+
+def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
+    """The example with a distractor tagged as the related word, and its other form for the word counterfactual."""
+    distractors = {**encoded.distractors, chosen: encoded.related}
+    tagged = replace(encoded, related=encoded.distractors[chosen], distractors=distractors)
+    return replace(tagged, word_counterfactual=_other_form(tagged))
+
+
+def at_attractors(task: Task) -> Task:
+    """The task with its first attractors tagged as the related words: wrong tags."""
+    changed = [
+        _changed(
+            each, lambda unit, dice: lambda encoded: tagged_at(encoded, "first attractor"), np.random.default_rng()
+        )
+        for each in (task.units, *task.references)
+    ]
+    return replace(task, name=f"{task.name}{AT_ATTRACTORS}", units=changed[0], references=tuple(changed[1:]))
 
 
 def _other_form(encoded: EncodedExample) -> EncodedExample:

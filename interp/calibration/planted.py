@@ -12,6 +12,7 @@ subspaces; Lindner et al. (2023), "Tracr", on compiled transformers as ground tr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,6 +37,12 @@ class Shape:
     n_heads: int
     d_model: int = 96
     d_head: int = 18
+    n_kv_heads: int | None = None
+
+    @property
+    def n_queries(self) -> int:
+        """Heads that share keys and values; of these the first may have a purpose."""
+        return self.n_heads // (self.n_kv_heads or self.n_heads)
 
 
 def plant(
@@ -63,10 +70,13 @@ def plant(
             weights = HeadWeights(
                 stream, d_head=shape.d_head, norm=norm, sharpness=sharpness, noise=noise, generator=generator
             )
-            for head in range(shape.n_heads):
-                made = weights.of(placed.get((layer, head)))
-                for name, weight in zip(("W_Q", "W_K", "W_V", "W_O"), made, strict=True):
-                    getattr(block.attn, name)[head] = weight
+            for first in range(0, shape.n_heads, shape.n_queries):
+                queries, keys, values, outputs = weights.of(placed.get((layer, first)), shape.n_queries)
+                attention: Any = block.attn
+                attention.W_K[first // shape.n_queries] = keys
+                attention.W_V[first // shape.n_queries] = values
+                attention.W_Q[first : first + shape.n_queries] = queries
+                attention.W_O[first : first + shape.n_queries] = outputs
         norm = _norm(model, tokens, f"blocks.{shape.n_layers - 1}.hook_resid_post")
         gain = LOGITS / 2 * norm / shape.d_model**0.5
         model.unembed.W_U.copy_(gain * torch.stack([stream.answer(word) for word in vocabulary()], dim=1))
@@ -78,6 +88,7 @@ def _empty(shape: Shape) -> HookedTransformer:
     config = TransformerConfig(
         n_layers=shape.n_layers,
         n_heads=shape.n_heads,
+        n_kv_heads=shape.n_kv_heads,
         d_model=shape.d_model,
         d_head=shape.d_head,
         d_mlp=0,

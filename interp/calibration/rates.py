@@ -126,6 +126,35 @@ def single_heads(trained: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["task", "truth", *RATE, "accuracy"])
 
 
+def special(found: pd.DataFrame) -> pd.DataFrame:
+    """What is claimed, and missed, in models with something that the others lack.
+
+    Args:
+        found: Of jobs of the kinds ``runs.SPECIAL``.
+
+    Returns:
+        One row per ``kind`` and ``claim``, with ``RATE``: of heads and tasks, of groups of models. Contradicted is a
+        head that tracks and of which a verdict says that it does not.
+    """
+    rows = []
+    for kind, own in found.groupby("kind", sort=False):
+        said, role = own["verdict"], own["role"]
+        asked = {
+            "a head that tracks is found": (role == "one that sees", said == "tracks"),
+            "and is contradicted": (role == "one that sees", ~said.isin(["tracks", *WEAKER["tracks"], "undecided"])),
+            "a blind head is said to track": (role == "blind", said == "tracks"),
+            "a wrongly tagged word is said to be tracked": (role == "wrong tag", said == "tracks"),
+            "a head that copies gets its verdict": (role == "copier", _right(own)),
+            "a head that reads a copy gets its verdict": (role == "copy reader", _right(own)),
+        }
+        counts = {claim: (int(hits[these].sum()), int(these.sum())) for claim, (these, hits) in asked.items()}
+        if str(kind).startswith("group"):
+            named = _right(own)[(role == "stand-in") & (own["task"] == "agreement")].groupby(own["job"]).all()
+            counts["a group is named as that set"] = (int(named.sum()), len(named))
+        rows += [{"kind": kind, "claim": claim, **rate(*count)} for claim, count in counts.items() if count[1]]
+    return pd.DataFrame(rows, columns=["kind", "claim", *RATE]).astype({"rate": float})
+
+
 def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
     """The rate of models with every (or any) hit, and that of hits."""
     by_model = hits.groupby(frame["job"])
@@ -164,12 +193,16 @@ def confusion(planted: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcomes(planted: pd.DataFrame) -> pd.Series:
-    """Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``."""
+    """Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``.
+
+    Of a sharer only ``tracks`` is wrong.
+    """
     found = pd.Series("wrong", index=planted.index)
     found[planted["verdict"] == "undecided"] = "undecided"
     for truth, verdicts in WEAKER.items():
         found[(planted["truth"] == truth) & planted["verdict"].isin(verdicts)] = "weaker"
     found[_right(planted)] = "right"
+    found[(planted["role"] == "sharer") & (planted["verdict"] != "tracks")] = "right"
     return found
 
 

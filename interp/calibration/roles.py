@@ -11,10 +11,25 @@ from interp.calibration.language import PHENOMENA, TaskName
 from interp.claims.rules import Verdict
 
 Role = Literal[
-    "tracker", "stand-in", "previous word", "looker", "carrier", "other route", "glancer", "amplifier", "loud", "idle"
+    "tracker",
+    "by value",
+    "stand-in",
+    "previous word",
+    "looker",
+    "carrier",
+    "other route",
+    "glancer",
+    "amplifier",
+    "loud",
+    "copier",
+    "copy reader",
+    "sharer",
+    "idle",
 ]
 """
 - ``tracker``: looks at the related word, reads its feature and writes the answer.
+- ``by value``: a tracker that looks at the related word where that has one of its two values, and at the query itself
+  where it has the other.
 - ``stand-in``: one of two to four trackers, each loud enough to drown that all others are gone. One in a later layer is
   a backup: it hardly looks while an earlier one is there, whose loudness leaves LayerNorm little of the query. With the
   mean in its place none is missed; another example's answer in the place of one of two is as loud as the other.
@@ -27,11 +42,16 @@ Role = Literal[
   once more: it is needed, and holds and uses the feature, and does not look for it.
 - ``loud``: one of two heads of a layer that look everywhere, and write of the words what nothing reads, each so much
   that it would drown all else, and one the opposite of the other: without either, every task is hurt.
+- ``copier``: copies the feature to the attractors, which stand behind the related word.
+- ``copy reader``: behind it; looks at the attractors, and answers by what was copied there.
+- ``sharer``: shares the keys and values of another head; looks everywhere, and so holds what that one reads. Whether
+  that can be told is not known; that it tracks would be wrong.
 - ``idle``: looks at places and words at random, and writes words where nothing reads them, with a little noise on the
   answers.
 """
 TRUTH: dict[Role, Verdict] = {
     "tracker": "tracks",
+    "by value": "tracks",
     "stand-in": "redundant",
     "previous word": "causal, by another route",
     "looker": "attends, not causal",
@@ -40,11 +60,14 @@ TRUTH: dict[Role, Verdict] = {
     "glancer": "causal, by another route",
     "amplifier": "causal, by another route",
     "loud": "general",
+    "copier": "causal, by another route",
+    "copy reader": "causal, by another route",
+    "sharer": "none",
     "idle": "none",
 }
 MINIMUM_EFFECT = 0.1
 """That the dossier asks for, as a share of what the whole model does."""
-DECOYS: tuple[Role, ...] = ("stand-in", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
+DECOYS: tuple[Role, ...] = ("by value", "stand-in", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
 
 
 BY_ATTRACTORS: tuple[Role, ...] = ("other route", "glancer")

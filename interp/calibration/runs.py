@@ -10,29 +10,43 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 import torch
 
-from interp.calibration.drawing import STANDARD, Difficulty, Plan, draw
-from interp.calibration.language import TASKS, load
-from interp.calibration.nulls import NULLS, NullKind, null_case
+from interp.calibration.drawing import PHENOMENA_TASKS, STANDARD, Difficulty, Plan, draw
+from interp.calibration.language import TASKS, Crossed, load, load_crossed
+from interp.calibration.nulls import AT_ATTRACTORS, NULLS, NullKind, at_attractors, null_case
 from interp.calibration.planted import Shape
-from interp.calibration.trained import SINGLE, single_head
-from interp.claims.rules import States, judge
+from interp.calibration.trained import SINGLE, seeing_head, seeing_model, single_head
+from interp.claims.rules import States, Verdict, judge
 from interp.interventions.sweep import Progress
-from interp.methods.dossier import HeadsReport, heads
-from interp.model.transformer import HookedTransformer
+from interp.methods.dossier import heads
 from interp.runs.frames import kept_frame
 from interp.runs.run import Run
-from interp.tasks.task import Task
 
-Kind = Literal["planted", "single head"] | NullKind
+Special = Literal[
+    "copied",
+    "group of 2",
+    "group of 3",
+    "group of 4",
+    "one that sees",
+    "one that sees, grouped",
+    "one that sees, crossed",
+    "one that sees, crossed and grouped",
+]
+"""Models with something that the others lack: see ``drawing.py`` and ``trained.py``."""
+SPECIAL: tuple[Special, ...] = get_args(Special)
+Kind = Literal["planted", "single head"] | NullKind | Special
 ALPHA = 0.05
 """Error rate that the dossier is asked for."""
 APART = 1_000
 """Between the seeds of kinds of models, so that no two nulls are of one model or of the same prompts."""
+WRONG_TAG = "wrong tag"
+WRONGLY_TAGGED: Verdict = "attends and causal"
+"""The role of a head that looks at a word which is tagged wrongly, and what may be said of it at most."""
+WRONG_TASKS = ("number at the person", "gender at the noun")
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
     *("resample_state", "mean_state", "exchange_state", "exchange", "feature", "mean_effect"),
@@ -47,7 +61,7 @@ class Job:
     """A model to be judged.
 
     Attributes:
-        kind: A planted model, a trained one of a single head, or a null.
+        kind: A planted model, a trained one of a single head, a null, or one of ``SPECIAL``.
         seed: Of everything.
         difficulty: Of finding its heads.
         shape: Of the model; None for one at random.
@@ -74,29 +88,43 @@ class Job:
             ``share`` (of the answer, that a tracker writes) and ``seconds``.
         """
         started = time.perf_counter()
-        plan = draw(self.seed, shape=self.shape, difficulty=self.difficulty)
-        model, tasks = _case(self.kind, plan)
+        plan = draw(self.seed, shape=self.shape, difficulty=self.difficulty, special=self.kind)
+        model, *reports = _case(self.kind, plan)
         with warnings.catch_warnings():
             # Heads that write nothing that a task reads are planted on purpose.
             warnings.filterwarnings("ignore", category=RuntimeWarning)
-            report = heads(model, tasks, seed=self.seed, alpha=ALPHA)
-        found = report.frame[list(KEPT)].assign(ungated=ungated(report))
+            frames = [heads(model, tasks, seed=self.seed, alpha=ALPHA).frame for tasks in reports]
+        frame = pd.concat(frames, ignore_index=True)
+        found = frame[list(KEPT)].assign(ungated=ungated(frame))
         found = found.join(_truth(plan, found, self.kind))
         asked = {"kind": self.kind, "seed": self.seed, **asdict(self.difficulty)}
         asked["tracker_share"] = asked.pop("share")
-        shape = {field.name: getattr(model.cfg, field.name) for field in fields(Shape)}
+        shape = {field.name: getattr(model.config, field.name) for field in fields(Shape)}
         return found.assign(**asked, **shape, seconds=time.perf_counter() - started)
 
 
-def _case(kind: Kind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
-    if kind == "planted":
-        return plan.model(), plan.tasks()
+def _case(kind: Kind, plan: Plan) -> tuple[Any, ...]:
+    """The model, and the tasks of one report or more; those that are tagged wrongly have one of their own."""
+    n, seed = plan.difficulty.n, plan.seed
     if kind == "single head":
-        return single_head(plan.seed), [load(name, n=plan.difficulty.n, seed=plan.seed) for name in TASKS]
+        return single_head(seed), [load(name, n=n, seed=seed) for name in TASKS]
+    if kind == "copied":
+        ordered = load("agreement", n=n, seed=seed, ordered=True)
+        return plan.model(), [ordered, *plan.tasks()[1:]], [at_attractors(ordered), *plan.tasks()[1:]]
+    if kind.startswith("one that sees"):
+        is_crossed = "crossed" in kind
+        model = seeing_model(seed, is_crossed=is_crossed, grouped="grouped" in kind)
+        if not is_crossed:
+            return model, [load(name, n=n, seed=seed) for name in PHENOMENA_TASKS]
+        one, other = get_args(Crossed)
+        tags = ([(one, one), (other, other)], [(one, other), (other, one)])
+        return model, *([load_crossed(*each, n=n, seed=seed) for each in asked] for asked in tags)
+    if kind not in NULLS:
+        return plan.model(), plan.tasks()
     return null_case(kind, plan)
 
 
-def ungated(report: HeadsReport) -> list[str]:
+def ungated(frame: pd.DataFrame) -> list[str]:
     """The verdicts if nobody had asked whether the model can do the tasks."""
     return [
         judge(
@@ -110,22 +138,31 @@ def ungated(report: HeadsReport) -> list[str]:
                 tuple(row["partners"].split()),
             )
         )[0]
-        for row in report.frame.to_dict("records")
+        for row in frame.to_dict("records")
     ]
 
 
 def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """Role, right verdict and share of every row's head."""
-    truth, placed = plan.truth(), {(each.layer, each.head): each for each in plan.heads}
-    rows: list[tuple[str, str, float]] = []
-    for layer, head, task in zip(found["layer"], found["head"], found["task"], strict=True):
-        if kind in ("trained", "untrained", "single head"):
-            rows.append((kind, SINGLE[task] if kind == "single head" else "none", 1.0))
-            continue
-        role, right = truth[layer, head, task]
-        share = placed[layer, head].share if role == "tracker" else 1.0
-        rows.append((role, right if kind == "planted" else "none", share))
+    rows = [_of_head(plan, kind, *cell) for cell in zip(found["layer"], found["head"], found["task"], strict=True)]
     return pd.DataFrame(rows, columns=["role", "truth", "share"], index=found.index)
+
+
+def _of_head(plan: Plan, kind: Kind, layer: int, head: int, task: str) -> tuple[str, Verdict, float]:
+    if kind == "single head":
+        return kind, SINGLE[task], 1.0  # type: ignore[index]
+    if kind in ("trained", "untrained"):
+        return kind, "none", 1.0
+    if kind.startswith("one that sees"):
+        if head != seeing_head(plan.seed):
+            return "blind", "none", 1.0
+        return (WRONG_TAG, WRONGLY_TAGGED, 1.0) if task in WRONG_TASKS else ("one that sees", "tracks", 1.0)
+    if task.endswith(AT_ATTRACTORS):
+        is_reader = plan.truth()[layer, head, "agreement"][0] == "copy reader"
+        return (WRONG_TAG, WRONGLY_TAGGED, 1.0) if is_reader else ("elsewhere", "none", 1.0)
+    role, right = plan.truth()[layer, head, task]  # type: ignore[index]
+    placed = {(each.layer, each.head): each for each in plan.heads}
+    return role, "none" if kind in NULLS else right, placed[layer, head].share if role == "tracker" else 1.0
 
 
 def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress | None = None) -> pd.DataFrame:
@@ -172,3 +209,11 @@ def planted_jobs(
 def single_jobs(runs: int, *, seed: int = 0, difficulty: Difficulty = STANDARD) -> list[Job]:
     """Trained models of a single head."""
     return [Job("single head", seed + number, difficulty) for number in range(runs)]
+
+
+def special_jobs(
+    kind: Special, runs: int, *, seed: int = 0, difficulty: Difficulty = STANDARD, shape: Shape | None = None
+) -> list[Job]:
+    """Models of one of ``SPECIAL``; no two kinds have the same seeds."""
+    first = seed + APART * (1 + len(NULLS) + SPECIAL.index(kind))
+    return [Job(kind, first + number, difficulty, shape) for number in range(runs)]

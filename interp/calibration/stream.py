@@ -1,6 +1,7 @@
 """How is a planted model's residual stream divided? Orthogonal subspaces with names.
 
-A direction for each class of words, for each inflected class's feature, for each task's answer and for noise on it;
+A direction for each class of words, for each inflected class's feature and for its copy, for each task's answer and for
+noise on it;
 some for places, for which word it is (``word``) and which one came before (``before``); the rest is ``idle``: nothing
 reads it. All are orthogonal to the mean that LayerNorm takes away, and turned at random, so that nothing stands in one
 coordinate. Logits read the answer's and the noise's direction as one; were they one, an answer's sign would change the
@@ -23,6 +24,7 @@ _SIZES: Mapping[str, int] = {
     **dict.fromkeys((f"value {each}" for each in INFLECTED), 1),
     **dict.fromkeys((f"answer {each}" for each in TASKS), 1),
     **dict.fromkeys((f"noise {each}" for each in TASKS), 1),
+    **dict.fromkeys((f"copied {each}" for each in PHENOMENA), 1),
     "places": PLACES,
     "word": WORDS,
     "before": WORDS,

@@ -6,24 +6,43 @@
   could tell a related word's value from an attractor's. And whatever it is trained for, it cannot do induction, which
   takes two layers: the key of an item does not say which word stood before it (Elhage et al. 2021, "A mathematical
   framework for transformer circuits").
+- **One that sees**: a model of one layer with LayerNorm and an MLP, of which one head alone can find words by their
+  class. The keys of the others are frozen to the subspace in which places are embedded, or, where the head that sees
+  shares its keys with another query, that query is frozen at 0. Words and places are all as long as each other, the
+  norm before attention is not trained, and a related word and its attractors show their values in one direction: so
+  nothing else tells them apart. Once the model is trained to do a task, that head has to do it.
 - **Told**: a model that is trained to answer by a key among the words (``language.load_told``). Its heads look for the
   key, carry its value and are needed; none of them tracks what is tagged as the related word.
 
-Words and places are embedded as in planted models, and answers are read as there; the heads' weights start at random
-and are trained, in seconds.
+Words and places are embedded as in planted models, and answers are read as there (of the one that sees: at random, and
+as is trained); the heads' weights start at random and are trained, in seconds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import normalize, softplus
 
 from interp.calibration.drawing import PHENOMENA_TASKS
-from interp.calibration.language import LONGEST, PHENOMENA, TaskName, pairs, told, vocabulary
+from interp.calibration.language import (
+    LONGEST,
+    PHENOMENA,
+    Crossed,
+    TaskName,
+    crossed,
+    pairs,
+    tokenizer,
+    told,
+    vocabulary,
+)
 from interp.calibration.planted import Shape, plant
+from interp.calibration.stream import PLACES
 from interp.claims.rules import Verdict
+from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, MinimalPair
 
@@ -35,6 +54,9 @@ ENOUGH, MOST_STEPS = 0.002, 500
 BATCH, PAIRS = 64, 500
 """Examples of a step, and pairs that are drawn of each task."""
 LEARNING_RATE, INIT_STD = 0.01, 0.05
+SEEING = Shape(n_layers=1, n_heads=4, d_model=64, d_head=16)
+SENTENCES, SEEING_RATE, SEEING_STEPS = 2000, 0.003, 1500
+"""Of a model with one head that sees: pairs of each task that it is trained on, how fast, and how long at most."""
 
 
 def single_head(seed: int) -> HookedTransformer:
@@ -45,6 +67,72 @@ def single_head(seed: int) -> HookedTransformer:
     """
     draws = np.random.default_rng([seed, len(SINGLE)])
     return _trained(SHAPE, (pair for task in PHENOMENA_TASKS for pair in pairs(task, PAIRS, draws, 0.5)), seed)
+
+
+def seeing_head(seed: int) -> int:
+    """The head of ``seeing_model`` that sees."""
+    return int(np.random.default_rng([seed, SEEING.n_heads]).integers(SEEING.n_heads))
+
+
+def seeing_model(seed: int, *, is_crossed: bool, grouped: bool) -> HookedTransformer:
+    """Train a model of which one head alone can find words by their class.
+
+    Args:
+        seed: Of the weights and of what it is trained on.
+        is_crossed: Whether its language is ``language.crossed``; else it does agreement and coreference.
+        grouped: Whether two heads each share keys and values.
+    """
+    draws, generator = np.random.default_rng([seed, len(SINGLE)]), torch.Generator().manual_seed(seed)
+    config = TransformerConfig(
+        **asdict(replace(SEEING, n_kv_heads=SEEING.n_heads // 2 if grouped else None)),
+        d_mlp=2 * SEEING.d_model,
+        d_vocab=len(vocabulary()),
+        n_ctx=LONGEST,
+        tied=False,
+    )
+    model, sees, size = HookedTransformer(config, tokenizer(), seed=seed), seeing_head(seed), config.d_model
+    basis = torch.randn(size, size, generator=generator)
+    basis[:, 0] = 1.0  # the mean, which LayerNorm takes away
+    places, words = torch.linalg.qr(basis).Q[:, 1:].T.split([PLACES, size - 1 - PLACES])
+    attention: Any = model.blocks[0].attn
+    n_shared = SEEING.n_heads // config.kv_heads
+    to_places = places.T @ places
+
+    def blind() -> None:
+        for head in range(config.kv_heads):
+            if head != sees // n_shared:
+                attention.W_K[head] = to_places @ attention.W_K[head]
+        for head in range(SEEING.n_heads):
+            if head != sees and head // n_shared == sees // n_shared:
+                attention.W_Q[head], attention.b_Q[head] = 0.0, 0.0
+
+    with torch.no_grad():
+        model.embed.W_E.copy_(_at_random(words, generator))
+        model.pos_embed.W_pos.copy_(normalize(torch.randn(LONGEST, PLACES, generator=generator), dim=-1) @ places)
+        blind()
+    frozen = {"embed.W_E", "pos_embed.W_pos", "blocks.0.ln1.w", "blocks.0.ln1.b"}
+    weights = [each for name, each in model.named_parameters() if name not in frozen]
+    if is_crossed:
+        drawn = [pair for name in get_args(Crossed) for pair in crossed(name, name, SENTENCES, draws)]
+    else:
+        drawn = [pair for name in PHENOMENA_TASKS for pair in pairs(name, SENTENCES, draws, 0.5)]
+    return _fitted(model, weights, drawn, generator, rate=SEEING_RATE, most_steps=SEEING_STEPS, after_step=blind)
+
+
+def _at_random(words: Tensor, generator: torch.Generator) -> Tensor:
+    """Each word's class, which one it is, and its value; the latter as that of its attractors. All are as long."""
+    made: dict[tuple[str, int], Tensor] = {}
+
+    def direction(name: str, number: int = 0) -> Tensor:
+        return made.setdefault((name, number), normalize(torch.randn(len(words), generator=generator), dim=0))
+
+    rows = [
+        direction(f"class {each.kind}")
+        + direction(f"lemma {each.kind}", each.lemma)
+        + each.value * direction(f"value {each.kind.removeprefix('of-')}")
+        for each in vocabulary()
+    ]
+    return normalize(torch.stack(rows), dim=-1) @ words
 
 
 def told_model(shape: Shape, seed: int) -> HookedTransformer:
@@ -65,15 +153,31 @@ def _trained(shape: Shape, drawn: Iterable[MinimalPair], seed: int) -> HookedTra
     with torch.no_grad():
         for weight in weights:
             weight.normal_(std=INIT_STD, generator=generator)
+    return _fitted(model, weights, drawn, generator, rate=LEARNING_RATE)
+
+
+def _fitted(
+    model: HookedTransformer,
+    weights: Sequence[Tensor],
+    drawn: Iterable[MinimalPair],
+    generator: torch.Generator,
+    *,
+    rate: float,
+    most_steps: int = MOST_STEPS,
+    after_step: Callable[[], None] = lambda: None,
+) -> HookedTransformer:
+    """Train `weights` on both examples of pairs."""
     tokens, queries, answers = _encoded([each for pair in drawn for each in (pair.item, pair.counterfactual) if each])
-    optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE, weight_decay=0.0)
-    for _ in range(MOST_STEPS):
+    optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
+    for _ in range(most_steps):
         batch = torch.randint(len(tokens), (BATCH,), generator=generator)
         logits = model(tokens[batch])[torch.arange(BATCH), queries[batch]].gather(1, answers[batch])
         optimizer.zero_grad()
         loss = softplus(logits[:, 1] - logits[:, 0]).mean()
         loss.backward()
         optimizer.step()
+        with torch.no_grad():
+            after_step()
         if loss < ENOUGH:
             break
     return model.eval()

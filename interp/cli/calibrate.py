@@ -94,6 +94,7 @@ def _headline(found: "Calibration") -> dict[str, Any]:
         "recall": records(found.recall),
         "false_tracks": records(found.false_tracks),
         "decoys": records(found.decoys),
+        "special": records(found.special),
         "single_heads": records(found.single_heads),
         "false_discoveries": records(found.false_discoveries),
         "halves": records(found.halves),

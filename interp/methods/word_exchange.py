@@ -8,7 +8,9 @@
 4. The effect is the change of the metric, example by example. Where the head alone carries the word to the answer, the
    metric becomes what it is in the word counterfactual's run (``source``).
 
-A head that needs the related word for something else, and reads the feature elsewhere, turns nothing.
+A head that needs the related word for something else, and reads the feature elsewhere, turns nothing. Where another
+word at this place leaves the task's feature as it is, the answer that it turns is about something else: then nothing
+can be said of the task.
 
 Not testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example;
 and in a model that shows no keys and values.
@@ -35,6 +37,7 @@ from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
 
 NO_WORD, NO_OTHER = "no related word in the prompt before the query", "no word counterfactual"
+SAME_VALUE = "the word counterfactual has the same value of the feature"
 """Why a unit is left out."""
 
 
@@ -92,7 +95,8 @@ def exchange_word(
 def against_other_words(task: Task) -> Task:
     """`task` with the right answer of each example's word counterfactual for its wrong one.
 
-    Units in which an example has none, or no related word to look back at, are left out and counted in ``dropped``.
+    Units in which an example has none, or no related word to look back at, are left out and counted in ``dropped``. All
+    are where some have one with the same value of the task's feature: then what is tagged does not decide it.
     """
     units: list[Unit] = []
     dropped: Counter[str] = Counter()
@@ -102,14 +106,23 @@ def against_other_words(task: Task) -> Task:
             dropped[NO_WORD] += 1
         elif None in others:
             dropped[NO_OTHER] += 1
+        elif any(_same_value(task.feature, each, other) for each, other in zip(unit.examples, others, strict=True)):
+            dropped[SAME_VALUE] += 1
         else:
             item, *rest = (_against(each, other) for each, other in zip(unit.examples, others, strict=True) if other)
             units.append(replace(unit, item=item, counterfactual=rest[0] if rest else None))
+    if dropped[SAME_VALUE]:
+        units = []
     return replace(task, units=tuple(units), dropped={**task.dropped, **dropped})
 
 
 def _in_the_prompt(encoded: EncodedExample) -> bool:
     return is_testable(encoded) and max(encoded.related) < len(encoded.prompt)
+
+
+def _same_value(feature: str | None, encoded: EncodedExample, other: EncodedExample | None) -> bool:
+    values = [None if each is None else each.example.features.get(feature or "") for each in (encoded, other)]
+    return values[0] is not None and values[0] == values[1]
 
 
 def _against(encoded: EncodedExample, other: EncodedExample) -> EncodedExample:

@@ -9,7 +9,7 @@ from interp.calibration.planted import Shape
 from interp.calibration.runs import Job
 from interp.errors import InputError, OutputError
 
-SMALL = Size(planted=3, single=2, trained=2, nulls=2, halves=2, curve=1)
+SMALL = Size(planted=3, special=1, groups=2, single=2, trained=2, nulls=2, halves=2, curve=1)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,9 @@ def ran(monkeypatch):
 
 def test_every_part_is_run_and_counted(ran):
     found = calibrate(SMALL)
-    assert len(ran) == 3 + 2 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1  # 40 units are a half and on a curve
+    assert (
+        len(ran) == 3 + 5 + 3 * 2 + 2 + 4 * 2 + 2 + sum(map(len, CURVES.values())) - 1
+    )  # 40 units are a half and on a curve
     assert found.recall["of"].tolist() == [3, 3]
     assert found.false_discoveries.iloc[0]["of"] == 8
     assert found.single_heads[["task", "count", "of"]].to_numpy().tolist() == [
@@ -42,7 +44,12 @@ def test_every_part_is_run_and_counted(ran):
 
 def test_the_models_at_hand_are_asked_for(ran):
     shape = Shape(3, 4)
-    calibrate(Size(planted=1, single=1, trained=1, nulls=1, halves=1, curve=0), n=100, shape=shape, seed=7)
+    calibrate(
+        Size(planted=1, special=1, groups=1, single=1, trained=1, nulls=1, halves=1, curve=0),
+        n=100,
+        shape=shape,
+        seed=7,
+    )
     assert {job.shape for job in ran if job.kind != "single head"} == {shape}
     assert {job.difficulty.n for job in ran} == {50, 100}
     assert {job.seed for job in ran if job.kind in ("planted", "single head")} == {7}
@@ -78,7 +85,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path):
     [
         ({"n": 1}, "n: expected a whole number of units, at least 2, got 1"),
         ({"run": 3}, "run: expected a folder or an interp.Run, got 3"),
-        ({"size": Size(0, 1, 1, 1, 0, 0)}, "size: expected a model of each kind"),
+        ({"size": Size(0, 1, 1, 1, 1, 1, 0, 0)}, "size: expected a model of each kind"),
     ],
 )
 def test_what_cannot_be_run_is_refused(asked, message):

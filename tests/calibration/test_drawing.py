@@ -15,7 +15,20 @@ def test_every_role_and_many_places_come_up():
     assert all(roles[role] > 20 for role in (*DECOYS, "tracker", "previous word"))
     trackers = [each for plan in PLANS for each in plan.heads if each.role == "tracker"]
     assert {each.layer for each in trackers} == {0, 1, 2, 3}
-    assert {each.head for each in trackers} == set(range(8))
+    assert {each.head for each in trackers} == {*range(8), 8, 10, 12, 14}
+    shared = [plan for plan in PLANS if plan.shape.n_kv_heads is not None]
+    assert 0.15 < len(shared) / len(PLANS) < 0.45
+    assert all(each.head % 2 == 0 for plan in shared for each in plan.heads)
+
+
+def test_special_models_have_what_the_others_lack():
+    for seed in range(20):
+        copied = [each for each in draw(seed, special="copied").heads if each.role in ("copier", "copy reader")]
+        assert [(each.role, each.task) for each in copied] == [("copier", "agreement"), ("copy reader", "agreement")]
+        assert copied[0].layer < copied[1].layer
+        for size in (2, 3, 4):
+            heads = draw(seed, special=f"group of {size}").heads
+            assert sum((each.role, each.task) == ("stand-in", "agreement") for each in heads) == size
 
 
 def test_heads_stand_where_they_can_work():
@@ -35,7 +48,7 @@ def test_heads_stand_where_they_can_work():
 
 def test_every_task_has_a_head_that_does_it():
     for plan in PLANS:
-        doing = Counter(each.task for each in plan.heads if each.role in ("tracker", "stand-in"))
+        doing = Counter(each.task for each in plan.heads if each.role in ("tracker", "by value", "stand-in"))
         assert set(doing) == {"agreement", "coreference", "induction"}
 
 

@@ -31,12 +31,15 @@ def ran(monkeypatch):
     return noted
 
 
-@pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (6, 13))])
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (7, 10, 24, 39))])
 def test_every_head_of_a_planted_model_gets_its_verdict(seed):
-    """Seed 7 has a glancer, a looker and stand-ins, 6 an amplifier and a carrier, 13 another route and loud heads."""
-    found = Job("planted", seed).run()
+    """Seed 2 has one that looks by value, a looker and stand-ins, 7 a glancer, 24 another route, 39 the rest.
+
+    In 10, heads share keys and values.
+    """
+    found = Job("planted", seed).run().assign(job="it")
     assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
-    with_purpose = found[found["role"] != "idle"]
+    with_purpose = found[~found["role"].isin(["idle", "sharer"])]
     assert with_purpose["verdict"].tolist() == with_purpose["truth"].tolist()
     assert set(outcomes(found)) <= {"right", "undecided"}
     assert set(outcomes(found[found["role"] == "stand-in"])) <= {"right"}

@@ -63,6 +63,23 @@ def test_heads_that_stand_in_for_each_other_have_to_be_named_as_that_set():
         assert rates.outcomes(some).tolist() == ["right", "right", "wrong"]
 
 
+def test_what_is_claimed_of_special_models_is_counted_by_kind():
+    sees, wrong, blind = ("one that sees", "tracks"), ("wrong tag", "attends and causal"), ("blind", "none")
+    rows = [("a", *sees, "tracks"), ("b", *sees, "undecided"), ("c", *sees, "none"), ("a", *wrong, "tracks")]
+    rows += [("b", *wrong, "attends and causal"), ("a", *blind, "encodes, unused"), ("b", *blind, "tracks")]
+    found = rates.special(heads(*rows, kind="one that sees, crossed")).set_index("claim")[["count", "of"]]
+    assert found.T.to_dict("list") == {
+        "a head that tracks is found": [1, 3],
+        "and is contradicted": [1, 3],
+        "a blind head is said to track": [1, 2],
+        "a wrongly tagged word is said to be tracked": [1, 2],
+    }
+    group = heads(*[("a", "stand-in", "redundant", "redundant")] * 2, kind="group of 2").assign(head=[0, 1])
+    named = rates.special(group.assign(partners=["1.1", "1.0"])).iloc[0]
+    assert (named["claim"], named["count"], named["of"]) == ("a group is named as that set", 1, 1)
+    assert rates.special(group.assign(partners=["1.1", ""])).iloc[0]["count"] == 0
+
+
 def test_outcomes_tell_less_from_wrong():
     said = ["tracks", "attends and causal", "undecided", "general", "attends, not causal"]
     found = rates.outcomes(heads(*(("a", *TRACKS, verdict) for verdict in said)))

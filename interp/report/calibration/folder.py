@@ -8,7 +8,7 @@ from interp.report.calibration.plots import figures
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import CALIBRATION, write_manifest
 
-_TABLES = ("false_discoveries", "recall", "false_tracks", "decoys", "single_heads", "confusion", "halves")
+_TABLES = ("false_discoveries", "recall", "false_tracks", "decoys", "special", "single_heads", "confusion", "halves")
 
 
 def save_calibration(frames: CalibrationFrames, out: str | Path, *, command: str | None = None) -> Path:

@@ -31,6 +31,10 @@ class CalibrationFrames(Protocol):
         """By role."""
 
     @property
+    def special(self) -> pd.DataFrame:
+        """By kind of model and claim."""
+
+    @property
     def single_heads(self) -> pd.DataFrame:
         """By task, of trained models of one head."""
 

@@ -31,8 +31,21 @@ READING = (
         "holds its feature and writes nothing that is read. Carrier: holds the feature, and nothing reads it. Other "
         "route: answers by attractors, which are mostly as the related word is. Glancer: does so, and looks at the "
         "related word, too, even more. Amplifier: looks at the query itself, behind the tracker, and writes the answer "
-        "once more. Loud: one of two heads that cancel each other, each of which would drown all else. Previous "
-        "word: what induction's tracker needs.",
+        "once more. By value: a tracker that looks at the related word where that has one of its two values, and else "
+        "at the query itself. Loud: one of two heads that cancel each other, each of which would drown all else. "
+        "Previous word: what induction's tracker needs.",
+    ),
+    (
+        "One that sees",
+        "trained models with LayerNorm, an MLP and four heads, of which one can find words by their class and the "
+        "others are blind to it; grouped: two heads each share keys and values. What the model can do, that head does. "
+        "Crossed: the answer depends on a noun's number and a person's gender; a wrong tag says that the number is "
+        "read at the person, or the gender at the noun.",
+    ),
+    (
+        "Copied",
+        "planted models in which a head copies the feature from the related word to an attractor, and another one "
+        "answers by what stands there; a wrong tag says that the attractor is the related word.",
     ),
     (
         "Trained models of one head",
@@ -84,6 +97,7 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
         "Trackers found": frames.recall,
         "Others said to track": frames.false_tracks,
         "Decoys": frames.decoys,
+        "Models with something that the others lack": frames.special,
         "Trained models of one head": frames.single_heads,
         "Fewer examples": frames.halves,
         **{f"Trackers by {name}": table for name, table in frames.curves.items()},

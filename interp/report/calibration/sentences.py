@@ -21,9 +21,17 @@ def findings(frames: CalibrationFrames) -> list[str]:
     ]
     named = ", ".join(f"{row['role']} {share(row)}" for row in frames.decoys.to_dict("records") if row["of"])
     found.append(f"Decoys that get their own verdict: {named}.")
+    worst = frames.special[frames.special["claim"].str.contains("is said|contradicted")].nlargest(1, "rate")
+    found += [f"Worst of what is said falsely of special models: {_claim(row)}." for row in worst.to_dict("records")]
+    least = frames.special[frames.special["claim"].str.contains("found|named|verdict")].nsmallest(1, "rate")
+    found += [f"Least of what is found there: {_claim(row)}." for row in least.to_dict("records")]
     found += [_single(row) for row in frames.single_heads.to_dict("records")]
     found += [_halved(row) for row in frames.halves.to_dict("records") if row["on all"] == "right"]
     return found
+
+
+def _claim(row: Mapping[str, Any]) -> str:
+    return f"“{row['kind']}”, {row['claim']} in {share(row)}"
 
 
 def _single(row: Mapping[str, Any]) -> str:
