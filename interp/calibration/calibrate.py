@@ -29,10 +29,10 @@ from interp.runs.code import code_hash
 from interp.runs.run import Run, as_run
 
 CURVES: Mapping[str, Sequence[int | float]] = {
-    "sharpness": (0.15, 0.25, 0.4, 1.0),
-    "noise": (1.0, 2.0, 4.0),
+    "sharpness": (0.15, 0.4),
+    "noise": (2.0,),
     "share": (0.05, 0.08, 0.1, 0.15, 0.2, 0.3),
-    "n": (40, 60, 120),
+    "n": (40, 120),
 }
 """By what makes heads hard to find, the values that are tried beside the standard one."""
 
@@ -62,7 +62,7 @@ class Size:
     curve: int
 
 
-FULL = Size(planted=200, special=30, groups=100, single=30, trained=160, nulls=80, halves=50, curve=30)
+FULL = Size(planted=100, special=30, groups=100, single=30, trained=60, nulls=30, halves=30, curve=30)
 QUICK = Size(planted=12, special=1, groups=2, single=4, trained=8, nulls=4, halves=6, curve=0)
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 from interp.claims.evidence import Evidence, effect_state, exchange_state, representation_state
 from interp.claims.rules import DISAGREE, States, judge, undecidable
 
-REPLACEMENTS = ("effect", "mean_effect")
-"""The kinds of evidence that ablation is: by resampling, and by a mean."""
+REPLACEMENTS = {"effect": "resampling", "mean_effect": "the mean in its place"}
+"""The kinds of evidence that ablation is, as a sentence has them."""
 
 
 def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
@@ -77,7 +77,8 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     if reason == DISAGREE:
         mean = row["mean_replacement"].replace("_", " ")
         return verdict, f"{reason}: {row['effect']:.2g} by resample and {row['mean_effect']:.2g} by {mean}", np.nan
-    unchosen = [kind for kind, evidence in _open(row).items() if evidence.decidable and np.isnan(evidence.p_adjusted)]
+    open_kinds = _open(row).items()
+    unchosen = [name for name, evidence in open_kinds if evidence.decidable and np.isnan(evidence.p_adjusted)]
     if unchosen:
         return verdict, f"{reason}; not chosen for a test of {' and '.join(unchosen)}", np.nan
     return verdict, reason, _units_to_decide(row)
@@ -97,9 +98,9 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     found: dict[str, Evidence] = {}
     if row["effect_state"] == "undecided":
         states_of = zip(REPLACEMENTS, (row["resample_state"], row["mean_state"]), strict=True)
-        found |= {kind: Evidence.of(row, kind) for kind, state in states_of if state == "undecided"}
+        found |= {REPLACEMENTS[kind]: Evidence.of(row, kind) for kind, state in states_of if state == "undecided"}
     if row["effect_state"] == "drop" and row["attention_state"] == "shown" and row["exchange_state"] == "undecided":
-        found["exchange"] = Evidence.of(row, "exchange")
+        found["the exchanged word"] = Evidence.of(row, "exchange")
     if row["attention_state"] == "undecided":
         found["attention"] = Evidence.of(row, "excess")
     if row["effect_state"] == "none" and row["doubtful"]:

@@ -112,5 +112,5 @@ class TestUnitsToDecide:
     def test_what_was_not_chosen_is_not_decided_by_more(self):
         unchosen = {**OPEN, "p_adjusted": np.nan}
         found = judged(row_of(unchosen, OPEN))
-        assert found["reason"].endswith("; not chosen for a test of effect")
+        assert found["reason"].endswith("; not chosen for a test of resampling")
         assert np.isnan(found["n_to_decide"])

@@ -45,7 +45,9 @@ def test_a_head_that_is_not_chosen_is_never_claimed():
     found = heads(HandModel(), [varied_task()], probes=False, choose_on=[chosen_on]).frame.iloc[0]
     assert np.isnan(found["effect_p_adjusted"])
     assert found["verdict"] == "undecided"
-    assert found["reason"].endswith("the effect is undecided; not chosen for a test of effect and mean_effect")
+    assert found["reason"].endswith(
+        "the effect is undecided; not chosen for a test of resampling and the mean in its place"
+    )
     assert np.isnan(found["n_to_decide"])  # more units choose nothing
 
 
