@@ -62,7 +62,7 @@ class Size:
     curve: int
 
 
-FULL = Size(planted=100, special=30, groups=100, single=30, trained=60, nulls=30, halves=30, curve=30)
+FULL = Size(planted=200, special=30, groups=100, single=30, trained=160, nulls=80, halves=50, curve=30)
 QUICK = Size(planted=12, special=1, groups=2, single=4, trained=8, nulls=4, halves=6, curve=0)
 
 
