@@ -16,6 +16,8 @@ from interp.methods.dossier import TASKS
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 
 KINDS = ("zero", "mean", "positional_mean", "resample")
+MODELS = ("default", "sibling-1", "sibling-2")
+CAUSAL = ("tracks", "attends and causal", "causal, by another route", "causal", "general")
 MINIMUM = 0.1
 """Share of the base run's logit difference that counts, as in ``interp.heads``."""
 
@@ -60,6 +62,19 @@ def agreement(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
     return found.pivot(index="kinds", columns="task", values="tau")[list(TASKS)]
 
 
+def verdicts(n: int, seed: int) -> pd.DataFrame:
+    """What each replacement comes to in ``interp.heads``, of heads that some replacement finds to have an effect."""
+    found = []
+    for name in MODELS:
+        frame = interp.heads(interp.load_model(name), n=n, seed=seed).frame.assign(model=name)
+        found.append(frame[~frame[["resample_state", "mean_state"]].isin(["none", "undecided"]).all(axis=1)])
+    table = pd.concat(found, ignore_index=True)
+    table["head"] = table["layer"].astype(str) + "." + table["head"].astype(str)
+    shares = table[["effect", "mean_effect"]].div(table["minimum_effect"] / MINIMUM, axis=0).round(2)
+    table = table.assign(resample=shares["effect"], mean=shares["mean_effect"])
+    return table[["model", "task", "head", "resample", "mean", "resample_state", "mean_state", "verdict"]]
+
+
 def draw(table: pd.DataFrame) -> Figure:
     """One panel a task: heads down, kinds across, the share of the task that is lost."""
     figure = Figure(figsize=(11, 4), layout="constrained")
@@ -77,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--n", type=int, default=200, help="minimal pairs a task")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=4000, help="of words and names that no training was judged on")
     given = parser.parse_args()
     torch.set_num_threads(1)  # a model this small is fastest on one thread
     given.out.mkdir(parents=True, exist_ok=True)
@@ -93,6 +108,13 @@ def main() -> None:
     print(flips(compared).to_string(index=False))
     print("\nHow alike two kinds rank the twelve heads, Kendall's tau:")
     print(agreement(compared).to_string())
+    judged = verdicts(given.n, given.seed)
+    judged.to_csv(given.out / "verdicts.csv", index=False)
+    print("\nHeads with an effect under some replacement, as a share of the logit difference, and their verdicts:")
+    print(judged.to_string(index=False))
+    causal = judged[judged["verdict"].isin(CAUSAL)]
+    excluded = (causal[["resample_state", "mean_state"]] == "none").any(axis=1).sum()
+    print(f"\n{len(causal)} causal verdicts; the other replacement shows the effect of {excluded} to be absent.")
 
 
 if __name__ == "__main__":
