@@ -127,9 +127,14 @@ class TaskEvidence:
             "n_excluded": self.attention.provenance["n_excluded"],
             "n_untagged": self.attention.provenance["n_untagged"],
             "mean_replacement": self.means.kind,
-            "dropped": _listed(self.task.dropped, "{name}: {value:.0f}"),
+            "dropped": _listed(self._dropped(), "{name}: {value:.0f}"),
             "coverage": _listed(self.task.coverage, "{name}: {value:.0f} %"),
         }
+
+    def _dropped(self) -> dict[str, int]:
+        """Units that were left out, and examples whose word counterfactuals were."""
+        not_carried = {"without word counterfactuals that the tokenizer carries": self.task.n_words_not_carried}
+        return {**self.task.dropped, **{name: n for name, n in not_carried.items() if n}}
 
     def provenance(self) -> Mapping[str, Any]:
         """How the numbers were made."""
@@ -139,7 +144,7 @@ class TaskEvidence:
             "mean_replacement": self.means.kind,
             "audit_mean": self.averaged.provenance["audit"],
             **counts,
-            "dropped": dict(self.task.dropped),
+            "dropped": self._dropped(),
             "coverage": dict(self.task.coverage),
         }
 
