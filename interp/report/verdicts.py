@@ -59,7 +59,7 @@ VERDICTS = {
             "▲",
             "^",
             True,
-            "another head stands in for it: the task needs one of the two, and hardly misses either alone",
+            "others stand in for it: the task needs one of the set that is named, and hardly misses any of them alone",
         ),
         Verdict("general", "✚", "P", True, "ablating it costs every task, whether or not it looks at the related word"),
         Verdict(
