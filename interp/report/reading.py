@@ -80,8 +80,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Left out",
-            "of the attention, the units where the query is the related word itself or stands before it, or where "
-            "no related word could be tagged. Each task says how many examples these are.",
+            "of the attention, the units where the related word is the first token or does not stand before the query, "
+            "or where no related word could be tagged. Each task says how many examples these are.",
         ),
         (
             "Unit, cluster",

@@ -273,7 +273,7 @@ def _untested(task: pd.Series, heads: pd.DataFrame) -> str:
     """Why attention was not measured on some examples, or on any."""
     n_examples, testable = task["n_examples"], heads["attention"].notna().any()
     reasons = {
-        "the query is the related word itself or stands before it": task["n_excluded"],
+        "the related word is the first token, or does not stand before the query": task["n_excluded"],
         "no related word could be tagged": task["n_untagged"],
     }
     if not testable:

@@ -44,12 +44,13 @@ def test_why_attention_is_not_testable_is_said_with_counts(make_report):
     report = make_report(tasks=("agreement",))
     said = summary_of(report, untestable=True, n_units=60, n_examples=75, n_excluded=75).untested
     assert said == (
-        "Attention is not testable: in all 75 examples the query is the related word itself or stands before it."
+        "Attention is not testable: in all 75 examples the related word is the first token, or does not stand before "
+        "the query."
     )
     said = summary_of(report, untestable=True, n_examples=400, n_excluded=100, n_untagged=250).untested
     assert said == (
-        "Attention is not testable: in 100 of 400 examples the query is the related word itself or stands before it; "
-        "in 250 of 400 examples no related word could be tagged; "
+        "Attention is not testable: in 100 of 400 examples the related word is the first token, or does not stand "
+        "before the query; in 250 of 400 examples no related word could be tagged; "
         "in 50 of 400 examples there is nothing to choose a baseline on."
     )
 
@@ -57,7 +58,7 @@ def test_why_attention_is_not_testable_is_said_with_counts(make_report):
 def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
     report = make_report(tasks=("agreement",))
     summary = summary_of(report, n_excluded=34)
-    assert summary.untested.startswith("Attention is left out on some examples: in 34 of 400 examples the query is")
+    assert summary.untested.startswith("Attention is left out on some examples: in 34 of 400 examples the related word")
     assert summary.untested in summary.sentences
     assert summary_of(report).untested == ""
 

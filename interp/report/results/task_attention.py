@@ -39,7 +39,10 @@ def task_attention_glance(result: Any) -> Glance:
             "corrected for their number."
         )
     else:
-        said = "Not testable: the query is the related word itself or stands before it, or no baseline could be chosen."
+        said = (
+            "Not testable: the related word is the first token, or does not stand before the query, or no baseline "
+            "could be chosen."
+        )
     shown = pd.DataFrame(
         {
             "head": [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)],
