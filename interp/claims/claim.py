@@ -142,7 +142,7 @@ def claim(
             absent.count([each for _, each in drawn])
     critical = shown.critical(alpha)
     return [
-        _claims(each, side, one, other, critical, resamples, seed)
+        _claims(each, side, one, other, critical, seed)
         for each, side, one, (_, other) in zip(
             measured, sides, shown.p_values(correction), absent.p_values(correction), strict=True
         )
@@ -157,15 +157,9 @@ def _members(sides: Sequence["_Sides"], asked: Sequence[Bool[np.ndarray, " _"]] 
 
 
 def _claims(
-    measured: Measured,
-    sides: "_Sides",
-    shown: tuple[Cells, Cells],
-    absent: Cells,
-    critical: float,
-    resamples: int,
-    seed: int,
+    measured: Measured, sides: "_Sides", shown: tuple[Cells, Cells], absent: Cells, critical: float, seed: int
 ) -> Claims:
-    interval = cluster_bootstrap(measured.values, resamples=resamples, seed=seed)
+    interval = cluster_bootstrap(measured.values, seed=seed)
     return Claims(
         estimate=interval.estimate,
         low=interval.low,

@@ -97,7 +97,14 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("places", [[(1, 1), (1, 2)], [(1, 1), (1, 2), (2, 3)], [(1, 1), (1, 2), (2, 3), (2, 4)]])
+@pytest.mark.parametrize(
+    "places",
+    [
+        [(1, 1), (1, 2), (2, 3)],
+        pytest.param([(1, 1), (1, 2)], marks=pytest.mark.slow),
+        pytest.param([(1, 1), (1, 2), (2, 3), (2, 4)], marks=pytest.mark.slow),
+    ],
+)
 def test_a_planted_group_is_named_as_that_set_and_a_looker_is_not_of_it(places):
     group = tuple(Planted(*each, "stand-in", "agreement") for each in places)
     plan = Plan(Shape(3, 6), (*OTHERS, *group), Difficulty(), seed=0)

@@ -116,6 +116,7 @@ def calibration(texts=SAVED):
         recall=pd.DataFrame([{"per": per, **RATE} for per in ("model", "head and task")]),
         false_tracks=pd.DataFrame([{"per": per, **RATE} for per in ("model", "head and task")]),
         decoys=pd.DataFrame([{"role": text, **RATE} for text in texts]),
+        special=pd.DataFrame([{"kind": text, "claim": "a blind head is said to track", **RATE} for text in texts]),
         single_heads=pd.DataFrame([{"task": text, "truth": "tracks", **RATE} for text in texts]),
         confusion=pd.DataFrame({"tracks": 1, "none": 2}, index=roles),
         halves=pd.DataFrame(halves),

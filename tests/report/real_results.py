@@ -80,7 +80,7 @@ def calibration(monkeypatch):
     """Verdicts on jobs that are not done."""
     with monkeypatch.context() as faked:
         faked.setattr(Job, "run", fake_job)
-        return calibrate(Size(planted=3, single=2, trained=2, nulls=2, halves=2, curve=1))
+        return calibrate(Size(planted=3, special=1, groups=1, single=2, trained=2, nulls=2, halves=2, curve=1))
 
 
 def gap_result():
