@@ -23,6 +23,8 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 STRICT = os.environ.get("INTERP_STRICT") == "1"
+FIRST = ("test_default_model.py", "test_books_model.py", "test_readme.py", "test_ray.py", "test_representation.py")
+"""Files that take long and would come late: begun first, so that no worker is left alone with one at the end."""
 
 
 def skip_or_fail(reason):
@@ -100,6 +102,8 @@ def browser(chromium):
 
 
 def pytest_collection_modifyitems(items):
+    """Files are dealt out in the order of their tests."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
     if not torch.cuda.is_available():
         for item in items:
             if "gpu" in item.keywords:
