@@ -96,11 +96,13 @@ class Plan:
         placed = {(each.layer, each.head): each for each in self.heads}
         found: dict[tuple[int, int, TaskName], tuple[Role, Verdict]] = {}
         for layer, head in np.ndindex(self.shape.n_layers, self.shape.n_heads):
-            other: Role = "sharer" if head % self.shape.n_queries else "idle"
-            planted = placed.get((layer, head), Planted(layer, head, other))
+            planted = placed.get((layer, head))
             for task in TASKS:
-                role: Role = planted.role if planted.task is None or planted.is_about(task) else "idle"
-                found[layer, head, task] = (role, planted.truth(task))
+                if planted is not None and planted.is_about(task):
+                    found[layer, head, task] = (planted.role, planted.truth(task))
+                    continue
+                behind = any(each.layer < layer for each in self.heads if (each.role, each.task) == ("by value", task))
+                found[layer, head, task] = ("bystander" if behind or head % self.shape.n_queries else "idle", "none")
         return found
 
 

@@ -17,7 +17,7 @@ ROUTE = 1.0
 """What the other route writes, where a tracker writes 1."""
 REST = 0.6
 """The score for the query itself, of a head that looks by value, as a share of that for the value that it looks for."""
-GLANCE = 0.7
+GLANCE = 1.0
 """Of nats, by which a glancer's score for the related word is above that for an attractor."""
 IDLE = 0.35
 """What is written of words where nothing reads them: little, for LayerNorm takes from the others what it adds."""

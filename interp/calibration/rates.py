@@ -195,14 +195,14 @@ def confusion(planted: pd.DataFrame) -> pd.DataFrame:
 def outcomes(planted: pd.DataFrame) -> pd.Series:
     """Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``.
 
-    Of a sharer only ``tracks`` is wrong.
+    Of a bystander only ``tracks`` is wrong.
     """
     found = pd.Series("wrong", index=planted.index)
     found[planted["verdict"] == "undecided"] = "undecided"
     for truth, verdicts in WEAKER.items():
         found[(planted["truth"] == truth) & planted["verdict"].isin(verdicts)] = "weaker"
     found[_right(planted)] = "right"
-    found[(planted["role"] == "sharer") & (planted["verdict"] != "tracks")] = "right"
+    found[(planted["role"] == "bystander") & (planted["verdict"] != "tracks")] = "right"
     return found
 
 

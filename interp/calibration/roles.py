@@ -23,7 +23,7 @@ Role = Literal[
     "loud",
     "copier",
     "copy reader",
-    "sharer",
+    "bystander",
     "idle",
 ]
 """
@@ -44,8 +44,9 @@ Role = Literal[
   that it would drown all else, and one the opposite of the other: without either, every task is hurt.
 - ``copier``: copies the feature to the attractors, which stand behind the related word.
 - ``copy reader``: behind it; looks at the attractors, and answers by what was copied there.
-- ``sharer``: shares the keys and values of another head; looks everywhere, and so holds what that one reads. Whether
-  that can be told is not known; that it tracks would be wrong.
+- ``bystander``: an idle head that may well hold the feature: it shares the keys and values of another head, or stands
+  behind one that looks by value, which makes the stream longer for one value than for the other. Whether that can be
+  told is not known; that it tracks would be wrong.
 - ``idle``: looks at places and words at random, and writes words where nothing reads them, with a little noise on the
   answers.
 """
@@ -62,7 +63,7 @@ TRUTH: dict[Role, Verdict] = {
     "loud": "general",
     "copier": "causal, by another route",
     "copy reader": "causal, by another route",
-    "sharer": "none",
+    "bystander": "none",
     "idle": "none",
 }
 MINIMUM_EFFECT = 0.1

@@ -60,7 +60,15 @@ def test_the_truth_covers_every_head_and_task():
             for task in ("agreement", "coreference", "induction"):
                 role, verdict = truth[planted.layer, planted.head, task]
                 about = planted.task == task or planted.role == "loud"
-                assert (role, verdict) == ((planted.role, TRUTH[planted.role]) if about else ("idle", "none"))
+                if about:
+                    assert (role, verdict) == (planted.role, TRUTH[planted.role])
+                    continue
+                behind = any(
+                    each.layer < planted.layer and (each.role, each.task) == ("by value", task) for each in plan.heads
+                )
+                assert (role, verdict) == ("bystander" if behind else "idle", "none")
+        shared = [role for (_, head, _), (role, _) in truth.items() if head % plan.shape.n_queries]
+        assert set(shared) <= {"bystander"}
 
 
 def test_shared_work_adds_up_to_one():

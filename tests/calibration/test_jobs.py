@@ -39,7 +39,7 @@ def test_every_head_of_a_planted_model_gets_its_verdict(seed):
     """
     found = Job("planted", seed).run().assign(job="it")
     assert {each.role for each in draw(seed).heads} <= set(found["role"]) | {"loud"}
-    with_purpose = found[~found["role"].isin(["idle", "sharer"])]
+    with_purpose = found[~found["role"].isin(["idle", "bystander"])]
     assert with_purpose["verdict"].tolist() == with_purpose["truth"].tolist()
     assert set(outcomes(found)) <= {"right", "undecided"}
     assert set(outcomes(found[found["role"] == "stand-in"])) <= {"right"}
