@@ -19,7 +19,7 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
     assert str(tmp_path / "r" / "report.html") in result.stdout.splitlines()[-1]
     assert "Head 0.0 matters for blimp:made_up: it attends to the subject" in result.stdout
     assert "50 units, 12 of them balanced, in 40 clusters, 62 examples" in result.stdout
-    assert "in 12 of 62 examples the query is the related word itself" in result.stdout
+    assert "in 12 of 62 examples the related word is the first token" in result.stdout
     assert "accuracy is 0.97 (0.968 on the file's own items)" in result.stdout
     assert "of the file's items: known words: 84 %" in result.stdout
     assert "dropped: unequal lengths: 3" in result.stdout

@@ -119,7 +119,7 @@ def test_a_task_says_why_its_attention_is_not_testable(make_report):
     source = render_page(
         replace(report, frame=report.frame.assign(attention=np.nan), tasks=report.tasks.assign(n_excluded=400))
     )
-    assert source.count("Attention is not testable: in all 400 examples the query is the related word itself") == 3
+    assert source.count("Attention is not testable: in all 400 examples the related word is the first token") == 3
 
 
 def test_every_verdict_of_every_head_is_read_without_a_script(source, make_report):
