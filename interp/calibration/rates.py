@@ -138,18 +138,18 @@ def special(found: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for kind, own in found.groupby("kind", sort=False):
-        said, role = own["verdict"], own["role"]
+        said, role, right = own["verdict"], own["role"], _right(own)
         asked = {
             "a head that tracks is found": (role == "one that sees", said == "tracks"),
             "and is contradicted": (role == "one that sees", ~said.isin(["tracks", *WEAKER["tracks"], "undecided"])),
             "a blind head is said to track": (role == "blind", said == "tracks"),
             "a wrongly tagged word is said to be tracked": (role == "wrong tag", said == "tracks"),
-            "a head that copies gets its verdict": (role == "copier", _right(own)),
-            "a head that reads a copy gets its verdict": (role == "copy reader", _right(own)),
+            "a head that copies gets its verdict": (role == "copier", right),
+            "a head that reads a copy gets its verdict": (role == "copy reader", right),
         }
         counts = {claim: (int(hits[these].sum()), int(these.sum())) for claim, (these, hits) in asked.items()}
         if str(kind).startswith("group"):
-            named = _right(own)[(role == "stand-in") & (own["task"] == "agreement")].groupby(own["job"]).all()
+            named = right[(role == "stand-in") & (own["task"] == "agreement")].groupby(own["job"]).all()
             counts["a group is named as that set"] = (int(named.sum()), len(named))
         rows += [{"kind": kind, "claim": claim, **rate(*count)} for claim, count in counts.items() if count[1]]
     return pd.DataFrame(rows, columns=["kind", "claim", *RATE]).astype({"rate": float})

@@ -109,8 +109,8 @@ def _case(kind: Kind, plan: Plan) -> tuple[Any, ...]:
     if kind == "single head":
         return single_head(seed), [load(name, n=n, seed=seed) for name in TASKS]
     if kind == "copied":
-        ordered = load("agreement", n=n, seed=seed, ordered=True)
-        return plan.model(), [ordered, *plan.tasks()[1:]], [at_attractors(ordered), *plan.tasks()[1:]]
+        ordered, others = load("agreement", n=n, seed=seed, ordered=True), plan.tasks()[1:]
+        return plan.model(), [ordered, *others], [at_attractors(ordered), *others]
     if kind.startswith("one that sees"):
         is_crossed = "crossed" in kind
         model = seeing_model(seed, is_crossed=is_crossed, grouped="grouped" in kind)
@@ -144,25 +144,30 @@ def ungated(frame: pd.DataFrame) -> list[str]:
 
 def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """Role, right verdict and share of every row's head."""
-    rows = [_of_head(plan, kind, *cell) for cell in zip(found["layer"], found["head"], found["task"], strict=True)]
+    truth, shares = plan.truth(), {(each.layer, each.head): each.share for each in plan.heads}
+    rows: list[tuple[str, Verdict, float]] = []
+    for layer, head, task in zip(found["layer"], found["head"], found["task"], strict=True):
+        if kind == "single head":
+            rows.append((kind, SINGLE[task], 1.0))
+        elif kind in ("trained", "untrained"):
+            rows.append((kind, "none", 1.0))
+        elif kind.startswith("one that sees"):
+            rows.append((*_of_seeing(plan.seed, head, task), 1.0))
+        elif task.endswith(AT_ATTRACTORS):
+            is_reader = truth[layer, head, "agreement"][0] == "copy reader"
+            rows.append((WRONG_TAG, WRONGLY_TAGGED, 1.0) if is_reader else ("elsewhere", "none", 1.0))
+        else:
+            role, right = truth[layer, head, task]
+            share = shares[layer, head] if role == "tracker" else 1.0
+            rows.append((role, "none" if kind in NULLS else right, share))
     return pd.DataFrame(rows, columns=["role", "truth", "share"], index=found.index)
 
 
-def _of_head(plan: Plan, kind: Kind, layer: int, head: int, task: str) -> tuple[str, Verdict, float]:
-    if kind == "single head":
-        return kind, SINGLE[task], 1.0  # type: ignore[index]
-    if kind in ("trained", "untrained"):
-        return kind, "none", 1.0
-    if kind.startswith("one that sees"):
-        if head != seeing_head(plan.seed):
-            return "blind", "none", 1.0
-        return (WRONG_TAG, WRONGLY_TAGGED, 1.0) if task in WRONG_TASKS else ("one that sees", "tracks", 1.0)
-    if task.endswith(AT_ATTRACTORS):
-        is_reader = plan.truth()[layer, head, "agreement"][0] == "copy reader"
-        return (WRONG_TAG, WRONGLY_TAGGED, 1.0) if is_reader else ("elsewhere", "none", 1.0)
-    role, right = plan.truth()[layer, head, task]  # type: ignore[index]
-    placed = {(each.layer, each.head): each for each in plan.heads}
-    return role, "none" if kind in NULLS else right, placed[layer, head].share if role == "tracker" else 1.0
+def _of_seeing(seed: int, head: int, task: str) -> tuple[str, Verdict]:
+    """Role and right verdict of a head of a model in which one sees."""
+    if head != seeing_head(seed):
+        return "blind", "none"
+    return (WRONG_TAG, WRONGLY_TAGGED) if task in WRONG_TASKS else ("one that sees", "tracks")
 
 
 def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress | None = None) -> pd.DataFrame:

@@ -25,6 +25,7 @@ What that says of one head:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from interp.claims.claim import Claims, claim
@@ -160,7 +161,7 @@ def partners(
     """
     rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
     members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
-    alone = could(frame) & _left_out(frame, taken)
+    alone = _left_out(frame, taken)
     found = []
     for each, is_alone in zip(frame.to_dict("records"), alone, strict=True):
         task, name = each["task"], f"{each['layer']}.{each['head']}"
@@ -171,8 +172,7 @@ def partners(
             if row["member"] == "yes" and others:
                 said = _group(row, others)
             else:
-                doubt = _doubt(row, alpha)
-                said = doubt if doubt else {"caveat": _caveat(row, len(members[task]) > 1, alpha)}
+                said = _doubt(row, alpha) or {"caveat": _caveat(row, len(members[task]) > 1, alpha)}
         found.append(said)
     texts = dict.fromkeys(("partners", "group", "caveat", "doubtful"), "")
     return pd.DataFrame(
@@ -181,14 +181,11 @@ def partners(
 
 
 def _left_out(frame: pd.DataFrame, taken: Mapping[str, Sequence[tuple[int, int]]]) -> pd.Series:
-    """Who was not ablated together with others, of tasks in which there are several that could do the work."""
-    crowd = frame[could(frame) & frame["mean_state"].isin(_UNMISSED)].groupby("task").size()
-    cells = zip(frame["task"], frame["layer"], frame["head"], frame["mean_state"], strict=True)
-    left = [
-        state in _UNMISSED and crowd.get(task, 0) > 1 and (layer, head) not in taken.get(task, ())
-        for task, layer, head, state in cells
-    ]
-    return pd.Series(left, index=frame.index, dtype=bool)
+    """Who could do the work, as others could, and was not ablated together with them."""
+    able = could(frame) & frame["mean_state"].isin(_UNMISSED)
+    cells = zip(frame["task"], frame["layer"], frame["head"], strict=True)
+    left = [(layer, head) not in taken.get(task, ()) for task, layer, head in cells]
+    return able & np.array(left, dtype=bool) & (able.groupby(frame["task"]).transform("sum") > 1)
 
 
 def _group(row: Mapping[str, Any], others: Sequence[str]) -> dict[str, Any]:
@@ -198,13 +195,11 @@ def _group(row: Mapping[str, Any], others: Sequence[str]) -> dict[str, Any]:
 
 
 def _doubt(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
-    """The first undecided kind of evidence of a head that may be a member; empty where it is none, or stands alone."""
-    others = [each for each in str(row["heads"]).split("+") if each != row["head"]]
-    if row["member"] != "undecided" or not others:
+    """The first undecided kind of evidence of a head that may be a member; empty where it is one, or none."""
+    if row["member"] != "undecided":
         return {}
-    kind = next((each for each in KINDS[3::-1] if _state(row, each, alpha) == "undecided"), None)
-    if kind is None:
-        return {}
+    kind = next(each for each in KINDS[3::-1] if _state(row, each, alpha) == "undecided")
+    others = (each for each in str(row["heads"]).split("+") if each != row["head"])
     return {
         "doubtful": " ".join(others),
         "doubtful_effect": row[kind],

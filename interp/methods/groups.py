@@ -92,7 +92,7 @@ def _one_by_one(
         others = {each: made for each, made in gone.items() if each != head}
         found[f"all but {head_name(head)}"] = others
         found[f"all but {head_name(head)}, resampled"] = {**others, head: resample}
-    return {name: each for name, each in found.items() if each}
+    return found
 
 
 def _interventions(change: Mapping[Head, Replacement]) -> tuple[Intervention, ...]:
