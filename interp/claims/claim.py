@@ -16,14 +16,15 @@ keeps a p from being 0.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap, one_thread, studentised
+from interp.claims.bootstrap import FEWEST_CLUSTERS, Intervals, cluster_bootstrap, one_thread, studentised
 from interp.claims.contributions import Contributions, contributions
 from interp.claims.corrections import Correction, benjamini_hochberg
 from interp.claims.units import Table, UnitTable
@@ -37,6 +38,7 @@ Cells = Float[np.ndarray, " cell"]
 Several = Float[np.ndarray, " _"]
 """Of several tasks, which have cells each."""
 Draws = Float[np.ndarray, "resample cell"]
+_TESTED = ("standard_error", "minimum", "p", "p_adjusted", "p_absent", "n_units", "n_clusters", "critical")
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,6 @@ class Claims:
 
     Attributes:
         estimate: The mean over templates of their means.
-        low: Of its 95 % interval.
-        high: Of its 95 % interval.
         standard_error: Of the estimate, less the minimum: the larger, of the two sides.
         minimum: The mean of the minimum.
         p: That the mean is no larger than the minimum (two-sided: in size).
@@ -71,12 +71,11 @@ class Claims:
         n_clusters: How many these come from.
         critical: What ``(estimate - minimum) / standard_error`` has to reach to be shown, at the alpha that was asked
             for, before anything is shown: the same for all cells of a family.
-        cells: Labels.
+        values: What was tested.
+        seed: Of the draws.
     """
 
     estimate: Cells
-    low: Cells
-    high: Cells
     standard_error: Cells
     minimum: Cells
     p: Cells
@@ -85,18 +84,23 @@ class Claims:
     n_units: np.ndarray
     n_clusters: np.ndarray
     critical: Cells
-    cells: pd.Index
+    values: Table
+    seed: int
+
+    @cached_property
+    def interval(self) -> Intervals:
+        """Of the estimates, 95 %."""
+        return cluster_bootstrap(self.values, seed=self.seed)
 
     def frame(self, kind: str) -> pd.DataFrame:
         """All of it, one row a cell, in columns named after the `kind`: ``effect``, ``effect_low``, ``effect_p`` ..."""
-        values = (getattr(self, each.name) for each in fields(self) if each.name != "cells")
-        return pd.DataFrame(dict(zip(self.columns(kind), values, strict=True)), index=self.cells)
+        found = [self.estimate, self.interval.low, self.interval.high, *(getattr(self, name) for name in _TESTED)]
+        return pd.DataFrame(dict(zip(self.columns(kind), found, strict=True)), index=self.values.cells)
 
-    @classmethod
-    def columns(cls, kind: str) -> list[str]:
+    @staticmethod
+    def columns(kind: str) -> list[str]:
         """The columns of ``frame``."""
-        rest = [each.name for each in fields(cls) if each.name not in ("estimate", "cells")]
-        return [kind, *(f"{kind}_{name}" for name in rest)]
+        return [kind, *(f"{kind}_{name}" for name in ("low", "high", *_TESTED))]
 
     def states(self, alpha: float) -> list[State]:
         """What is shown of each cell at `alpha`: it rises, it drops, or it does neither by the minimum."""
@@ -159,11 +163,8 @@ def _members(sides: Sequence["_Sides"], asked: Sequence[Bool[np.ndarray, " _"]] 
 def _claims(
     measured: Measured, sides: "_Sides", shown: tuple[Cells, Cells], absent: Cells, critical: float, seed: int
 ) -> Claims:
-    interval = cluster_bootstrap(measured.values, seed=seed)
     return Claims(
-        estimate=interval.estimate,
-        low=interval.low,
-        high=interval.high,
+        estimate=sides.estimate,
         standard_error=sides.standard_error,
         minimum=sides.minimum,
         p=shown[0],
@@ -171,8 +172,9 @@ def _claims(
         p_absent=absent,
         n_units=measured.values.n_units,
         n_clusters=measured.values.n_clusters,
-        critical=np.full(len(interval.estimate), critical),
-        cells=measured.values.cells,
+        critical=np.full(len(sides.estimate), critical),
+        values=measured.values,
+        seed=seed,
     )
 
 
@@ -180,6 +182,7 @@ def _claims(
 class _Sides:
     """The contributions to a mean less its minimum, and to a mean plus it (None where nobody asks for a drop)."""
 
+    estimate: Cells
     less: Contributions
     plus: Contributions | None
     minimum: Cells
@@ -201,7 +204,7 @@ class _Sides:
             )
             for sign in (1, -1)
         )
-        return cls(less, plus if alternative == "two-sided" else None, size)
+        return cls(values.estimate, less, plus if alternative == "two-sided" else None, size)
 
     @property
     def decidable(self) -> Bool[np.ndarray, " cell"]:

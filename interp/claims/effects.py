@@ -52,14 +52,16 @@ def conclusions(
     states = [each if known else "undecided" for each, known in zip(found.states(alpha), above, strict=True)]
     columns = {
         column: found.estimate,
-        **{name: getattr(found, name) for name in ("low", "high", "p", "p_adjusted", "p_absent")},
+        "low": found.interval.low,
+        "high": found.interval.high,
+        **{name: getattr(found, name) for name in ("p", "p_adjusted", "p_absent")},
         "base": estimates(UnitTable.from_frame(frame, "base", by=by)),
         "minimum": found.minimum,
         "state": states,
         "n_units": found.n_units,
         "n_clusters": found.n_clusters,
     }
-    return pd.DataFrame(columns, index=found.cells).reset_index()
+    return pd.DataFrame(columns, index=found.values.cells).reset_index()
 
 
 def against_base(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> Measured:

@@ -171,7 +171,7 @@ def test_zero_everywhere_is_never_shown_and_unmeasured_is_nan():
     values = np.column_stack([np.zeros(40), np.full(40, np.nan), np.random.default_rng(13).normal(3, 1, size=40)])
     (found, nothing) = claim([Measured(simple(values)), Measured(simple(np.full((40, 2), np.nan)))])
     assert found.p[0] == found.p_adjusted[0] == 1.0
-    assert np.isnan([found.p[1], found.p_adjusted[1], found.low[1]]).all()
+    assert np.isnan([found.p[1], found.p_adjusted[1], found.interval.low[1]]).all()
     assert np.isnan(nothing.p).all()
     (held,) = claim([Measured(simple(values), 0.5)])
     assert held.states(ALPHA) == ["none", "undecided", "rise"]
@@ -205,8 +205,9 @@ def test_sums_by_cluster_are_tested_as_units_are():
     order = np.argsort([str(each) for each in range(40)])  # tables number clusters by their names
     table = ClusterTable(sums[order], np.full((40, 3), 3.0), units.cells)
     one, other = claim([Measured(units, 0.5)])[0], claim([Measured(table, 0.5)])[0]
-    for name in ("estimate", "standard_error", "low", "p_adjusted", "p_absent"):
+    for name in ("estimate", "standard_error", "p_adjusted", "p_absent"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name))
+    np.testing.assert_allclose(one.interval.low, other.interval.low)
 
 
 def test_few_clusters_that_deviate_do_not_hide_what_is_far_beyond():

@@ -96,7 +96,7 @@ class ErasureResult:
         tests = claim([Measured(each) for each in tables], seed=self.provenance["seed"])
         parts = []
         for name, table, test in zip(self._tasks(), tables, tests, strict=True):
-            numbers = (test.estimate, test.low, test.high, test.p, test.p_adjusted)
+            numbers = (test.estimate, test.interval.low, test.interval.high, test.p, test.p_adjusted)
             columns = dict(zip(_EXCESS, numbers, strict=True))
             parts.append(pd.DataFrame(columns, index=table.cells).reset_index().assign(method="leace", task=name))
         return pd.concat(parts, ignore_index=True)
