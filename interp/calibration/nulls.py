@@ -65,7 +65,6 @@ def _config(plan: Plan) -> TransformerConfig:
 
 
 Way = Callable[[EncodedExample], EncodedExample]
-Permute = Callable[[Unit, np.random.Generator], Way]
 
 
 def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], generator: np.random.Generator) -> Task:
@@ -77,15 +76,17 @@ def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], gen
         generator: Of the ways.
     """
     permute = _labels if kind == "permuted labels" else _related
-    units, *references = (_changed(each, permute, generator) for each in (task.units, *task.references))
+    units, *references = (
+        _changed(each, lambda unit: permute(unit, generator)) for each in (task.units, *task.references)
+    )
     return replace(task, units=units, references=tuple(references))
 
 
-def _changed(units: Sequence[Unit], permute: Permute, generator: np.random.Generator) -> tuple[Unit, ...]:
+def _changed(units: Sequence[Unit], way_of: Callable[[Unit], Way]) -> tuple[Unit, ...]:
     ways: dict[str, Way] = {}
     found = []
     for unit in units:
-        way = ways.setdefault(unit.cluster, permute(unit, generator))
+        way = ways.setdefault(unit.cluster, way_of(unit))
         other = None if unit.counterfactual is None else way(unit.counterfactual)
         found.append(replace(unit, item=way(unit.item), counterfactual=other))
     return tuple(found)
@@ -137,13 +138,11 @@ def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
 
 def at_attractors(task: Task) -> Task:
     """The task with its first attractors tagged as the related words: wrong tags."""
-    changed = [
-        _changed(
-            each, lambda unit, dice: lambda encoded: tagged_at(encoded, "first attractor"), np.random.default_rng()
-        )
+    units, *references = (
+        _changed(each, lambda _: lambda encoded: tagged_at(encoded, "first attractor"))
         for each in (task.units, *task.references)
-    ]
-    return replace(task, name=f"{task.name}{AT_ATTRACTORS}", units=changed[0], references=tuple(changed[1:]))
+    )
+    return replace(task, name=f"{task.name}{AT_ATTRACTORS}", units=units, references=tuple(references))
 
 
 def _other_form(encoded: EncodedExample) -> EncodedExample:

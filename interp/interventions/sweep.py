@@ -89,11 +89,14 @@ class SweepResult:
 
     def estimates(self) -> pd.DataFrame:
         """``summary`` without its tests, for who tests more than this sweep together."""
+        interval = cluster_bootstrap(self.table("effect"), seed=self.provenance["seed"])
+        return self.means().assign(low=interval.low, high=interval.high)
+
+    def means(self) -> pd.DataFrame:
+        """``estimates`` without intervals."""
         effects = self.table("effect")
-        interval = cluster_bootstrap(effects, seed=self.provenance["seed"])
-        columns = {"effect": interval.estimate, "low": interval.low, "high": interval.high}
-        for name, column in _MEANS.items():
-            columns[name] = estimates(self.table(column))
+        columns = {"effect": estimates(effects)}
+        columns |= {name: estimates(self.table(column)) for name, column in _MEANS.items()}
         columns |= {"n_units": effects.n_units, "n_clusters": effects.n_clusters}
         return pd.DataFrame(columns, index=effects.cells).reset_index()
 

@@ -63,7 +63,7 @@ class TaskEvidence:
     def heads(self) -> pd.DataFrame:
         """One row per head: what is not tested of effects and probes."""
         base = self.description()
-        done = self.resampled.estimates()[[*CELL, "change_norm", "accuracy_base", "accuracy_intervened"]]
+        done = self.resampled.means()[[*CELL, "change_norm", "accuracy_base", "accuracy_intervened"]]
         done = done.rename(columns={"accuracy_intervened": "accuracy_ablated"})
         carried = self.representation
         if carried is None:
@@ -82,7 +82,7 @@ class TaskEvidence:
 
     def looks(self, minimum_attention: float) -> pd.DataFrame:
         """One row per head and value of the feature: where it looks, not tested."""
-        seen = self.attention.estimates()[[*BY, *(name for name in MEASURES if name != "excess"), "baseline"]]
+        seen = self.attention.means()[[*BY, *(name for name in MEASURES if name != "excess"), "baseline"]]
         return seen.merge(self.attention.templates(minimum_attention), on=list(BY), how="left").assign(
             task=self.task.name
         )

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
+from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import model_provenance, task_provenance
@@ -90,32 +90,30 @@ class AttentionResult(InOneLine):
         ``n_excluded`` (examples).
         """
         if not self.testable:
-            return self.estimates().assign(p=np.nan)[_SUMMARY]
+            return self.means().assign(low=np.nan, high=np.nan, p=np.nan)[_SUMMARY]
         (test,) = claim([Measured(self.table("excess"))], alternative="greater", seed=self.provenance["seed"])
-        return self.estimates().assign(p=test.p)[_SUMMARY]
+        return self.means().assign(low=test.interval.low, high=test.interval.high, p=test.p)[_SUMMARY]
 
-    def estimates(self) -> pd.DataFrame:
-        """``summary`` without its test, for who tests more than these heads together."""
+    def means(self) -> pd.DataFrame:
+        """``summary`` without its interval and test, for who tests more than these heads together."""
         excluded = self.provenance["n_excluded"]
         if not self.testable:
             cells = [(layer, head) for layer, head in np.ndindex(*self.provenance["shape"])]
             frame = pd.DataFrame(cells, columns=["layer", "head"])
-            frame[[*MEASURES, "low", "high"]] = np.nan
+            frame[list(MEASURES)] = np.nan
             return frame.assign(feature_value="", baseline=None, n=0, n_clusters=0, n_excluded=excluded)
         table = self.table("excess")
-        interval = cluster_bootstrap(table, seed=self.provenance["seed"])
         # Where the baseline is a distractor: of the examples that have one, so that the excess is the difference.
         judged = self.frame.assign(attention=self.frame["attention"].where(self.frame["excess"].notna()))
         columns = {name: estimates(UnitTable.from_frame(judged, name, by=BY)) for name in MEASURES}
-        columns |= {"low": interval.low, "high": interval.high}
         columns |= {"n": table.n_units, "n_clusters": table.n_clusters}
         frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)
         names = self.frame.groupby(list(BY))["baseline"].unique().map(" / ".join).reset_index()
         return frame.merge(names, on=list(BY))
 
     def strongest(self) -> pd.DataFrame:
-        """``estimates``, one row per head: of the value at which its excess is largest."""
-        rows = self.estimates().sort_values("excess", kind="stable").drop_duplicates(["layer", "head"], keep="last")
+        """``means``, one row per head: of the value at which its excess is largest."""
+        rows = self.means().sort_values("excess", kind="stable").drop_duplicates(["layer", "head"], keep="last")
         return rows.sort_values(["layer", "head"], ignore_index=True)
 
     def table(self, column: str) -> UnitTable:
