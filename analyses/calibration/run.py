@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
-from interp.calibration.rates import outcomes
+from interp.calibration.rates import decoys, false_tracks, outcomes, recall
 from interp.report.calibration.sentences import findings
 from interp.runs.executors import Local, Processes
 from interp.runs.root import default_root
@@ -45,7 +45,14 @@ def main() -> None:
     run = Run(options.runs, Processes(options.processes) if options.processes > 1 else Local())
     found = calibrate(size, seed=options.seed, run=run)
     found.save(options.out)
+    planted = found.frame[found.frame["part"] == "planted"]
+    shared = planted[planted["n_kv_heads"].notna()]
     tables = {
+        "trackers found": found.recall,
+        "false tracks": found.false_tracks,
+        "trackers found where heads share keys": recall(shared),
+        "false tracks where heads share keys": false_tracks(shared),
+        "decoys that get their own verdict where heads share keys": decoys(shared),
         "false claims where nothing is to be found": found.false_discoveries,
         "decoys that get their own verdict": found.decoys,
         "models with something that the others lack": found.special,
