@@ -9,8 +9,10 @@
     task = "agreement"
     verdict = "tracks"
 
-Only what is declared is tested, and corrected for among itself. A claim is *confirmed* where the head gets its verdict,
-or one that says more; *open* where it is undecided, or gets one that says less; *refuted* where it gets another one.
+Only what is declared can be shown, and is corrected for among itself; of the heads that are declared, absence is tested
+on every task. So ``general`` has to be declared on all tasks, and ``redundant`` of all heads of the set. A claim is
+*confirmed* where the head gets its verdict, or one that says more; *open* where it is undecided, or gets one that says
+less; *refuted* where it gets another one.
 """
 
 import hashlib

@@ -9,13 +9,13 @@ of them that are not missed by themselves are ablated together. Heads are a **gr
 
 A claim needs all four. It is shown *not* to hold of a head where any of the four is absent, or a rise; else it is
 undecided. What is shown to be no member leaves, and the rest is measured again, until nobody leaves: so the set that is
-named is the set that was ablated. That a head is a member by mistake takes an error at the first step, where all are
-tested, so that later steps add none.
+named is the set that was ablated. Each time is a test of its own: p is doubled at the first, and once more at each that
+follows, so that the chance of any error at any step stays below alpha (a half, a quarter, ...).
 
 What that says of one head:
 
-- **partners**: the others of its group, of a head whose mean in its place costs nothing. (Another example's answer in
-  its place may well cost something: it contradicts the others.)
+- **partners**: the others of its group, of a head whose mean in its place costs less than the minimum. (Another
+  example's answer in its place may well cost more: it contradicts the others.)
 - **doubtful**: heads of which it is undecided whether they and this one stand in for each other.
 - A verdict that a head does nothing says so where it stands in for one that is missed by itself when that is gone, too;
   where the task needs it or others, though no one of them; and where it was not ablated with others that could do the
@@ -56,7 +56,7 @@ def could(frame: pd.DataFrame) -> pd.Series:
 
 
 def candidates(frame: pd.DataFrame, most: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The heads of one task that could do its work: those that are not missed by themselves, and those that are.
+    """The heads of one task that could do its work and are not missed by themselves; and those that look, and are.
 
     What looks at the related word comes before what carries the feature, and what does it most first. With the mean in
     its place nothing contradicts the others: that says whether a head is missed.
@@ -77,14 +77,17 @@ def _heads(rows: pd.DataFrame) -> list[tuple[int, int]]:
     return sorted((int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True))
 
 
-def judged_groups(found: Mapping[str, pd.DataFrame], *, minimum_effect: float, alpha: float, seed: int) -> pd.DataFrame:
+def judged_groups(
+    found: Mapping[str, pd.DataFrame], *, minimum_effect: float, alpha: float, seed: int, step: int = 1
+) -> pd.DataFrame:
     """Who is a member, of the sets of all tasks.
 
     Args:
         found: By task, what ``ablated_together`` measured; empty where there was no set.
         minimum_effect: As a share of the base run's metric.
-        alpha: Chance of any false claim that a head is a member, over all heads and tasks.
+        alpha: Chance of any false claim that a head is a member, over all heads, tasks and steps.
         seed: Of the resamples.
+        step: How often sets have been measured, with this time.
 
     Returns:
         One row per task and head of a set; columns as in ``GROUP_COLUMNS``, and of every kind what ``Claims.frame``
@@ -95,7 +98,10 @@ def judged_groups(found: Mapping[str, pd.DataFrame], *, minimum_effect: float, a
     rows = [each[names].drop_duplicates().assign(task=task) for task, each in there.items()]
     frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=[*names, "task"])
     for kind in KINDS:
-        frame = frame.merge(_tested(there, kind, minimum_effect, alpha, seed), on=["task", "head"], how="left")
+        tests = _tested(there, kind, minimum_effect, alpha, seed)
+        adjusted = [f"{kind}_p_adjusted", f"{kind}_p_absent"]
+        tests[adjusted] = np.minimum(1.0, 2**step * tests[adjusted])
+        frame = frame.merge(tests, on=["task", "head"], how="left")
     states = [[_state(row, kind, alpha) for kind in KINDS[:4]] for row in frame.to_dict("records")]
     minimum = frame[[f"{kind}_minimum" for kind in KINDS]].bfill(axis=1).iloc[:, 0]
     return frame.assign(member=[_member(each) for each in states], minimum=minimum)

@@ -1,8 +1,8 @@
 """What do attention, ablation, the related word and probes together say about a head? One table, strict and total.
 
 Each kind of evidence is first judged by itself (``evidence.py``): it is *shown* where "no more than the minimum" is
-rejected, *none* where "at least the minimum" is, on either side, both family-wise over all heads and tasks; else
-*undecided*. Fewer than ``FEWEST_CLUSTERS`` clusters decide nothing.
+rejected, *none* where "at least the minimum" is (of effects, on either side), both family-wise over all heads and
+tasks; else *undecided*. Fewer than ``FEWEST_CLUSTERS`` clusters decide nothing.
 
 - **attention**: the excess over the best baseline. *Not testable* if no example could be scored, or the baseline is the
   related word itself too often to leave the minimum to be better by.
@@ -10,7 +10,8 @@ rejected, *none* where "at least the minimum" is, on either side, both family-wi
   mean (or the template's); *none* if it is absent under both; *disagree* where one shows what the other excludes.
 - **what it reads at the related word**: keys and values there, for this head only, are those of a run in which only
   that word is exchanged (``methods/word_exchange.py``). A *drop* if that turns the answer by the minimum at least. *Not
-  testable* if no item has such a twin.
+  testable* if no item has such a twin, if a twin has the same value of the task's feature, if the model does not show
+  keys and values, or if they hold other words, too (behind the first layer of a bidirectional model).
 - **representation**: the task's feature is *carried* if a probe reads it from what the head writes better than from its
   toughest control, and its selectivity's interval lies above 0. *Not testable* if the task has no feature, or too few
   clusters or values of it, or the probes were left out, or a control leaves less than the minimum to be better by.
@@ -32,17 +33,19 @@ Then, rows are the effect, columns the attention:
 A drop is ``general`` where its specificity is, whatever the attention. Else, where it has partners, it is
 ``redundant``, whatever resampling it alone does: another example's answer in its place contradicts theirs.
 
-[1] ``tracks`` where what it reads at the related word is a drop, too, the head is not general, and, if the task names a
-feature, the feature is carried. ``causal, by another route`` where what it reads there is none or a rise: it looks at
-the related word, and what it reads there does not count.
+[1] ``tracks`` where what it reads at the related word is a drop, too, the head is specific or that is not testable,
+and, if the task names a feature, the feature is carried. ``causal, by another route`` where what it reads there is none
+or a rise: it looks at the related word, and that is not why the task needs it. ``undecided`` where that is.
 
 [2] ``encodes, unused`` where the feature is carried: the head holds what nothing needs there. ``none`` claims nothing
-of what can be read; where that is undecided, the reason says so.
+of what can be read; where that is undecided, the reason says so. A head without an effect is ``undecided`` where it is
+undecided whether others stand in for it.
 
 A joint claim's p is the largest of its kinds': it is false only where one of its kinds is. ``undecided`` always has a
 reason.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -68,8 +71,12 @@ ORDER: tuple[Verdict, ...] = get_args(Verdict)
 """What claims most comes first."""
 FINDINGS = ORDER[: ORDER.index("encodes, unused")]
 """Verdicts that claim something of a head's attention or its effect: they earn it a card."""
-UNRELATED = "what it reads at the related word turns the answer by less than the minimum"
-NO_EXCHANGE = "what it reads at the related word is not testable: no item has a twin in which only that word differs"
+UNRELATED: Mapping[str, str] = {
+    "none": "what it reads at the related word turns the answer by less than the minimum",
+    "rise": "what it reads at the related word speaks against the answer",
+}
+"""By what exchanging the word does, if that is no drop."""
+NO_EXCHANGE = "what it reads at the related word is not testable"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 DISAGREE = "the replacements disagree"
 
@@ -145,8 +152,8 @@ def _of_a_drop(states: States) -> tuple[Verdict, str]:
         return "causal", "attention is not testable"
     if states.attention == "undecided":
         return "undecided", "the task needs the head, and its attention is undecided"
-    if states.exchange in ("none", "rise"):
-        return "causal, by another route", UNRELATED
+    if states.exchange in UNRELATED:
+        return "causal, by another route", UNRELATED[states.exchange]
     if states.exchange == "undecided":
         return "undecided", "whether what it reads at the related word turns the answer is undecided"
     short = _short_of_tracking(states)

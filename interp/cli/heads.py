@@ -60,13 +60,14 @@ def heads(
         bool,
         typer.Option(
             "--choose",
-            help="Choose heads on other items first (the split `select` of generated tasks); only these are tested.",
+            help="Choose heads on other items first (the split `select` of generated tasks): nothing is shown of the "
+            "others.",
         ),
     ] = False,
     claims: Annotated[
         Path | None,
         typer.Option(
-            help="A TOML file of claims that were declared before measuring: only these are tested.",
+            help="A TOML file of claims that were declared before measuring: only these can be shown.",
             show_default=False,
             metavar="FILE",
         ),

@@ -100,7 +100,8 @@ class HeadsReport:
             the same, family-wise over heads and tasks, and ``_p_absent`` of "at least the minimum", family-wise, too;
             ``tracks_p_adjusted`` is the largest that ``tracks`` rests on. ``n_to_decide`` are the units that would
             decide an undecided verdict, of a head without effect or with twice the minimum (four times as many for one
-            with 1.5 times the minimum); NaN where none is needed or no number would do.
+            with 1.5 times the minimum); where that many were measured already, those that tell the estimate from the
+            minimum; NaN where none is needed or no number would do.
             ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
             the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
             (``interp.claims.groups``).
@@ -188,9 +189,9 @@ def heads(
         most_together: How many heads of a task are ablated together, at most; 0 leaves that out.
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
             expected share of false ones.
-        choose_on: The same tasks, of other items, on which heads are chosen first: then only these are tested and
-            corrected for (``interp.claims.choosing``); not with ``"fdr"``. Empty to test all.
-        claims: A file of claims that were declared before (``interp.claims.declared``): only these are tested, and
+        choose_on: The same tasks, of other items, on which heads are chosen first: then only of these is anything
+            shown, and corrected for (``interp.claims.choosing``); not with ``"fdr"``. Empty to test all.
+        claims: A file of claims that were declared before (``interp.claims.declared``): only these can be shown, and
             corrected among themselves; minimums and alpha that it sets hold. Not with `choose_on` or ``"fdr"``. None to
             test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which

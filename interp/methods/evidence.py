@@ -291,12 +291,18 @@ def _of_cells(frame: pd.DataFrame, mask: np.ndarray, task: str, measured: Measur
 
 
 def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """One row a task and head: of the value at which attention is shown most clearly."""
-    order = looks.assign(measured=looks["excess_n_clusters"].fillna(0) > 0)
-    order = order.sort_values(["measured", "excess_p_adjusted", "excess"], ascending=[False, True, False])
+    """One row a task and head: of the value at which attention is shown most clearly.
+
+    Where it is absent at all values but one that cannot be tested, it is that one: nothing is known of the head.
+    """
     cell = ["task", *CELL]
-    found = order.drop_duplicates(cell).drop(columns=["measured", "excess_p_absent"])
-    absent = looks.groupby(cell)["excess_p_absent"].max().reset_index()
+    looks = looks.assign(measured=looks["excess_n_clusters"].fillna(0) > 0)
+    by_head = looks.groupby(cell)
+    absent = by_head["excess_p_absent"].max().reset_index()
+    unknown = (by_head["excess_p_absent"].transform("max") <= alpha) & ~by_head["measured"].transform("all")
+    order = looks.assign(first=looks["measured"] != unknown)
+    order = order.sort_values(["first", "excess_p_adjusted", "excess"], ascending=[False, True, False])
+    found = order.drop_duplicates(cell).drop(columns=["first", "measured", "excess_p_absent"])
     shown = looks[looks["excess_p_adjusted"] <= alpha].groupby(cell)["feature_value"].agg(", ".join)
     named = found.merge(absent, on=cell).merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
     named["n_attention_values"] = named.merge(looks.groupby(cell).size().rename("n").reset_index(), on=cell)["n"]

@@ -46,7 +46,7 @@ class Asked:
     most_together: int
     correction: Correction
     declared: tuple[tuple[int, int, str], ...] = ()
-    """Layer, head and task of the claims that are all that is tested; empty to test all."""
+    """Layer, head and task of the claims that are all that can be shown; empty to test all."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,7 @@ def _groups(
     sets = {(number, task.name): heads[task.name] for number, heads in enumerate(chosen) for task in tasks}
     places = {task.name: place for place, task in enumerate(tasks)}
     found: list[list[pd.DataFrame]] = [[] for _ in models]
+    testing: Any = {"minimum_effect": asked.minimum_effect, "alpha": asked.alpha, "seed": asked.seed}
     while sets:
         jobs = []
         for (number, name), (heads, missed) in sets.items():
@@ -128,7 +129,7 @@ def _groups(
         last, sets = sets, {}
         for number in range(len(models)):
             own = {name: frame for (each, name), frame in measured.items() if each == number}
-            groups = judged_groups(own, minimum_effect=asked.minimum_effect, alpha=asked.alpha, seed=asked.seed)
+            groups = judged_groups(own, **testing, step=len(found[number]) + 1)
             found[number].append(groups)
             left = {name: remaining(groups, name) for name in own}
             sets |= {(number, name): (heads, last[number, name][1]) for name, heads in left.items() if heads}

@@ -6,7 +6,7 @@ from typing import Any
 from interp.report.amounts import counted
 
 EVERYTHING = "Found by looking at everything: every head is tested on every task, and corrected for."
-CHOSEN = "Found among the heads that were chosen on other items: only these are tested, and corrected for."
+CHOSEN = "Found among the heads that were chosen on other items: only of these is anything shown, and corrected for."
 
 
 def how_found(provenance: Mapping[str, Any]) -> list[str]:
@@ -21,8 +21,8 @@ def how_found(provenance: Mapping[str, Any]) -> list[str]:
     claims = declared["claims"]
     first = (
         f"Declared before measuring: {counted(len(claims), 'claim')} of {declared['file']} (SHA-256 "
-        f"{declared['sha256'][:12]}, read {declared['read']}). Only these are tested, and corrected for among "
-        "themselves."
+        f"{declared['sha256'][:12]}, read {declared['read']}). Only these can be shown, and are corrected for "
+        "among themselves."
     )
     return [first, *map(_became, claims)]
 

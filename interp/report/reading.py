@@ -44,8 +44,9 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Attention by value",
-            "where the task has a feature, a head may look for one value of it only: each value is tested, and "
-            "corrected for. Attention, baseline and excess are those at the value where attention is clearest.",
+            "where the task has a feature, a head may look for one value of it only: each value in 30 clusters or more "
+            "is tested, and corrected for; rarer ones are tested together. Attention, baseline and excess are those at "
+            "the value where attention is clearest. A head is said not to look where that is shown of every value.",
         ),
         (
             "Ablation",
@@ -61,7 +62,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "related word are those of a run in which only that word is another one, with another right answer. "
             "Ablation takes the answer away, this turns it into the other one, and may cost twice as much. A head that "
             "needs the word and reads what decides elsewhere turns nothing, and tracks nothing. Not testable where no "
-            "item has such a twin.",
+            "item has such a twin, where a twin has the same value of the task's feature, and where keys and values "
+            "there hold other words, too (behind the first layer of a bidirectional model).",
         ),
         (
             "Probe",
@@ -103,16 +105,17 @@ def what_p_is(provenance: Mapping[str, Any]) -> str:
     name = provenance.get("correction", "max-T")
     what, probes = "all heads and tasks of this report", ""
     if provenance.get("chosen_on"):
-        what = "the heads and tasks of this report that were chosen on other items, which are all that is tested,"
+        what = "the heads and tasks of this report that were chosen on other items (nothing is shown of the others)"
         probes = " (probes by Holm)"
     elif provenance.get("declared"):
-        what, probes = "the claims that were declared, which are all that is tested,", " (probes by Holm)"
+        what, probes = "the claims that were declared (nothing else can be shown)", " (probes by Holm)"
     elif name == "max-T":
         probes = "; probes are one by task, and count as often as there are tasks"
     return (
         "the p-value of “no more than the minimum”, by a studentised bootstrap of whole clusters, corrected over "
         f"{what} {CORRECTIONS[name]}; a claim needs {provenance.get('alpha', 0.05):g} at most. That something is below "
-        "its minimum is tested, and corrected, in the same way: “the minimum at least” has to be rejected on either "
-        "side. Attention, each replacement, the exchanged word, probes and heads ablated together are a family each, "
-        f"so a report may err in each{probes}. A verdict that rests on several kinds has the largest of their p."
+        "its minimum is tested, and corrected, in the same way: “the minimum at least” has to be rejected (of effects, "
+        "on either side). Attention, each replacement, the exchanged word and probes are a family each, and so is each "
+        f"effect of heads that are ablated together; so a report may err in each{probes}. A verdict that rests on "
+        "several kinds has the largest of their p."
     )

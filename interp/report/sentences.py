@@ -146,7 +146,7 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     if row["attention_state"] == "not testable":
         return f"Whether it attends to the {row['relation']} is not testable {where}: {_no_room(row)}"
     if row["attention_state"] == "shown":
-        there = "but what it reads there turns the answer by less than the minimum"
+        there = "but " + row["reason"].replace("at the related word", "there")
         return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
     if row["excess"] <= -row["minimum_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
@@ -329,4 +329,4 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     fewest, most = int(known.min()), int(known.max())
     units = f"{most}" if fewest == most else f"{fewest} to {most}"
     of = "" if len(known) == len(needed) else f" on {len(known)} of these"
-    return f"{sentence}; about {units} units would decide{of}, for a head without effect or with twice the minimum."
+    return f"{sentence}; about {units} units would decide{of}."

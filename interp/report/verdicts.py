@@ -51,7 +51,7 @@ VERDICTS = {
             "D",
             True,
             "the task needs what it writes; it looks at the related word by less than the minimum beyond a baseline, "
-            "or what it reads there turns the answer by less than the minimum",
+            "or what it reads there does not turn the answer by the minimum",
         ),
         Verdict("causal", "■", "s", True, "the task needs what it writes; its attention is not testable"),
         Verdict(
@@ -61,7 +61,13 @@ VERDICTS = {
             True,
             "others stand in for it: the task needs one of the set that is named, and hardly misses any of them alone",
         ),
-        Verdict("general", "✚", "P", True, "ablating it costs every task, whether or not it looks at the related word"),
+        Verdict(
+            "general",
+            "✚",
+            "P",
+            True,
+            "ablating it costs every task, and on some it is shown not to look at the related word",
+        ),
         Verdict(
             "attends, not causal",
             "○",

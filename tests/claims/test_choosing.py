@@ -18,4 +18,5 @@ def test_what_is_beyond_its_minimum_by_its_raw_p_is_chosen():
     assert found["effect"].tolist() == [True, False, False, False]  # under both replacements, or not at all
     assert found["excess"].tolist() == [True, False, True, False]
     assert found["probe"].tolist() == [True, False, False, False]
+    assert found["exchange"].tolist() == [True, False, False, False]  # of a head that looks and matters
     assert choose(ROWS, 0.2)["effect"].tolist() == [True, True, True, False]

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.claims.claim import claim
+from interp.claims.effects import against_base
 from interp.claims.groups import (
     ALONE,
     DOUBT_COLUMNS,
@@ -50,6 +52,18 @@ def test_a_member_needs_all_four_and_is_none_without_one(kind, effect, expected)
     found = judged(of_heads).set_index("head")
     assert found.loc["0.0", "member"] == expected
     assert found.loc["0.0", "minimum"] == pytest.approx(1)
+
+
+def test_each_time_that_sets_are_measured_is_a_test_of_its_own():
+    """The chances of an error add up to alpha, however often something leaves."""
+    of_heads = {"0.0": {**MEMBER, "share": -1.045}, "0.1": MEMBER}
+    frame = measured(of_heads).assign(task="a")
+    (test,) = claim([against_base(frame, "share", ["head"], 0.1)], seed=0)
+    assert 0.001 < test.p_adjusted[0] < 0.1
+    for step in (1, 2, 3):
+        found = judged_groups({"a": measured(of_heads)}, minimum_effect=0.1, alpha=0.05, seed=0, step=step)
+        np.testing.assert_allclose(found["share_p_adjusted"], np.minimum(1, 2**step * test.p_adjusted))
+        np.testing.assert_allclose(found["share_p_absent"], np.minimum(1, 2**step * test.p_absent))
 
 
 def test_columns_are_there_even_where_nothing_was_ablated():

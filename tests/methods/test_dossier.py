@@ -90,7 +90,7 @@ def test_who_needs_the_word_and_reads_the_answer_elsewhere_goes_another_route():
     assert (found["attention_state"], found["effect_state"]) == ("shown", "drop")
     assert found["exchange"] == pytest.approx(0, abs=1e-6)
     assert found["exchange_state"] == "none"
-    assert (found["verdict"], found["reason"]) == ("causal, by another route", UNRELATED)
+    assert (found["verdict"], found["reason"]) == ("causal, by another route", UNRELATED["none"])
 
 
 def told(task):

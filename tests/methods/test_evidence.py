@@ -1,9 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hand_model import N_CLUSTERS, HandModel, hand_weights, pair, prompts, task_of, varied_task
 
+from interp.claims.evidence import Evidence
 from interp.claims.units import UnitTable, estimates
-from interp.methods.evidence import gather
+from interp.methods.evidence import _clearest, gather
 from interp.methods.evidence import tested as with_tests
 
 TESTING = {"minimum_attention": 0.1, "minimum_effect": 0.1, "correction": "max-T", "alpha": 0.05, "seed": 0}
@@ -55,3 +57,23 @@ def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, 
     columns = ["excess", "excess_low", "excess_high", "excess_standard_error"]
     assert np.isfinite(row[columns].astype(float)).all() == testable
     assert np.isfinite(evidence.excess.values[:, 0]).any() == testable
+
+
+@pytest.mark.parametrize(
+    ("absent", "shown", "state", "value"),
+    [
+        ((0.01, 0.02), (1.0, 1.0), "none", "a"),
+        ((0.01, np.nan), (1.0, np.nan), "not testable", "b"),  # nothing is known of the other value
+        ((1.0, np.nan), (0.01, np.nan), "shown", "a"),
+        ((0.3, np.nan), (1.0, np.nan), "undecided", "a"),
+        ((np.nan, np.nan), (np.nan, np.nan), "not testable", "a"),
+    ],
+)
+def test_attention_is_absent_where_it_is_at_every_value(absent, shown, state, value):
+    known = np.isfinite(shown)
+    looks = pd.DataFrame({"task": "t", "layer": 0, "head": 0, "feature_value": ["a", "b"], "excess": 0.0})
+    looks = looks.assign(excess_n_clusters=np.where(known, 40, 0), excess_standard_error=np.where(known, 0.1, np.nan))
+    looks = looks.assign(excess_p_adjusted=shown, excess_p_absent=absent, excess_minimum=0.1, excess_critical=3.0)
+    (row,) = _clearest(looks.assign(excess_n_units=40), 0.05).to_dict("records")
+    assert Evidence.of(row, "excess").excess(0.05) == state
+    assert row["attention_value"] == value

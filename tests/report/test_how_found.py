@@ -14,7 +14,7 @@ def test_every_claim_is_told_with_what_became_of_it():
     first, confirmed, left_open = how_found({"declared": {**DECLARED, "claims": [CLAIM, open_one]}})
     assert first == (
         "Declared before measuring: 2 claims of claims.toml (SHA-256 abababababab, read 2026-01-02T03:04:05+00:00). "
-        "Only these are tested, and corrected for among themselves."
+        "Only these can be shown, and are corrected for among themselves."
     )
     assert confirmed == "Head 2.1 on ioi: “tracks” was declared, “tracks” is found: confirmed."
     assert left_open == ("Head 0.1 on ioi: “tracks” was declared, “undecided” is found, attention is undecided: open.")

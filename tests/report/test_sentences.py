@@ -75,11 +75,18 @@ def test_what_it_reads_at_the_word_may_be_unknown_or_not_what_is_needed():
     unknown = sentence(exchange=np.nan, exchange_low=np.nan, exchange_high=np.nan)
     assert unknown.endswith("its positional mean in its place costs 3.9 logits [3.7, 4.1].")
     elsewhere = {"exchange": -0.02, "exchange_low": -0.05, "exchange_high": 0.01, "exchange_state": "none"}
-    assert sentence(verdict="causal, by another route", reason=UNRELATED, **elsewhere) == (
+    assert sentence(verdict="causal, by another route", reason=UNRELATED["none"], **elsewhere) == (
         f"Head 1.3 matters for agreement: {COST}. It attends to the subject (0.81 of its attention; its best baseline, "
         "offset -3, has 0.12), but what it reads there turns the answer by less than the minimum; exchanging the "
         "subject for this head alone costs 0.02 logits [-0.01, 0.05]."
     )
+
+
+def test_a_word_that_speaks_against_the_answer_does_not_turn_it_by_less():
+    against = {"exchange": 2.1, "exchange_low": 1.8, "exchange_high": 2.4, "exchange_state": "rise"}
+    said = sentence(verdict="causal, by another route", reason=UNRELATED["rise"], **against)
+    assert "but what it reads there speaks against the answer; exchanging the subject" in said
+    assert "less than the minimum" not in said
 
 
 def test_which_mean_stands_in_its_place_is_said():
