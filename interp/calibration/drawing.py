@@ -1,7 +1,7 @@
 """Which model next? Shapes, places and decoys at random, everything else as asked.
 
-1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all; in some models, each shares its
-   keys and values with another one, which is idle.
+1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all; in some models, twice as many,
+   of which each shares its keys and values with an idle one.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
 3. Agreement and coreference each: a tracker, or one that looks by value, by itself, beside one that goes another route
    or glances at the related word, or before one that amplifies; or two to four that stand in for each other, in any

@@ -2,8 +2,8 @@
 
 - **trained**: a model that was trained to do its tasks without fail, of which the related word is no part: a key among
   the words tells the answer (``trained.told_model``). Its heads look for the key, carry its value, and are needed.
-- **permuted labels**: a planted model; in half of the clusters, at random, right and wrong change places, and in other
-  ones the two values of the feature. No effect and no probe can be about the task.
+- **permuted labels**: a planted model; in half of the clusters, at random, right and wrong change places, and in half,
+  drawn apart, the two values of the feature. No effect and no probe can be about the task.
 - **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor, each
   as often. It does the task as before, and no attention is to what is tagged; its other form, taken for the word
   counterfactual, turns no answer. The references are permuted apart: baselines are chosen elsewhere.

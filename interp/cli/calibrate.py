@@ -34,7 +34,7 @@ def calibrate(
             metavar="DIR",
         ),
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer models: minutes instead of an hour.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer models: minutes instead of hours.")] = False,
     n: Annotated[int | None, typer.Option(help="Units of a task.", min=2, show_default="80", metavar="N")] = None,
     layers: Annotated[
         int | None, typer.Option(help="Layers of every model; with --heads.", min=1, show_default="2 to 4", metavar="N")

@@ -208,9 +208,9 @@ def _judge_checkpoints(
         first = min(found_there)
         for row in begins.itertuples():
             since = f"from step {row.step:,} on" + " or earlier: none before it was judged" * (row.step == first)
-            say(f"{row.task}: head {row.layer}.{row.head} attends and is causal {since}")
+            say(f"{row.task}: head {row.layer}.{row.head} tracks, or attends and is causal, {since}")
         if begins.empty:
-            say("no head attends and is causal at the last checkpoint")
+            say("no head tracks, or attends and is causal, at the last checkpoint")
         say(f"{written / 'figures' / 'development.png'}  ({seconds_since(started):.0f} s)")
     if found.unjudged:
         say(partial(found), err=True)

@@ -16,7 +16,7 @@
 The reference set is ``task.references[unit.fold]``: prompts *and* counterfactuals, so that a mean
 does not leak the answer, of a split that the unit is not in. It is run once for all layers.
 
-Chan et al. (2022), "Causal scrubbing" (resampling); Wang et al. (2023), "Interpretability in the
+Chan et al. (2022), "Causal scrubbing" (resampling); Wang et al. (2022), "Interpretability in the
 wild" (mean ablation per template); Zhang & Nanda (2024), "Towards best practices of activation
 patching" (how these differ).
 """

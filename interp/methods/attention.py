@@ -5,7 +5,7 @@
 2. **Baseline**: of the rules that need no attention (``relations/rules.py``) the one that is right most often, chosen
    on other documents than it is held against: those of `choose_on`, or the other half of the corpus.
 3. **Excess**: accuracy less the baseline's, pair by pair. Documents are the clusters of its interval and of its
-   permutation test; of more than 1,000, neighbours together (``relations/clusters.py``).
+   test; of more than 1,000, neighbours together (``relations/clusters.py``).
 4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
    With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
 5. **Verdict**: ``attends`` where an excess of no more than the minimum is rejected, ``none`` where one of the minimum
@@ -78,7 +78,7 @@ def attend(
         minimum: Smallest excess that counts, as a share of the pairs.
         alpha: Error rate of the verdicts.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
-        seed: Of the resampling and the signs.
+        seed: Of the resampling.
         progress: Called with (words read, words to read).
         run: Where what is counted is kept, group by group of documents, and found again: a folder of runs; or an
             ``interp.Run``, whose executor reads several groups at the same time. None to keep nothing.

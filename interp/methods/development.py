@@ -2,7 +2,8 @@
 
 1. Each checkpoint is loaded and judged as ``dossier.heads`` judges a model without probes, on the same items.
 2. A head *begins* to track a task at the first checkpoint from which on, up to the last one, each of its verdicts is
-   ``attends and causal``. Where that is the first one that was judged, it may have begun before.
+   ``attends and causal``, or ``tracks`` where the task names no feature. Where that is the first one that was judged,
+   it may have begun before.
 
 Corrections are made within a checkpoint, over heads and tasks, not over checkpoints: that a head begins at this step
 and not at the one before is a description, not a test.

@@ -3,7 +3,8 @@
 1. Per task: attention against the relation and its baselines; ablation of every head under two replacements; probes
    for the feature that the task is about, beside their controls. Of heads that look and matter, the related word is
    exchanged for that head alone (``word_exchange.py``).
-2. One family of tests per kind over layers x heads x tasks (``evidence.py``, ``claims/claim.py``).
+2. One family of tests per kind over layers x heads x tasks, of attention over values, too; probes are one by task
+   (``evidence.py``, ``claims/claim.py``).
 3. Each kind by itself comes to a state (``claims/verdicts.py``). Then it is asked whether a head's effect is about the
    task (``claims/specificity.py``), and heads that look or carry are ablated together: do they stand in for each other
    (``claims/groups.py``)?

@@ -217,7 +217,7 @@ def tested(
     alpha: float,
     seed: int,
 ) -> pd.DataFrame:
-    """The evidence with its tests: each kind is one family over layers x heads x tasks.
+    """The evidence with its tests: each kind is one family over layers x heads x tasks (probes: one by task).
 
     Args:
         evidence: Of every task.

@@ -71,7 +71,7 @@ def gap(
         model: Follows TransformerLens' protocol, with a fast tokenizer.
         path: The file that is scored, such as ``gap-test.tsv``.
         choose_on: The file that chooses head and baseline, such as ``gap-development.tsv``.
-        seed: Of the resampling and the signs.
+        seed: Of the resampling.
         progress: Called with (passages read, passages to read).
 
     Raises:

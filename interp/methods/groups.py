@@ -7,7 +7,7 @@
 
 Which sets are asked for, and what their numbers come to, is in ``claims/groups.py``.
 
-McGrath et al. (2023), "The Hydra effect"; Wang et al. (2023), "Interpretability in the wild" (backup heads).
+McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads).
 """
 
 from collections.abc import Mapping, Sequence

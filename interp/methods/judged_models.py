@@ -29,7 +29,7 @@ from interp.tasks.task import Task
 
 _STEPS = 1000
 _Candidates = Mapping[str, tuple[Sequence[Head], Sequence[Head]]]
-"""By task, the heads that could do its work and are not missed by themselves, and those that are missed."""
+"""By task, the heads that could do its work and are not missed by themselves, and those that look and are missed."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def probe(
         minimum: Smallest excess over the toughest control that counts.
         alpha: Error rate of the verdicts.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
-        seed: Of folds, control labels, resampling and signs.
+        seed: Of folds, control labels and resampling.
         progress: Called with (cells done, cells in all).
         run: A folder of runs, or an ``interp.Run``, where what is found is kept, and found again. None to keep nothing.
 

@@ -12,7 +12,7 @@ An interaction is one of the metric: a logit difference adds up where heads writ
 than one by one.
 ``methods/greedy.py`` follows larger sets.
 
-McGrath et al. (2023), "The Hydra effect"; Wang et al. (2023), "Interpretability in the wild" (backup heads).
+McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads).
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ _SAID = ("model", "seed", "device")
 
 
 def asked(tasks: pd.DataFrame, provenance: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The tasks, the model with its hash, the seed, the ablation and the device, as far as they are known.
+    """The tasks, the model with its hash, the seed and the device, as far as they are known.
 
     Args:
         tasks: One row per task: ``task``, ``n_units`` and ``n_clusters``.

@@ -1,6 +1,6 @@
 """What does a report need? The data frames of a finished dossier, checked once.
 
-The report never sees a model: anything with these five attributes can be drawn, for example
+The report never sees a model: anything with these attributes can be drawn, for example
 ``interp.methods.dossier.HeadsReport``, or frames read back from a saved folder.
 """
 

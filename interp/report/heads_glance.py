@@ -34,7 +34,7 @@ def found_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def evidence_table(table: pd.DataFrame) -> pd.DataFrame:
-    """All three kinds of evidence on each row, with intervals."""
+    """Attention, resampling and probe on each row, with intervals."""
     units = table["metric"].map(lambda metric: UNITS.get(metric, metric))
     effects = with_interval(table, "effect", "effect_low", "effect_high")
     marks = table["verdict"].map(lambda verdict: f"{VERDICTS[verdict].symbol} {verdict}")
@@ -44,7 +44,7 @@ def evidence_table(table: pd.DataFrame) -> pd.DataFrame:
             "task": table["task"],
             "verdict": marks,
             "excess attention": with_interval(table, "excess", "excess_low", "excess_high"),
-            "effect of ablation": [f"{text} {unit}" for text, unit in zip(effects, units, strict=True)],
+            "effect of resampling": [f"{text} {unit}" for text, unit in zip(effects, units, strict=True)],
             "probe, excess": with_interval(table, "probe_excess", "probe_excess_low", "probe_excess_high"),
         }
     )

@@ -45,7 +45,7 @@ def effect_heatmap(frame: pd.DataFrame, task: str) -> Figure:
     metric = str(frame.loc[frame["task"] == task, "metric"].iloc[0])
     draw = partial(_effects, bound=reach(layer_by_head(frame, task, "effect")))
     return _heatmap(
-        frame, task, "effect", draw, f"effect of ablation ({UNITS.get(metric, metric)}; a cost is negative)"
+        frame, task, "effect", draw, f"effect of resampling ({UNITS.get(metric, metric)}; a cost is negative)"
     )
 
 
@@ -130,7 +130,7 @@ def _share_of_base(frame: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
 def _share_label(metrics: pd.Series) -> str:
     names = [METRICS.get(metric, metric) for metric in metrics.unique()]
     base = names[0] if len(names) == 1 else "metric"
-    return f"effect of ablation\n(share of the model's\n{base})"
+    return f"effect of resampling\n(share of the model's\n{base})"
 
 
 def _figure(n_layers: int, n_heads: int) -> Figure:

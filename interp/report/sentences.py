@@ -211,7 +211,7 @@ def _where_clearest(row: pd.Series) -> str:
 
 
 def _baseline(names: str) -> str:
-    """Baselines as a sentence has them: ``offset -3``, but ``the query itself`` and ``the first attractor``."""
+    """Baselines as a sentence has them: ``offset -3``, but ``the first attractor``."""
     return " / ".join(_place(name) for name in names.split(" / "))
 
 

@@ -1,6 +1,6 @@
 """Task: who is the indirect object?
 
-"When Mary and John went to the store, John gave a drink to" Mary (Wang et al., 2023,
+"When Mary and John went to the store, John gave a drink to" Mary (Wang et al., 2022,
 https://arxiv.org/abs/2211.00593). The counterfactual has the same
 introduction, but the other person gives, so that ABBA becomes BABA; in the ``late`` shapes, where the receiver is
 introduced last, the two change places throughout. The relation is from the last word to the one mention of the

@@ -127,7 +127,7 @@ class TestCheckpoints:
         assert result.exit_code == (130 if unjudged else 0), result.output
         assert asked["steps"] == [5, 10]
         assert (asked["tasks"], asked["n"], asked["run"].executor) == ([TASK], 7, Local())
-        assert f"{TASK}: head 0.0 attends and is causal from step 5 on" in result.stdout
+        assert f"{TASK}: head 0.0 tracks, or attends and is causal, from step 5 on" in result.stdout
         assert len(pd.read_csv(tmp_path / "r" / "development.csv")) == 2 * len(REPORT.frame)
         assert (tmp_path / "r" / "figures" / "development.png").stat().st_size > 10_000
         said = "interrupted after 2 of 4 checkpoints; step 15 and later ones were not judged"

@@ -151,7 +151,7 @@ def test_hovering_tells_the_numbers(page, report):
     cell(page, 0, 1, grid=1).hover()
     title = cell(page, 0, 1, grid=1).get_attribute("title")
     assert title.startswith(f"Head 0.1, coreference: {row['verdict']}")
-    assert f"ablation {row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits" in title
+    assert f"resampled {row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits" in title
     assert not re.search("null|NaN|undefined", title)
 
 

@@ -114,10 +114,10 @@ def test_the_legend_stays_inside_a_narrow_figure(make_report, n_tasks):
 def test_overview_says_what_a_share_is_of(make_report):
     report = make_report(tasks=("agreement", "ioi"))
     labels = [ax.get_ylabel() for ax in overview(report).axes]
-    assert "effect of ablation\n(share of the model's\nlogit difference)" in labels
+    assert "effect of resampling\n(share of the model's\nlogit difference)" in labels
     mixed = report.tasks.assign(metric=["logit_difference", "sentence_log_probability"])
     labels = [ax.get_ylabel() for ax in overview(replace(report, tasks=mixed)).axes]
-    assert "effect of ablation\n(share of the model's\nmetric)" in labels
+    assert "effect of resampling\n(share of the model's\nmetric)" in labels
 
 
 def test_a_share_of_a_base_that_may_be_nothing_is_hatched(make_report):

@@ -1,7 +1,8 @@
 """Does the task need what a head holds at one place? Its values at the related word, and the feature where it is read.
 
-1. **Values**: what the head reads at the related word is replaced by its mean there, for all words that read it through
-   this head; how much it looks where stays. Not testable where heads share their values.
+1. **Values**: what the head reads at the related word is replaced by its mean over all positions of the reference
+   examples, for all words that read it through this head; how much it looks where stays. Not testable where heads
+   share their values.
 2. **Erasure**: where a probe reads the task's feature, LEACE erases it there, and as many random directions beside it.
 
 They describe: a verdict rests on exchanging the word (``word_exchange.py``), which moves keys as well, and on ablation.

@@ -1,4 +1,4 @@
-"""What is resampled and flipped as one? Documents; of very many, neighbours together.
+"""What is resampled as one? Documents; of very many, neighbours together.
 
 A treebank that does not mark its documents makes every sentence one, and sums are kept for each, head by head. Beyond
 ``MOST_CLUSTERS`` neighbours are joined, so that the sums do not grow with the corpus. Clusters of independent clusters

@@ -18,7 +18,7 @@ from interp.methods.relations.scores import DirectionScores
 VERDICT = {"shown": "attends", "none": "none", "undecided": "undecided", "not testable": "not testable"}
 _FRAME = ["accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high"]
 _FRAME += ["p", "p_adjusted", "p_absent"]
-_TESTED = ("low", "high", "p", "p_adjusted", "p_absent", "standard_error", "critical")
+_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
 _FRAME += ["accuracy_random_head", "n", "n_documents", "chosen", "verdict"]
 
 
@@ -48,7 +48,7 @@ def tabulate(
         np.concatenate([part.weights for part in parts], axis=1)[:, tested],
         pd.MultiIndex.from_frame(frame.loc[tested, CELL]),
     )
-    frame[list(_TESTED)] = np.nan
+    frame[["low", "high", *_TESTED]] = np.nan
     if tested.any():
         (found,) = claim(
             [Measured(table, how["minimum"])],
@@ -57,6 +57,7 @@ def tabulate(
             alpha=how["alpha"],
             seed=how["seed"],
         )
+        frame.loc[tested, ["low", "high"]] = np.stack([found.interval.low, found.interval.high], axis=1)
         for name in _TESTED:
             frame.loc[tested, name] = getattr(found, name)
     frame["verdict"] = [_verdict(row, how) if row["chosen"] else None for row in frame.to_dict("records")]

@@ -69,8 +69,8 @@ READING = (
         "Sharpness, noise, share, n",
         "what makes heads hard to find: how far a planted head's score for what it looks at is above the others', as a "
         "share of 8 nats; what idle heads write on the answers, where a tracker writes 1; the share of a task's answer "
-        "that a tracker writes, where another writes the rest (.05 is less than the minimum: “tracks” would "
-        "be wrong); the units of a task.",
+        "that a tracker writes, where another writes the rest (up to .1 it is no more than the minimum: "
+        "“tracks” would be wrong); the units of a task.",
     ),
     (
         "Where heads stand",

@@ -46,9 +46,9 @@ def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
         (
             "Taken out",
             "at one place of the head, all else as it is, on at most 100 units. Its values at the related word "
-            "become their mean there, whichever word reads them; how much it looks where stays. Where a probe reads "
-            "the task's feature, LEACE erases from what the head writes all that a linear probe could read of it; as "
-            "many random directions are the control, as any damage has some effect.",
+            "become their mean over the reference sentences, whichever word reads them; how much it looks where stays. "
+            "Where a probe reads the task's feature, LEACE erases from what the head writes all that a linear probe "
+            "could read of it; as many random directions are the control, as any damage has some effect.",
         ),
         (
             "By its weights",

@@ -1,4 +1,4 @@
-"""Indirect objects (Wang et al., 2023): "When Mary and John went to the store, John gave a drink to" Mary.
+"""Indirect objects (Wang et al., 2022): "When Mary and John went to the store, John gave a drink to" Mary.
 
 Two people are introduced, one of them appears again as the giver, and the other one receives. The
 order of the introduction (ABBA or BABA) is a parameter. Eight shapes of different lengths. In two of them

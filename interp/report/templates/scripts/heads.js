@@ -39,7 +39,7 @@ function summary(name, task) {
   if (!of) return `Head ${name}, ${task.name}: not measured`;
   const lines = [`Head ${name}, ${task.name}: ${of("verdict")}${of("reason") ? ` (${of("reason")})` : ""}`];
   if (of("attention") !== null) lines.push(`attention ${two(of("attention"))}, best baseline ${two(of("attention_baseline") ?? 0)}`);
-  if (of("effect") !== null) lines.push(`ablation ${two(of("effect"))}${within(of("effect_low"), of("effect_high"))} ${task.unit}`);
+  if (of("effect") !== null) lines.push(`resampled ${two(of("effect"))}${within(of("effect_low"), of("effect_high"))} ${task.unit}`);
   if (of("probe") !== null) lines.push(`probe ${two(of("probe"))}${within(of("probe_low"), of("probe_high"))}`);
   return lines.join("\n");
 }
