@@ -14,6 +14,8 @@ from interp.methods.dossier import heads
 from interp.methods.groups import ablated_together
 from interp.model.sites import Site
 
+pytestmark = pytest.mark.unchecked
+
 HEADS, MISSED = [(0, 1), (1, 0), (1, 2)], [(0, 2)]
 SITES = [Site("z", layer) for layer in range(2)]
 

@@ -5,6 +5,8 @@ import pytest
 import interp
 from interp.errors import InputError
 
+pytestmark = pytest.mark.unchecked
+
 TASKS = ("agreement", "induction")
 CLAIMS = """
 minimum_effect = 0.2

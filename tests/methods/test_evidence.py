@@ -21,6 +21,7 @@ def test_an_interrupted_sweep_is_no_evidence():
         gather(HandModel(), varied_task(), draws=1, seed=0, progress=stop)
 
 
+@pytest.mark.unchecked
 def test_words_are_exchanged_wherever_the_verdict_asks_for_it():
     """The minimum is a share of the base over balanced templates; the mean over examples is another number."""
     shapes = [(before, after) for before in range(4) for after in range(4)]

@@ -13,10 +13,14 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError, TaskError
 from interp.methods.dossier import heads
 from interp.methods.evidence import gather
+from interp.methods.evidence import tested as with_tests
 from interp.methods.probing import probe
 from interp.methods.representation import COLUMNS, representation
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
+pytestmark = [
+    pytest.mark.unchecked,
+    pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +70,13 @@ def test_the_numbers_are_the_probes_own(report):
 
 
 def test_tasks_that_are_probed_are_corrected_for():
-    found = heads(noun_model(), [noun_task(), noun_task(name="b")]).frame
+    one = gather(noun_model(), noun_task(), draws=1, seed=0)
+    both = [one, dataclasses.replace(one, task=noun_task(name="b"))]
+    shares = {"minimum_attention": 0.1, "minimum_effect": 0.1, "alpha": 0.05}
+    found, fdr = (with_tests(both, None, **shares, correction=each, seed=0) for each in ("max-T", "fdr"))
     alone = probe(noun_model(), noun_task(), "number").frame
     for name in ("p_adjusted", "p_absent"):
         np.testing.assert_allclose(found[f"probe_excess_{name}"], np.minimum(1, 2 * np.tile(alone[name], 2)))
-    fdr = heads(noun_model(), [noun_task(), noun_task(name="b")], correction="fdr").frame
     assert (fdr["probe_excess_p_adjusted"] >= fdr["probe_excess_p"]).all()
     assert (fdr["probe_excess_p_adjusted"] <= found["probe_excess_p_adjusted"]).all()
 
