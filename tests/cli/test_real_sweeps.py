@@ -19,6 +19,8 @@ from interp.methods.components import Components
 from interp.model.loading import load_model, save_model
 from interp.model.sites import SITES
 
+pytestmark = pytest.mark.unchecked
+
 
 @pytest.fixture(autouse=True)
 def _real(calls, monkeypatch):
