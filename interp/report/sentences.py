@@ -195,8 +195,8 @@ def _small_effect(row: pd.Series) -> str:
 def _attention_clause(row: pd.Series) -> str:
     where = _where_clearest(row)
     one_only = where and len(str(row["attention_values"]).split(", ")) < row["n_attention_values"]
-    before, after = (f"{where} only ", "") if one_only else ("", f" {where}" if where else "")
-    clause = f"{before}({row['attention']:.2f} of its attention{after}"
+    at = f"{where} only " if one_only else f"most clearly {where} " if where else ""
+    clause = f"{at}({row['attention']:.2f} of its attention"
     if pd.notna(row["attention_baseline"]):
         name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
         clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"

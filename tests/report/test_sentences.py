@@ -239,8 +239,8 @@ def test_a_head_that_looks_for_one_value_only_is_said_to():
         "has 0.12), and"
     ) in sentence(**by_value, attention_values="singular")
     assert (
-        "it attends to the subject (0.81 of its attention where number is singular; its best baseline, offset -3, "
-        "has 0.12), and"
+        "it attends to the subject most clearly where number is singular (0.81 of its attention; its best baseline, "
+        "offset -3, has 0.12), and"
     ) in sentence(**by_value, attention_values="plural, singular")
 
 
