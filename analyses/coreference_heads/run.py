@@ -73,7 +73,7 @@ def on_minimal_pairs(treebank: Path) -> None:
         "minimum_effect",
         "n_to_decide",
     ]
-    print(frame[[*columns, "related_effect", "related_low", "related_high"]].round(3).to_string(index=False))
+    print(frame[[*columns, "mean_effect", "exchange"]].round(3).to_string(index=False))
 
 
 def main() -> None:

@@ -45,7 +45,10 @@ def on_treebanks(choose_on: list[Path], data: list[Path], out: Path) -> None:
     result.frame[syntax].to_csv(out / "heads.csv", index=False)
     save_relations(result, relation_maps(model, data, result), out / "page")
     tracking = result.best().query("verdict == 'attends'")
-    for name, heads in (("all chosen heads", result.best()), ("chosen heads that track", tracking)):
+    for name, heads in (("all chosen heads", result.best()), ("chosen heads that attend", tracking)):
+        if heads.empty:
+            print(f"There are no {name}.\n")
+            continue
         summary = attention_parse(model, data, heads).summary()
         summary.to_csv(out / f"parse-{name.replace(' ', '-')}.csv", index=False)
         print(f"The tree of {name}\n\n{summary.round(3).to_string(index=False)}\n")

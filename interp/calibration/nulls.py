@@ -55,7 +55,9 @@ def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]
 
 def trained_shape(shape: Shape) -> Shape:
     """That of the trained model of a plan: of no more heads than can be trained and judged in seconds."""
-    return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=min(MOST_HEADS, shape.n_heads))
+    n_heads = min(MOST_HEADS, shape.n_heads)
+    n_kv_heads = None if shape.n_kv_heads is None else max(1, n_heads // shape.n_queries)
+    return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=n_heads, n_kv_heads=n_kv_heads)
 
 
 def _config(plan: Plan) -> TransformerConfig:

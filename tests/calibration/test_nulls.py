@@ -7,6 +7,7 @@ import torch
 from interp.calibration.drawing import Difficulty, draw
 from interp.calibration.language import load
 from interp.calibration.nulls import NULLS, null_case, permuted
+from interp.calibration.planted import Shape
 from interp.tasks.task import Unit
 
 PLAN = draw(3, difficulty=Difficulty(n=60))
@@ -25,10 +26,11 @@ def margins(model, task):
     )
 
 
-def test_a_trained_model_does_without_fail_what_the_related_word_has_no_part_in():
+@pytest.mark.parametrize(("shape", "kv_heads"), [(PLAN.shape, 4), (Shape(3, 12, n_kv_heads=6), 2)])
+def test_a_trained_model_does_without_fail_what_the_related_word_has_no_part_in(shape, kv_heads):
     """Nor has the first token: the key is somewhere among the words, and the counterfactual has the other one there."""
-    model, tasks = null_case("trained", PLAN)
-    assert model.cfg.n_layers * model.cfg.n_heads == 8
+    model, tasks = null_case("trained", replace(PLAN, shape=shape))
+    assert (model.cfg.n_layers * model.cfg.n_heads, model.config.kv_heads) == (8, kv_heads)
     for task in tasks:
         assert (margins(model, task) > 0).all()
         for unit in task.units:
