@@ -220,7 +220,7 @@ def coverage(folder: Path, draws: int) -> Iterator[dict[str, object]]:
             yield {
                 **{"task": task, "kind": kind, "units": n_units, "draws": draws},
                 "clusters": float(np.median([each.n_clusters.max() for each in tables])),
-                **{"mean coverage": covered[known].mean(), "least": covered[known].min()},
+                **{"cells": known.sum(), "mean coverage": covered[known].mean(), "least": covered[known].min()},
             }
 
 
@@ -249,6 +249,9 @@ def main() -> None:
     by_truth = tables["false claims"].groupby("truth")[["false shown", "false absent"]]
     tables["false claims, pooled"] = by_truth.mean().reset_index()
     tables["false claims, worst"] = by_truth.max().reset_index()
+    covered = tables["coverage"]
+    mean = np.average(covered["mean coverage"], weights=covered["cells"])
+    tables["coverage, all cells"] = pd.DataFrame([{"mean coverage": mean, "least": covered["least"].min()}])
     for title, table in tables.items():
         table.to_csv(options.out / f"{title.replace(', ', '-').replace(' ', '-')}.csv", index=False)
         print(f"{title}\n\n{table.round(3).to_string(index=False)}\n")
