@@ -32,7 +32,7 @@ CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.4),
     "noise": (2.0,),
     "share": (0.05, 0.08, 0.1, 0.15, 0.2, 0.3),
-    "n": (40, 120),
+    "n": (50, 70),
 }
 """By what makes heads hard to find, the values that are tried beside the standard one."""
 

@@ -35,7 +35,7 @@ def calibrate(
         ),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer models: minutes instead of hours.")] = False,
-    n: Annotated[int | None, typer.Option(help="Units of a task.", min=2, show_default="80", metavar="N")] = None,
+    n: Annotated[int | None, typer.Option(help="Units of a task.", min=2, show_default="100", metavar="N")] = None,
     layers: Annotated[
         int | None, typer.Option(help="Layers of every model; with --heads.", min=1, show_default="2 to 4", metavar="N")
     ] = None,
