@@ -81,11 +81,11 @@ class SweepResult:
         ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``. A KL divergence is above 0 wherever
         anything changes, whichever way: there is nothing to test, so ``p`` and ``p_adjusted`` are NaN.
         """
-        found = self.estimates()
         if self.provenance["metric"] == "kl_divergence":
-            return found.assign(p=np.nan, p_adjusted=np.nan)[[*self.labels, *_SUMMARY]]
+            return self.estimates().assign(p=np.nan, p_adjusted=np.nan)[[*self.labels, *_SUMMARY]]
         (test,) = claim([Measured(self.table("effect"))], seed=self.provenance["seed"])
-        return found.assign(p=test.p, p_adjusted=test.p_adjusted)[[*self.labels, *_SUMMARY]]
+        tested = {"low": test.interval.low, "high": test.interval.high, "p": test.p, "p_adjusted": test.p_adjusted}
+        return self.means().assign(**tested)[[*self.labels, *_SUMMARY]]
 
     def estimates(self) -> pd.DataFrame:
         """``summary`` without its tests, for who tests more than this sweep together."""

@@ -298,13 +298,13 @@ def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
     cell = ["task", *CELL]
     looks = looks.assign(measured=looks["excess_n_clusters"].fillna(0) > 0)
     by_head = looks.groupby(cell)
-    absent = by_head["excess_p_absent"].max().reset_index()
-    unknown = (by_head["excess_p_absent"].transform("max") <= alpha) & ~by_head["measured"].transform("all")
-    order = looks.assign(first=looks["measured"] != unknown)
+    absent = by_head["excess_p_absent"].transform("max")
+    unknown = (absent <= alpha) & ~by_head["measured"].transform("all")
+    order = looks.assign(first=looks["measured"] != unknown, excess_p_absent=absent)
     order = order.sort_values(["first", "excess_p_adjusted", "excess"], ascending=[False, True, False])
-    found = order.drop_duplicates(cell).drop(columns=["first", "measured", "excess_p_absent"])
+    found = order.drop_duplicates(cell).drop(columns=["first", "measured"])
     shown = looks[looks["excess_p_adjusted"] <= alpha].groupby(cell)["feature_value"].agg(", ".join)
-    named = found.merge(absent, on=cell).merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
+    named = found.merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
     named["n_attention_values"] = named.merge(looks.groupby(cell).size().rename("n").reset_index(), on=cell)["n"]
     return named.rename(columns={"feature_value": "attention_value"}).fillna({"attention_values": ""})
 
