@@ -43,9 +43,12 @@ class TokenizedText:
         Raises:
             InputError: No token covers any of the span's characters.
         """
+        touching = [pos for pos, (start, stop) in enumerate(self.offsets) if start < span.stop and span.start < stop]
         covering = tuple(
             pos
-            for pos, (start, stop) in enumerate(inked(self.text, self.offsets))
+            for pos, (start, stop) in zip(
+                touching, inked(self.text, [self.offsets[pos] for pos in touching]), strict=True
+            )
             if max(start, span.start) < min(stop, span.stop)
         )
         if not covering:

@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from numbers import Integral
 from typing import Protocol, get_args
 
@@ -161,10 +162,16 @@ def load_task(
         description=info.description,
         metric=info.metric,
         query=info.query,
-        references=pairs(REFERENCES, seed=seed, split="reference"),
+        references=_references(pairs, REFERENCES, seed),
         n_ctx=n_ctx,
         feature=info.feature,
     )
+
+
+@lru_cache(maxsize=2 * len(_GENERATED))
+def _references(pairs: _Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
+    """Drawn once: most draws are thrown away before one fits, which takes longer than to encode what is kept."""
+    return tuple(pairs(n, seed=seed, split="reference"))
 
 
 def _check_count(what: str, value: object, *, least: int) -> None:
