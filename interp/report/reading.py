@@ -89,7 +89,9 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "Unit, cluster",
             "a unit is an item, balanced by its counterfactual where there is one, and counts once in its template; "
             "each template counts the same. Units with the same lexical draw, such as the subject's noun or the pair "
-            f"of names, form a cluster. With fewer than {FEWEST_CLUSTERS} clusters nothing is decided.",
+            f"of names, form a cluster. With fewer than {FEWEST_CLUSTERS} clusters nothing is decided. The units "
+            "that “would decide” settle a head without any effect, or one with twice the minimum, in four of five "
+            "reports; where there are as many already, they tell the estimate from the minimum.",
         ),
         (
             "Generated tasks",
