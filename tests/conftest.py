@@ -3,6 +3,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from zlib import crc32
 
 import jaxtyping
 
@@ -54,9 +55,10 @@ def _own_runs(_runs_root, request):
 
 
 def _types_are_checked(request):
-    """Save where it is long because of numbers, and others see the types: there checks take half the time."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", request.node.get_closest_marker("unchecked") is not None)
+    """Checks take half of all time. `make test` makes them in a quarter of tests; ``unchecked`` ones are of numbers."""
+    before, node = jaxtyping.config.jaxtyping_disable, request.node
+    left_out = request.config.getoption("markexpr") == "not slow" and crc32(node.nodeid.encode()) % 4
+    jaxtyping.config.update("jaxtyping_disable", bool(left_out or node.get_closest_marker("unchecked")))
     yield
     jaxtyping.config.update("jaxtyping_disable", before)
 

@@ -147,7 +147,13 @@ class TestNetwork:
 
 
 @pytest.mark.parametrize(
-    ("model", "translated", "right"), list(zip(MODELS, (0.9, 0.9, 0.4, 0.9), (0.8, 0.85, 0.85, 0.85), strict=True))
+    ("model", "translated", "right"),
+    [
+        pytest.param(MODELS[0], 0.9, 0.8, marks=pytest.mark.slow),
+        pytest.param(MODELS[1], 0.9, 0.85, marks=pytest.mark.slow),
+        (MODELS[2], 0.4, 0.85),
+        (MODELS[3], 0.9, 0.85),
+    ],
 )
 def test_it_learns_to_translate_and_to_look_at_the_right_words(model, translated, right):
     """On sentences that it was not trained on. Half the default training leaves one score unfinished.

@@ -137,6 +137,7 @@ def _ancestors(process):
         yield process
 
 
+@pytest.mark.slow
 def test_what_one_cluster_has_begun_another_goes_on_with(ray, tmp_path):
     sweep(Run(tmp_path / "here"))
 
@@ -212,6 +213,7 @@ def test_models_are_judged_to_the_same_numbers(ray, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"), check_exact=True)
 
 
+@pytest.mark.slow
 def test_a_job_whose_worker_had_too_little_memory_is_done_again(ray, monkeypatch):
     errors = [ray.exceptions.OutOfMemoryError("the monitor of memory ended it"), None, None]
     get, begun = ray.get, []

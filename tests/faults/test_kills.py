@@ -117,6 +117,7 @@ def killed_before(number, folder):
     sweep(Run(folder), n=3)
 
 
+@pytest.mark.slow
 def test_killed_before_every_operation_on_the_disk(tmp_path):
     table = sweep(Run(tmp_path / "whole"), n=3).frame
     expected, codes = whole_files(tmp_path / "whole"), []

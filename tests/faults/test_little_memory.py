@@ -59,6 +59,7 @@ def swept(out, room):
     return json.loads(run.stdout.splitlines()[-1]), pd.read_parquet(folder / "frame.parquet")
 
 
+@pytest.mark.slow
 def test_a_sweep_in_little_memory_agrees_with_one_in_much(tmp_path):
     (free, whole), (limited, halved) = swept(tmp_path / "much", 0), swept(tmp_path / "little", 90)
     assert free["halvings"] == 0

@@ -41,6 +41,7 @@ def test_what_no_word_carries_is_a_type_of_its_own():
     assert Counter(drawn[::2])["money"] == pytest.approx(100, abs=25)
 
 
+@pytest.mark.slow
 def test_control_tasks_are_learnt_by_heart_on_known_types_and_at_chance_on_fresh_ones():
     names, types = carriers()
     own = np.random.default_rng(1).normal(size=(400, 400))

@@ -46,9 +46,9 @@ def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
     untrained = random_model(dtype=trained.W_E.dtype, tokenizer=trained.tokenizer, n_ctx=64)
     folders = {300: save_model(trained, tmp_path / "b"), 20: save_model(untrained, tmp_path / "a")}
     told = []
-    found = development(folders, ["agreement"], n=60, progress=lambda *each: told.append(each))
+    found = development(folders, ["agreement"], n=40, progress=lambda *each: told.append(each))
     assert found.frame["step"].unique().tolist() == [20, 300]
-    alone = heads(trained, ["agreement"], n=60, probes=False).frame
+    alone = heads(trained, ["agreement"], n=40, probes=False).frame
     last = found.frame[found.frame["step"] == 300].drop(columns="step").reset_index(drop=True)
     pd.testing.assert_frame_equal(last, alone)
     begins = found.begins()
@@ -70,7 +70,7 @@ def test_interrupted_it_holds_what_was_judged(two):
             raise KeyboardInterrupt
 
     with pytest.warns(RuntimeWarning, match="interrupted: the result holds the steps that were judged"):
-        found = development(two, ["agreement"], n=60, progress=stop)
+        found = development(two, ["agreement"], n=40, progress=stop)
     assert found.unjudged == (2,)
     assert found.frame["step"].unique().tolist() == [1]
     assert "1 steps, 1 not judged" in repr(found)
@@ -83,14 +83,14 @@ def test_interrupted_before_the_first_was_judged(two):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        development(two, ["agreement"], n=60, progress=stop)
+        development(two, ["agreement"], n=40, progress=stop)
 
 
 def test_a_damaged_checkpoint_is_found_before_the_first_is_judged(two):
     (two[2] / "model.safetensors").write_bytes(b"no weights")
     told = []
     with pytest.raises(LoadError, match=r"2/model\.safetensors"):
-        development(two, ["agreement"], n=60, progress=lambda *each: told.append(each))
+        development(two, ["agreement"], n=40, progress=lambda *each: told.append(each))
     assert not told
 
 

@@ -85,11 +85,22 @@ def without_runs(provenance):
     return [without_runs(each) for each in provenance] if isinstance(provenance, list) else provenance
 
 
+@pytest.fixture(scope="module")
+def asked_once(tmp_path_factory):
+    """What is asked, without a folder and with one: both results and the folder."""
+
+    def results(asked):
+        folder = tmp_path_factory.mktemp("runs")
+        return asked(), asked(folder), folder
+
+    return cache(results)
+
+
 @ALL
-def test_it_is_the_same_as_what_is_not_kept_and_found_without_running_the_model(asked, tmp_path, deaf):
-    plain, first = asked(), asked(tmp_path / "runs")
+def test_it_is_the_same_as_what_is_not_kept_and_found_without_running_the_model(asked, asked_once, deaf):
+    plain, first, folder = asked_once(asked)
     deaf()
-    found = asked(tmp_path / "runs")
+    found = asked(folder)
     for each in dataclasses.fields(plain):
         expected, kept, again = (getattr(result, each.name) for result in (plain, first, found))
         if isinstance(expected, pd.DataFrame):
@@ -100,7 +111,7 @@ def test_it_is_the_same_as_what_is_not_kept_and_found_without_running_the_model(
     assert first.provenance == found.provenance
     expected = json.loads(json.dumps(plain.provenance), parse_constant=lambda _: None)
     assert without_runs(first.provenance) == expected
-    assert (tmp_path / "runs" / found.provenance["run"] / "result.json").exists()
+    assert (folder / found.provenance["run"] / "result.json").exists()
 
 
 def page_of(result, out):
@@ -110,14 +121,9 @@ def page_of(result, out):
 
 
 @ALL
-def test_the_page_is_the_same(asked, tmp_path):
-    assert page_of(asked(tmp_path / "runs"), tmp_path / "kept") == page_of(asked(), tmp_path / "plain")
-
-
-@pytest.fixture(scope="module")
-def first_run(tmp_path_factory):
-    """The run of a question, which is asked once."""
-    return cache(lambda asked: asked(tmp_path_factory.mktemp("first")).provenance["run"])
+def test_the_page_is_the_same(asked, asked_once, tmp_path):
+    plain, kept, _ = asked_once(asked)
+    assert page_of(kept, tmp_path / "kept") == page_of(plain, tmp_path / "plain")
 
 
 @pytest.mark.parametrize(
@@ -148,8 +154,8 @@ def first_run(tmp_path_factory):
         (probed, {"site": "q"}),
     ],
 )
-def test_another_question_is_another_run(asked, others, tmp_path, first_run):
-    assert asked(tmp_path, **others).provenance["run"] != first_run(asked)
+def test_another_question_is_another_run(asked, others, tmp_path, asked_once):
+    assert asked(tmp_path, **others).provenance["run"] != asked_once(asked)[1].provenance["run"]
 
 
 def test_cards_of_a_report_are_found(tmp_path, deaf):

@@ -185,6 +185,7 @@ class TestProcesses:
         here = collected(tmp_path / "here", **options)
         assert files_of(collected(out, executor=Processes(2), **options).folder) == files_of(here.folder)
 
+    @pytest.mark.slow
     def test_killed_workers(self, out, expected):
         killed = []
 

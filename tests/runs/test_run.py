@@ -25,7 +25,7 @@ from interp.model.sites import Site
 from interp.runs import record
 from interp.runs.answers import answered
 from interp.runs.catalogue import runs_in
-from interp.runs.executors import Processes
+from interp.runs.executors import Local, Processes
 from interp.runs.run import Run, as_run
 from interp.runs.run_folder import RunFolder
 from interp.runs.signed import signed
@@ -247,16 +247,15 @@ def test_resamples_of_other_draws_are_another_run(tmp_path):
     assert not np.array_equal(*(each.frame["value"] for each in found))
 
 
-def test_patches_and_paths_are_kept(tmp_path):
+@pytest.mark.parametrize("executor", [Local(), pytest.param(Processes(2), marks=pytest.mark.slow)])
+def test_patches_and_paths_are_kept(tmp_path, executor):
     model, task = random_model(), random_task(lengths=(6,) * 8)
     calls = [
         lambda run: interp.patch(model, task, by=("layer", "head", "pos"), run=run),
         lambda run: interp.path_patch(model, task, [["0.1", "1.2.q"], ["0.0", "logits"]], run=run),
     ]
     for call in calls:
-        plain, first, again, elsewhere = (
-            call(run).frame for run in (None, tmp_path, tmp_path, Run(None, Processes(2)))
-        )
+        plain, first, again, elsewhere = (call(run).frame for run in (None, tmp_path, tmp_path, Run(None, executor)))
         for each in (first, again, elsewhere):
             pd.testing.assert_frame_equal(plain, each, check_exact=True)
     assert len(list(tmp_path.iterdir())) == 2

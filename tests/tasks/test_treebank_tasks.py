@@ -188,6 +188,7 @@ def count(path, *forms):
     return int(subprocess.run(["awk", "-F\t", program, path], capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.slow
 def test_published_treebanks(data_dir):
     """Every used word stands in the file as often as awk says, or less; each pair differs in one word."""
     path = data_dir / "gum" / "en_gum-ud-train.conllu"

@@ -128,6 +128,7 @@ def measured():
     return dict(zip(MEASURED, cases, strict=True)) | {"with hash": with_hash}
 
 
+@pytest.mark.slow
 class TestPeak:
     @pytest.mark.parametrize("case", MEASURED, ids=lambda case: " ".join(map(str, case)))
     def test_it_stays_within_the_budget(self, measured, case):

@@ -14,6 +14,8 @@ from interp.methods.ablation import ablate
 from interp.methods.patching import patch
 from interp.model.sites import SITES, Site
 
+pytestmark = pytest.mark.unchecked
+
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 METRICS = ("logit_difference", "probability", "kl_divergence")
 every_variant = pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
@@ -38,7 +40,6 @@ def cells_at_every_site(model, fields, task):
     return cells
 
 
-@pytest.mark.unchecked
 @every_variant
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_engine_equals_the_reference_at_every_site(fields, device):

@@ -78,7 +78,12 @@ def folders(tmp_path_factory):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux' account of memory")
 @pytest.mark.parametrize(
-    ("kind", "dtype", "size"), [("one", "float16", 88), ("shards", "float32", 176), ("pytorch", "bfloat16", 88)]
+    ("kind", "dtype", "size"),
+    [
+        pytest.param("one", "float16", 88, marks=pytest.mark.slow),
+        ("shards", "float32", 176),
+        pytest.param("pytorch", "bfloat16", 88, marks=pytest.mark.slow),
+    ],
 )
 def test_at_most_the_model_and_one_tensor(folders, kind, dtype, size):
     command = [sys.executable, "-c", SCRIPT, str(folders[kind]), dtype]
