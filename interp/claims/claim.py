@@ -28,6 +28,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS, Intervals, cluster_bootstra
 from interp.claims.contributions import Contributions, contributions
 from interp.claims.corrections import Correction, benjamini_hochberg
 from interp.claims.units import Table, UnitTable
+from interp.errors import InputError
 
 Alternative = Literal["two-sided", "greater"]
 State = Literal["rise", "drop", "none", "undecided"]
@@ -134,6 +135,9 @@ def claim(
 
     Returns:
         One a task, in order.
+
+    Raises:
+        InputError: A minimum is below 0, or no number.
     """
     sides = [_Sides.of(each, alternative) for each in measured]
     shown = _Family([each.shown for each in sides], _members(sides, hypotheses))
@@ -194,6 +198,8 @@ class _Sides:
         if isinstance(least, UnitTable):
             base = contributions(least)
             size, moved = base.estimate, base.values
+        if not (size[values.known] >= 0).all():
+            raise InputError(f"minimum: expected a number from 0, got {np.min(size[values.known])}")
         less, plus = (
             Contributions(
                 values.estimate - sign * size,

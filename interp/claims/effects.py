@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -111,14 +112,14 @@ def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
         )
 
 
-def check_share(name: str, value: float) -> None:
+def check_share(name: str, value: object) -> None:
     """Refuse what is no share.
 
     Raises:
         InputError: `value` is not between 0 and 1.
     """
-    if not 0 < value < 1:
-        raise InputError(f"{name}: expected a share between 0 and 1, got {value}")
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name}: expected a share between 0 and 1, got {value!r}")
 
 
 def means_of(frame: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:

@@ -119,7 +119,7 @@ def representation_state(probe: Evidence, *, selective: bool, has_room: bool, al
 
     Args:
         probe: The excess over the toughest control; without clusters where nothing was probed.
-        selective: Whether the interval of the selectivity lies above 0.
+        selective: Whether the selectivity is shown to be above 0.
         has_room: Whether the toughest control leaves the minimum to be better by.
         alpha: Error rate.
     """

@@ -9,17 +9,18 @@ of them that are not missed by themselves are ablated together. Heads are a **gr
 
 A claim needs all four. It is shown *not* to hold of a head where any of the four is absent, or a rise; else it is
 undecided. What is shown to be no member leaves, and the rest is measured again, until nobody leaves: so the set that is
-named is the set that was ablated. Each time is a test of its own: p is doubled at the first, and once more at each that
-follows, so that the chance of any error at any step stays below alpha (a half, a quarter, ...).
+named (``group``) is the set that was ablated; of some in it, it may be undecided. Each time is a test of its own: p is
+doubled at the first, and once more at each that follows, so that the chances of a false member in the sets of all steps
+add up to less than alpha (a half, a quarter, ...).
 
 What that says of one head:
 
 - **partners**: the others of its group, of a head whose mean in its place costs less than the minimum. (Another
   example's answer in its place may well cost more: it contradicts the others.)
 - **doubtful**: heads of which it is undecided whether they and this one stand in for each other.
-- A verdict that a head does nothing says so where it stands in for one that is missed by itself when that is gone, too;
-  where the task needs it or others, though no one of them; and where it was not ablated with others that could do the
-  work.
+- A verdict that a head does nothing says so where the task needs it when the others and those that are missed by
+  themselves are gone, too; where the task needs it or others, though no one of them; and where it was not ablated with
+  others that could do the work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ PARTNER_COLUMNS = (
     *("group_share", "group_share_low", "group_share_high", "group_p_adjusted"),
 )
 """Of ``partners``, in a report."""
-DOUBT_COLUMNS = ("caveat", "doubtful", "doubtful_effect", "doubtful_se")
+DOUBT_COLUMNS = ("caveat", "doubtful", "doubtful_effect", "doubtful_se", "doubtful_critical")
 """Of ``partners``, for the verdict only."""
 _UNMISSED = ("none", "undecided")
 ALONE = "it was not ablated together with others that could do the work"
@@ -98,7 +99,7 @@ def judged_groups(
     rows = [each[names].drop_duplicates().assign(task=task) for task, each in there.items()]
     frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=[*names, "task"])
     for kind in KINDS:
-        tests = _tested(there, kind, minimum_effect, alpha, seed)
+        tests = _tested(there, kind, minimum_effect, alpha / 2**step, seed)
         adjusted = [f"{kind}_p_adjusted", f"{kind}_p_absent"]
         tests[adjusted] = np.minimum(1.0, 2**step * tests[adjusted])
         frame = frame.merge(tests, on=["task", "head"], how="left")
@@ -163,7 +164,8 @@ def partners(
         Row by row the columns of ``PARTNER_COLUMNS`` and ``DOUBT_COLUMNS``: ``partners``, separated by spaces, and
         ``group``, the set that was ablated, such as ``1.1+2.2`` (empty where there is none); the effect of the set's
         means in their places, the head's share, with intervals, and the largest p of what that rests on. Then
-        ``caveat``, a clause; ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error.
+        ``caveat``, a clause; ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error
+        and how many of these its test asks for.
     """
     rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
     members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
@@ -210,14 +212,16 @@ def _doubt(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
         "doubtful": " ".join(others),
         "doubtful_effect": row[kind],
         "doubtful_se": row[f"{kind}_standard_error"],
+        "doubtful_critical": row[f"{kind}_critical"],
     }
 
 
 def _caveat(row: Mapping[str, Any], explained: bool, alpha: float) -> str:
     """What else is to be said of a head that is no member."""
     together, mean_together, _, _, backup, mean_backup = (_state(row, kind, alpha) for kind in KINDS)
-    if backup == mean_backup == "drop":
-        return f"it stands in for {' and '.join(str(row['missed']).split('+'))} when that is ablated"
+    if backup == mean_backup == "drop" and row["member"] != "yes":
+        gone = [*str(row["missed"]).split("+"), *(each for each in str(row["heads"]).split("+") if each != row["head"])]
+        return f"the task needs it where {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} ablated"
     if together == mean_together == "drop" and not explained:
         others = " or ".join(each for each in str(row["heads"]).split("+") if each != row["head"])
         return f"the task needs it or {others}: ablated together, they cost it"

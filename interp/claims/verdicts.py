@@ -87,7 +87,7 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
 def _representation(row: Mapping[str, Any], alpha: float) -> str:
     return representation_state(
         Evidence.of(row, "probe_excess"),
-        selective=not row["selectivity_low"] <= 0,  # an interval that is not known says nothing
+        selective=not row["selectivity_p_adjusted"] > alpha,  # a spread that is not known says nothing
         has_room=not row["probe_baseline_score"] > 1 - row["probe_excess_minimum"],
         alpha=alpha,
     )
@@ -112,7 +112,7 @@ def _doubt(row: Mapping[str, Any]) -> Evidence:
     """That the head and others stand in for each other."""
     one = Evidence.of(row, "effect")
     effect, error = row["doubtful_effect"], row["doubtful_se"]
-    return Evidence(effect, one.minimum, error, 1.0, 1.0, one.critical, one.n_units, one.n_clusters)
+    return Evidence(effect, one.minimum, error, 1.0, 1.0, row["doubtful_critical"], one.n_units, one.n_clusters)
 
 
 def _units_to_decide(row: Mapping[str, Any]) -> float:

@@ -62,6 +62,7 @@ COLUMNS = (
         "probe_excess_p_absent",
         "selectivity",
         "selectivity_low",
+        "selectivity_p_adjusted",
         "feature",
     ),
     *("baseline", "baseline_overlap", "minimum_attention", "minimum_effect", "minimum_probe", "metric", "relation"),
@@ -218,6 +219,7 @@ def heads(
             raise InputError("claims: expected no choose_on beside it, got both; one of them says what is tested")
         shares |= declared.thresholds
     _check(shares, correction)
+    seed = whole_number("seed", seed, least=0, expected="a whole number from 0")
     most_together = whole_number("most_together", most_together, least=0, expected="a whole number of heads")
     given = several_predicted(tasks, model, n=n, seed=seed)
     if not given or len({each.name for each in given}) < len(given):
@@ -293,7 +295,8 @@ def _public(frame: pd.DataFrame) -> pd.DataFrame:
     kinds = ["excess", "effect", "mean_effect", "exchange"]
     joint = frame[[f"{each}_p_adjusted" for each in kinds]].max(axis=1, skipna=False)
     named = frame["feature"].notna()
-    joint = joint.where(~named, np.maximum(joint, frame["probe_excess_p_adjusted"]))
+    for each in ("probe_excess", "selectivity"):
+        joint = joint.where(~named, np.maximum(joint, frame[f"{each}_p_adjusted"]))
     return frame.rename(columns=_PUBLIC).assign(tracks_p_adjusted=joint)[list(COLUMNS)]
 
 

@@ -14,7 +14,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.choosing import Chosen
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.corrections import Correction, benjamini_hochberg, holm
-from interp.claims.effects import against_base
+from interp.claims.effects import above_chance, against_base
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.intervention import looks_back_only
 from interp.interventions.preparing import make_replacement, mean_of_positions, with_donors
@@ -24,14 +24,12 @@ from interp.methods.ablation import ablate
 from interp.methods.components import Head
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
-from interp.methods.representation import COLUMNS, representation
+from interp.methods.representation import CELL, COLUMNS, representation
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.sites import Site
 from interp.runs.run import Run
 from interp.tasks.task import Task
-
-CELL = ["layer", "head"]
 
 
 @dataclass(frozen=True)
@@ -199,12 +197,12 @@ def gather(
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
+    if exchange is not None and not above_chance(_complete(exchange).frame, CELL, metric=task.metric, seed=seed).all():
+        exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried = None
     if probes:
         carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=steps[2])
-    return TaskEvidence(
-        task, means, resampled, averaged, attention, excess, None if exchange is None else _complete(exchange), carried
-    )
+    return TaskEvidence(task, means, resampled, averaged, attention, excess, exchange, carried)
 
 
 def tested(
@@ -296,13 +294,14 @@ def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
     Where it is absent at all values but one that cannot be tested, it is that one: nothing is known of the head.
     """
     cell = ["task", *CELL]
-    looks = looks.assign(measured=looks["excess_n_clusters"].fillna(0) > 0)
+    tested = (looks["excess_n_clusters"] >= FEWEST_CLUSTERS) & looks["excess_standard_error"].notna()
+    looks = looks.assign(tested=tested)
     by_head = looks.groupby(cell)
     absent = by_head["excess_p_absent"].transform("max")
-    unknown = (absent <= alpha) & ~by_head["measured"].transform("all")
-    order = looks.assign(first=looks["measured"] != unknown, excess_p_absent=absent)
+    unknown = (absent <= alpha) & ~by_head["tested"].transform("all")
+    order = looks.assign(first=looks["tested"] != unknown, excess_p_absent=absent)
     order = order.sort_values(["first", "excess_p_adjusted", "excess"], ascending=[False, True, False])
-    found = order.drop_duplicates(cell).drop(columns=["first", "measured"])
+    found = order.drop_duplicates(cell).drop(columns=["first", "tested"])
     shown = looks[looks["excess_p_adjusted"] <= alpha].groupby(cell)["feature_value"].agg(", ".join)
     named = found.merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
     named["n_attention_values"] = named.merge(looks.groupby(cell).size().rename("n").reset_index(), on=cell)["n"]
@@ -311,17 +310,19 @@ def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
 
 def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correction) -> pd.DataFrame:
     """Probes were corrected over a task's heads; now over tasks as well, or over what was chosen."""
-    p = frame["probe_excess_p"].where(frame["probe_excess_n_clusters"] >= FEWEST_CLUSTERS).to_numpy(dtype=float)
-    adjusted = frame["probe_excess_p_adjusted"]
-    n_tasks = frame.loc[adjusted.notna(), "task"].nunique()
-    if chosen is not None:
-        adjusted = holm(np.where(chosen["probe"], p, np.nan))
-    elif correction == "fdr":
-        adjusted = benjamini_hochberg(p)
-    else:
-        adjusted = np.minimum(1.0, n_tasks * adjusted)
-    absent = np.minimum(1.0, n_tasks * frame["probe_excess_p_absent"])
-    return frame.assign(probe_excess_p_adjusted=adjusted, probe_excess_p_absent=absent)
+    n_tasks = frame.loc[frame["probe_excess_p_adjusted"].notna(), "task"].nunique()
+    enough = frame["probe_excess_n_clusters"] >= FEWEST_CLUSTERS
+    found = {"probe_excess_p_absent": np.minimum(1.0, n_tasks * frame["probe_excess_p_absent"])}
+    for kind in ("probe_excess", "selectivity"):
+        p = frame[f"{kind}_p"].where(enough).to_numpy(dtype=float)
+        if chosen is not None:
+            adjusted = holm(np.where(chosen["probe"], p, np.nan))
+        elif correction == "fdr":
+            adjusted = benjamini_hochberg(p)
+        else:
+            adjusted = np.minimum(1.0, n_tasks * frame[f"{kind}_p_adjusted"])
+        found[f"{kind}_p_adjusted"] = adjusted
+    return frame.assign(**found)
 
 
 def _complete(result: SweepResult) -> SweepResult:

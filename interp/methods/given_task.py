@@ -119,8 +119,13 @@ def apart(tasks: Sequence[Task], choosing: Sequence[Task]) -> list[Task]:
     """The choosing tasks without the units whose cluster or prompt is scored, too.
 
     Raises:
-        InputError: Their names differ from the tasks', or no unit is left.
+        InputError: They are no tasks, their names differ from the tasks', or no unit is left.
     """
+    if isinstance(choosing, Task | str) or not all(isinstance(each, Task) for each in choosing):
+        raise InputError(
+            f"choose_on: expected a list of tasks of other items, got {choosing!r:.60}; make them with "
+            "interp.load_task(name, split='select', ...)"
+        )
     names, others = ([task.name for task in each] for each in (tasks, choosing))
     if names != others:
         raise InputError(

@@ -19,9 +19,10 @@ from interp.claims.verdicts import decidable, states, verdicts
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
-from interp.methods.evidence import CELL, TaskEvidence, gather, tested
+from interp.methods.evidence import TaskEvidence, gather, tested
 from interp.methods.groups import ablated_together
 from interp.methods.progress import part_of
+from interp.methods.representation import CELL
 from interp.runs.executors import HERE, Executor, Local
 from interp.runs.processes import spread
 from interp.runs.run import Run

@@ -53,8 +53,11 @@ def check_siblings(model: Any, siblings: Sequence[Any]) -> None:
     """Refuse siblings that read other tokens than the model, or are no other models.
 
     Raises:
-        InputError: A tokenizer is another one, or the weights of two models are the same.
+        InputError: Some is no model, a tokenizer is another one, or the weights of two models are the same.
     """
+    for each in siblings:
+        if not hasattr(each, "cfg"):
+            raise InputError(f"siblings: expected models, got {each!r:.60}; load them with interp.load_model")
     first, *others = (model_provenance(each) for each in (model, *siblings))
     known = {first["model_hash"]}
     for name, sibling in zip(names(siblings), others, strict=True):

@@ -19,7 +19,7 @@ CELL = ["layer", "head"]
 _OF_PROBES = {
     **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
     **{"score_baseline": "probe_baseline_score", "control": "probe_control"},
-    **{"selectivity": "selectivity", "selectivity_low": "selectivity_low"},
+    **{name: name for name in ("selectivity", "selectivity_low", "selectivity_p", "selectivity_p_adjusted")},
     **{"excess": "probe_excess", "excess_low": "probe_excess_low", "excess_high": "probe_excess_high"},
     **{name: f"probe_excess_{name}" for name in ("standard_error", "p", "p_adjusted", "p_absent", "critical")},
 }

@@ -234,11 +234,20 @@ def _value(task: Task, encoded: EncodedExample) -> str:
 
 
 def _without_rare_values(examples: Sequence[_Example]) -> list[_Example]:
-    """Values in too few clusters to be judged by themselves are one; if all are, they are no values."""
+    """Values in too few clusters to be judged are one, with the next rarest until it can be; if all are, they are none.
+
+    Else nothing could be said of a head that may look for a rare value only.
+    """
     clusters: dict[str, set[str]] = {}
     for each in examples:
         clusters.setdefault(each.value, set()).add(each.unit.cluster)
-    rare = {value for value, of_value in clusters.items() if len(of_value) < FEWEST_CLUSTERS}
+    rare: set[str] = set()
+    together: set[str] = set()
+    for value in sorted(clusters, key=lambda each: (len(clusters[each]), each)):
+        if len(clusters[value]) >= FEWEST_CLUSTERS and (not rare or len(together) >= FEWEST_CLUSTERS):
+            break
+        rare.add(value)
+        together |= clusters[value]
     pooled = "" if len(rare) == len(clusters) else OTHER
     return [replace(each, value=pooled) if each.value in rare else each for each in examples]
 

@@ -11,7 +11,7 @@ from interp.report.verdicts import FEWEST_CLUSTERS
 
 CORRECTIONS = {
     "max-T": "by max-T, which bounds the chance of any false claim",
-    "fdr": "by Benjamini & Hochberg (also called q), exploratory, which bounds the expected share of false claims",
+    "fdr": "by Benjamini & Hochberg (also called q), exploratory, which bounds the share of false claims of one kind",
 }
 
 
@@ -45,8 +45,9 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
         (
             "Attention by value",
             "where the task has a feature, a head may look for one value of it only: each value in 30 clusters or more "
-            "is tested, and corrected for; rarer ones are tested together. Attention, baseline and excess are those at "
-            "the value where attention is clearest. A head is said not to look where that is shown of every value.",
+            "is tested, and corrected for; rarer ones are tested together, with the next rarest if they are too few. "
+            "Attention, baseline and excess are those at the value where attention is clearest. A head is said not to "
+            "look where that is shown of every value.",
         ),
         (
             "Ablation",
@@ -119,5 +120,5 @@ def what_p_is(provenance: Mapping[str, Any]) -> str:
         "its minimum is tested, and corrected, in the same way: “the minimum at least” has to be rejected (of effects, "
         "on either side). Attention, each replacement, the exchanged word and probes are a family each, and so is each "
         f"effect of heads that are ablated together; so a report may err in each{probes}. A verdict that rests on "
-        "several kinds has the largest of their p."
+        "several kinds has the largest of their p: it is false only if a kind is that the head lacks."
     )

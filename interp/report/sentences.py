@@ -92,7 +92,8 @@ def _found(row: pd.Series) -> str:
     if row["verdict"] == "redundant":
         return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}{_also(row)}"
     if row["verdict"] == "general":
-        return f"{name} matters for every task, whether or not it looks at the related word: here {cost}"
+        can = f"{name} matters for every task that the model can do"
+        return f"{can}, whether or not it looks at the related word: here {cost}"
     if row["verdict"] == "attends, not causal":
         return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}{_also(row)}"
     if row["verdict"] == "opposes":

@@ -66,7 +66,8 @@ VERDICTS = {
             "✚",
             "P",
             True,
-            "ablating it costs every task, and on some it is shown not to look at the related word",
+            "ablating it costs every task that the model can do, and on some it is shown not to look at the related "
+            "word",
         ),
         Verdict(
             "attends, not causal",

@@ -41,6 +41,8 @@ class _Pairs(Protocol):
 
     def __call__(self, n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]: ...
 
+    def __hash__(self) -> int: ...
+
 
 _GENERATED: dict[str, tuple[TaskInfo, _Pairs]] = {
     info.name: (info, pairs)

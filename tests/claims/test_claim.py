@@ -8,6 +8,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.effects import against_base
 from interp.claims.units import ClusterTable, UnitTable
+from interp.errors import InputError
 
 ALPHA = 0.05
 
@@ -26,6 +27,13 @@ def simple(values):
     return UnitTable(
         values, [str(each) for each in range(len(values))], ["s"] * len(values), pd.RangeIndex(values.shape[1])
     )
+
+
+@pytest.mark.parametrize("minimum", [np.nan, -1.0])
+def test_a_minimum_that_is_none_is_refused(minimum):
+    """Nothing is below it, so all would be shown."""
+    with pytest.raises(InputError, match="minimum: expected a number from 0, got"):
+        claim([Measured(skewed(np.random.default_rng(0), cells=2), minimum)])
 
 
 @pytest.mark.parametrize("sign", [1, -1])

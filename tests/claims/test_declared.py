@@ -48,13 +48,21 @@ def test_a_file_is_read_with_its_hash_and_thresholds(tmp_path):
         (one(verdict='"undecided"'), "verdict 'undecided' is unknown"),
         ('[[claim]]\nhead = "2.1"\ntask = "ioi"\n', "verdict: expected a text, such as 'tracks', got None"),
         (one() + one(verdict='"none"'), "one claim a head and task"),
-        (one(more="alpha = 2"), "alpha: expected a share between 0 and 1, got 2.0"),
+        (one(more="alpha = 2"), "alpha: expected a share between 0 and 1, got 2"),
+        (one().replace("[[claim]]", "[claim]"), "got \\[claim\\]; write it in double brackets"),
+        (one(head=f'"{5000 * "1"}.0"'), "expected layer and head such as '2.1'"),
         (one(more='alpha = "small"'), "alpha: expected a share between 0 and 1, got 'small'"),
     ],
 )
 def test_a_file_that_says_something_else_is_refused(tmp_path, text, said):
     with pytest.raises(InputError, match=said):
         read_claims(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("path", [5, "a\0b", "~nobody-of-that-name/claims.toml"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InputError, match="expected a TOML file that can be read"):
+        read_claims(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

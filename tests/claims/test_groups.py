@@ -123,7 +123,7 @@ def test_who_stands_in_for_a_head_that_is_missed_by_itself_is_said_to():
     backup = {**nothing, "backup": -3.0, "mean_backup": -2.0}
     groups = judged({"0.1": backup, "0.2": {**backup, "mean_backup": 0.0}}, missed="0.0")
     found = partners(heads(mean_state=["drop", "none", "none", "none"]), groups, ALL, 0.05)
-    assert found["caveat"].tolist() == ["", "it stands in for 0.0 when that is ablated", "", ""]
+    assert found["caveat"].tolist() == ["", "the task needs it where 0.0 and 0.2 are ablated", "", ""]
 
 
 def test_who_could_do_the_work_and_was_not_ablated_with_others():

@@ -29,7 +29,7 @@ def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_cl
         counts = {"n_units": N_UNITS, "n_clusters": N_CLUSTERS} if given else {"n_units": 0, "n_clusters": 0}
         rows.append(columns(kind, given or UNSEEN, **counts))
     found = {name: value for each in rows for name, value in each.items()}
-    known = {"feature": None, "selectivity_low": 0.1, "probe_baseline_score": 0.5, "above_chance": True}
+    known = {"feature": None, "selectivity_p_adjusted": 0.001, "probe_baseline_score": 0.5, "above_chance": True}
     counts = {"n_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
     others = {"specificity": "specific", "partners": "", "caveat": "", "doubtful": ""}
     return {**found, **known, **counts, **others, **changes}
@@ -62,9 +62,9 @@ def test_replacements_that_disagree_are_both_named_with_their_numbers():
     assert np.isnan(found["n_to_decide"])
 
 
-@pytest.mark.parametrize(("probe", "state"), [(-0.01, "undecided"), (0.0, "undecided"), (0.01, "carried")])
-def test_selectivity_has_to_lie_above_nothing(probe, state):
-    assert judged(row_of(probe=LOOKS, selectivity_low=probe))["representation"] == state
+@pytest.mark.parametrize(("p", "state"), [(0.06, "undecided"), (0.05, "carried"), (np.nan, "carried")])
+def test_selectivity_has_to_be_shown(p, state):
+    assert judged(row_of(probe=LOOKS, selectivity_p_adjusted=p))["representation"] == state
 
 
 def test_a_control_that_leaves_no_room_makes_it_untestable():

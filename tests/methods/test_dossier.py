@@ -367,6 +367,16 @@ def test_bad_requests_are_refused():
         heads(HandModel(), [varied_task(), varied_task()])
     with pytest.raises(InputError, match="expected different tasks"):
         heads(HandModel(), [])
+    for given in ({"alpha": None}, {"minimum_attention": "0.1"}, {"minimum_probe": float("nan")}):
+        with pytest.raises(InputError, match=r"expected a share between 0 and 1, got"):
+            heads(HandModel(), [varied_task()], **given)
+    with pytest.raises(InputError, match="seed: expected a whole number from 0, got -1"):
+        heads(HandModel(), [varied_task()], seed=-1)
+    for choosing in (["agreement"], varied_task()):
+        with pytest.raises(InputError, match="choose_on: expected a list of tasks of other items, got"):
+            heads(HandModel(), [varied_task()], choose_on=choosing)
+    with pytest.raises(InputError, match="siblings: expected models, got 'default'; load them"):
+        heads(HandModel(), [varied_task()], siblings=["default"])
     with pytest.raises(InputError, match=r"minimum_effect: expected a share between 0 and 1, got 2"):
         heads(HandModel(), [varied_task()], minimum_effect=2.0)
     with pytest.raises(InputError, match=r"has \d+ tokens, but the model's context is 12"):

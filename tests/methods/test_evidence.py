@@ -44,6 +44,13 @@ def test_words_are_exchanged_wherever_the_verdict_asks_for_it():
         assert heads == (None if exchange is None else exchange.frame["head"].unique().tolist())
 
 
+def test_a_word_whose_answers_the_model_does_not_tell_apart_turns_nothing(monkeypatch):
+    how = {"draws": 1, "seed": 0, "probes": False}
+    assert gather(hand_weights(), varied_task(), **how).exchange is not None
+    monkeypatch.setattr("interp.methods.evidence.above_chance", lambda *_, **__: np.array([False]))
+    assert gather(hand_weights(), varied_task(), **how).exchange is None
+
+
 @pytest.mark.parametrize(("strays", "testable"), [(0, False), (4, False), (8, True)])
 def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, testable):
     """Of 60 units, all but the strays have the related word three tokens back: room is 4/60 or 8/60 beside .1."""
@@ -61,19 +68,18 @@ def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, 
 
 
 @pytest.mark.parametrize(
-    ("absent", "shown", "state", "value"),
+    ("absent", "shown", "clusters", "state", "value"),
     [
-        ((0.01, 0.02), (1.0, 1.0), "none", "a"),
-        ((0.01, np.nan), (1.0, np.nan), "not testable", "b"),  # nothing is known of the other value
-        ((1.0, np.nan), (0.01, np.nan), "shown", "a"),
-        ((0.3, np.nan), (1.0, np.nan), "undecided", "a"),
-        ((np.nan, np.nan), (np.nan, np.nan), "not testable", "a"),
+        ((0.01, 0.02), (1.0, 1.0), 40, "none", "a"),
+        ((0.01, np.nan), (1.0, np.nan), 0, "not testable", "b"),  # nothing is known of the other value
+        ((0.01, np.nan), (1.0, np.nan), 12, "undecided", "b"),  # nor is it from so few
+        ((1.0, np.nan), (0.01, np.nan), 12, "shown", "a"),
+        ((0.3, np.nan), (1.0, np.nan), 0, "undecided", "a"),
     ],
 )
-def test_attention_is_absent_where_it_is_at_every_value(absent, shown, state, value):
-    known = np.isfinite(shown)
+def test_attention_is_absent_where_it_is_at_every_value(absent, shown, clusters, state, value):
     looks = pd.DataFrame({"task": "t", "layer": 0, "head": 0, "feature_value": ["a", "b"], "excess": 0.0})
-    looks = looks.assign(excess_n_clusters=np.where(known, 40, 0), excess_standard_error=np.where(known, 0.1, np.nan))
+    looks = looks.assign(excess_n_clusters=[40, clusters], excess_standard_error=[0.1, 0.1 if clusters else np.nan])
     looks = looks.assign(excess_p_adjusted=shown, excess_p_absent=absent, excess_minimum=0.1, excess_critical=3.0)
     (row,) = _clearest(looks.assign(excess_n_units=40), 0.05).to_dict("records")
     assert Evidence.of(row, "excess").excess(0.05) == state

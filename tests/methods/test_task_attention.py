@@ -22,7 +22,6 @@ from hand_model import (
     varied_task,
 )
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.methods.baselines import Keys, Offset, Position, candidates, toughest
 from interp.methods.query_attention import query_attention
 from interp.methods.task_attention import task_attention
@@ -178,23 +177,23 @@ def test_each_value_of_the_feature_is_scored_by_itself():
 
 
 @pytest.mark.parametrize(
-    ("n_clusters", "expected"), [(FEWEST_CLUSTERS, {"often", "other"}), (FEWEST_CLUSTERS - 1, {""})]
+    ("clusters_of", "expected"),
+    [
+        ({"often": 30, "rare": 15, "rarer": 15}, {"often": 30, "other": 30}),
+        ({"often": 29, "rare": 14, "rarer": 15}, {"": 58}),
+        ({"often": 40, "seldom": 30, "rare": 12}, {"often": 40, "other": 42}),  # 12 alone could never be judged
+        ({"often": 40, "rare": 12}, {"": 52}),
+    ],
 )
-def test_rare_values_are_taken_together(n_clusters, expected):
-    """Of units with three values: one in enough clusters, two in half as many each."""
-
-    def cases(task):
-        units = []
-        for place, unit in enumerate(task.units):
-            case = "often" if place % 2 else "rare" if place % 4 else "rarer"
-            units += relabelled(dataclasses.replace(task, units=(unit,)), lambda _, case=case: {"case": case}).units
-        return dataclasses.replace(task, units=tuple(units), feature="case")
-
-    task = cases(dataclasses.replace(varied_task(), units=varied_task().units[: 2 * n_clusters]))
-    clusters = [f"c{place // 2}" for place in range(len(task.units))]
-    units = [dataclasses.replace(each, cluster=name) for each, name in zip(task.units, clusters, strict=True)]
-    result = task_attention(HandModel(), dataclasses.replace(task, units=tuple(units)))
-    assert set(result.frame["feature_value"]) == expected
+def test_rare_values_are_taken_together_until_they_can_be_judged(clusters_of, expected):
+    task, cases = varied_task(), [case for case, n in clusters_of.items() for _ in range(n)]
+    units = []
+    for place, (unit, case) in enumerate(zip(task.units, cases, strict=False)):
+        own = dataclasses.replace(task, units=(dataclasses.replace(unit, cluster=f"c{place}"),))
+        units += relabelled(own, lambda _, case=case: {"case": case}).units
+    assert len(units) == len(cases)
+    result = task_attention(HandModel(), dataclasses.replace(task, units=tuple(units), feature="case"))
+    assert result.frame.groupby("feature_value")["cluster"].nunique().to_dict() == expected
 
 
 def test_a_related_word_at_the_first_token_is_not_testable():

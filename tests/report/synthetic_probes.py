@@ -62,6 +62,8 @@ def _cell(layer, head, verdict, measure, lemmas):
         "selectivity": excess,
         "selectivity_low": excess - 0.06,
         "selectivity_high": excess + 0.06,
+        "selectivity_p": 0.0001,
+        "selectivity_p_adjusted": 0.0004,
         "majority": base,
         "embedding": base,
         "position": base,

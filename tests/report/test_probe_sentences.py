@@ -85,7 +85,7 @@ def test_a_control_that_leaves_room_is_not_said_to_leave_none():
         ({"excess_low": np.nan, "excess_high": np.nan}, "how much clusters differ is not known"),
         ({}, "neither an excess is shown, nor that it is less than the minimum of 10 points"),
         ({"score_baseline": 0.95}, "the control leaves less than the minimum of 10 points to be better by"),
-        ({"p_adjusted": 0.01}, "not shown to be selective, as the interval of the selectivity is not above 0"),
+        ({"p_adjusted": 0.01}, "that its selectivity is above 0 is not shown"),
     ],
 )
 def test_what_is_missing_for_a_verdict_is_said(changed, why):
@@ -104,7 +104,7 @@ def test_undecided_heads_are_told_by_their_reason():
         "Of 6 heads, 3 are undecided and 3 have less than 10 points beyond the controls.",
         "Undecided are heads 0.0 and 0.1: neither an excess is shown, nor that it is less than the minimum of 10 "
         "points.",
-        "Undecided is head 1.0: not shown to be selective, as the interval of the selectivity is not above 0.",
+        "Undecided is head 1.0: that its selectivity is above 0 is not shown.",
     )
     few = with_cell(probing({(0, 0): "undecided"}, shape=(2, 1), heads=False), None, verdict="undecided", n_documents=3)
     assert summarise(few).findings == (

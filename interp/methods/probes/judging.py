@@ -6,9 +6,9 @@
 2. Documents are resampled. Where lemmas are held out, words of one lemma are not independent either: a head that knows
    words alone is right or wrong about a new lemma as a whole, and 40 lemmas have luck that 10,000 words hide. So lemmas
    are resampled, too, and the wider interval and the larger p count.
-3. ``encodes``: an excess of no more than the minimum is rejected, over all cells, and the selectivity's interval lies
-   above 0. ``none``: an excess of the minimum at least is rejected. What is neither, or has too few documents or
-   lemmas, or a control that leaves less than the minimum to be better by, is ``undecided``.
+3. ``encodes``: an excess of no more than the minimum is rejected, over all cells, and so is a selectivity of no more
+   than 0. ``none``: an excess of the minimum at least is rejected. What is neither, or has too few documents or lemmas,
+   or a control that leaves less than the minimum to be better by, is ``undecided``.
 
 Cameron, Gelbach & Miller (2011), "Robust inference with multiway clustering".
 """
@@ -54,7 +54,8 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
     toughest = np.stack([means[name] for name in names]).argmax(axis=0)
     base = np.stack([np.broadcast_to(found.scores[name], found.scores["probe"].shape) for name in names])
     excess = tables(found.scores["probe"] - base[toughest, np.arange(len(cells))])
-    tested = _tested(excess, how)
+    selective = tables(found.scores["seen"] - found.scores["control"])
+    tested, of_selectivity = _tested(excess, how["minimum"], how), _tested(selective, 0.0, how)
     # The toughest control was chosen on these words, which makes the excess small: that must not pass for an absence.
     tested["p_absent"] = np.minimum(1.0, len(names) * tested["p_absent"])
     frame = cells.assign(
@@ -65,7 +66,8 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
         **tested,
         score_seen=means["seen"],
         control=means["control"],
-        **_interval("selectivity", "selectivity_", tables(found.scores["seen"] - found.scores["control"]), how),
+        **_interval("selectivity", "selectivity_", selective, how),
+        **{f"selectivity_{name}": of_selectivity[name] for name in ("p", "p_adjusted")},
         **{name: means.get(name, np.nan) for name in CONTROLS},
         bits=found.bits,
         compression=found.uniform / found.bits,
@@ -91,11 +93,11 @@ def _interval(name: str, prefix: str, tables: Sequence[UnitTable], how: Mapping[
 _TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
 
 
-def _tested(tables: Sequence[UnitTable], how: Mapping[str, Any]) -> dict[str, PerCell]:
+def _tested(tables: Sequence[UnitTable], minimum: float, how: Mapping[str, Any]) -> dict[str, PerCell]:
     """Documents and lemmas by themselves; what is less sure of the two counts."""
     found: list[Claims] = [
         claim(
-            [Held(table, how["minimum"])],
+            [Held(table, minimum)],
             alternative="greater",
             correction=how["correction"],
             alpha=how["alpha"],
@@ -111,7 +113,7 @@ def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
         return "undecided"
     if row["score_baseline"] > 1 - how["minimum"]:  # a control leaves no room to be better
         return "undecided"
-    selective = not row["selectivity_low"] <= 0  # an interval that is not known says nothing
+    selective = not row["selectivity_p_adjusted"] > how["alpha"]  # a spread that is not known says nothing
     if row["p_adjusted"] <= how["alpha"] and selective:
         return "encodes"
     return "none" if row["p_absent"] <= how["alpha"] else "undecided"

@@ -81,7 +81,7 @@ def _verdict(frames: ProbeFrames) -> str:
     minimum = f"{100 * how['minimum']:g} points" if measure.in_points else f"{how['minimum']:g}"
     return (
         f"“encodes” needs an excess that is shown to be above {minimum} (adjusted p ≤ {how['alpha']:g}) and a "
-        f"selectivity whose interval lies above 0; “none” one that is shown to be below {minimum}, over all cells, "
+        f"selectivity that is shown to be above 0; “none” one that is shown to be below {minimum}, over all cells, "
         "too; what is neither is undecided, and so is all where a control leaves less than that to be better by. "
         "Encoding is what can be read: whether the model uses it, erasure and ablation tell."
     )

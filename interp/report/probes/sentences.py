@@ -166,7 +166,7 @@ def why_undecided(frames: ProbeFrames, row: pd.Series) -> str:
         return f"how much {resampled(frames)} differ is not known"
     if row["p_adjusted"] > frames.provenance["alpha"]:
         return f"neither an excess is shown, nor that it is less than the minimum of {_minimum(frames)}"
-    return "not shown to be selective, as the interval of the selectivity is not above 0"
+    return "that its selectivity is above 0 is not shown"
 
 
 def _minimum(frames: ProbeFrames) -> str:
