@@ -106,10 +106,10 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
 def what_p_is(provenance: Mapping[str, Any]) -> str:
     """The test behind a dossier's adjusted p, and over what it is corrected."""
     name = provenance.get("correction", "max-T")
-    what, probes = "all heads and tasks of this report", ""
+    what, absent, probes = "all heads and tasks of this report", "", ""
     if provenance.get("chosen_on"):
         what = "the heads and tasks of this report that were chosen on other items (nothing is shown of the others)"
-        probes = " (probes by Holm)"
+        absent, probes = ", for every head", " (probes by Holm)"
     elif provenance.get("declared"):
         what, probes = "the claims that were declared (nothing else can be shown)", " (probes by Holm)"
     elif name == "max-T":
@@ -117,8 +117,8 @@ def what_p_is(provenance: Mapping[str, Any]) -> str:
     return (
         "the p-value of “no more than the minimum”, by a studentised bootstrap of whole clusters, corrected over "
         f"{what} {CORRECTIONS[name]}; a claim needs {provenance.get('alpha', 0.05):g} at most. That something is below "
-        "its minimum is tested, and corrected, in the same way: “the minimum at least” has to be rejected (of effects, "
-        "on either side). Attention, each replacement, the exchanged word and probes are a family each, and so is each "
-        f"effect of heads that are ablated together; so a report may err in each{probes}. A verdict that rests on "
-        "several kinds has the largest of their p: it is false only if a kind is that the head lacks."
+        f"its minimum is tested, and corrected, in the same way{absent}: “the minimum at least” has to be rejected (of "
+        "effects, on either side). Attention, each replacement, the exchanged word and probes are a family each, and "
+        f"so is each effect of heads that are ablated together; so a report may err in each{probes}. A verdict that "
+        "rests on several kinds has the largest of their p: it is false only if a kind is that the head lacks."
     )
