@@ -152,7 +152,7 @@ class TestNetwork:
         pytest.param(MODELS[0], 0.9, 0.8, marks=pytest.mark.slow),
         pytest.param(MODELS[1], 0.9, 0.85, marks=pytest.mark.slow),
         (MODELS[2], 0.4, 0.85),
-        (MODELS[3], 0.9, 0.85),
+        pytest.param(MODELS[3], 0.9, 0.85, marks=pytest.mark.slow),
     ],
 )
 def test_it_learns_to_translate_and_to_look_at_the_right_words(model, translated, right):
