@@ -272,6 +272,7 @@ class TestSomeUnits:
             some_units(task, 0, seed=0)
 
 
+@pytest.mark.slow
 def test_the_embedded_models_head_writes_for_the_mlp_and_the_logits_behind_it():
     """Of the last layer: what it writes goes on by these two alone, and together they carry all that it carries."""
     model = interp.load_model()

@@ -234,6 +234,7 @@ class TestAttention:
     def expected(self):
         return attended()
 
+    @pytest.mark.slow
     def test_processes_come_to_the_same_bits(self, expected, tmp_path):
         found = attended(Run(tmp_path, Processes(2)))
         pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)

@@ -18,7 +18,7 @@ def known_words(lemma):
     return sorted(each for each in words if each.isalpha())
 
 
-@pytest.mark.parametrize("lemma", LEMMAS)
+@pytest.mark.parametrize("lemma", [LEMMAS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in LEMMAS[1:])])
 def test_the_books_model_tells_them_apart_and_no_control_does(lemma):
     model = interp.load_model("books")
     (row,) = interp.probe(model, f"senses:{lemma}", f"sense:{lemma}", layers=[5], **FEW).frame.to_dict("records")

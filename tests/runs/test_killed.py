@@ -51,6 +51,7 @@ def require_incomplete_or_whole(out, expected):
         assert expected.items() <= files_of(out).items()
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(tmp_path, expected):
     moments = np.random.default_rng(0).uniform(0, expected[1], size=MOMENTS)
     shards = []
