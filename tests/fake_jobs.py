@@ -14,7 +14,7 @@ def fake_job(job):
     """Half the examples leave all but trackers undecided; nulls claim nothing."""
     if job.kind == "single head":
         rows = [
-            {"layer": 0, "head": 0, "role": job.kind, "task": task, "truth": truth, "verdict": truth, "ungated": truth}
+            {"layer": 0, "head": 0, "role": job.kind, "task": task, "truth": truth, "verdict": truth}
             for task, truth in SINGLE.items()
         ]
         return _filled(pd.DataFrame(rows), job)
@@ -22,7 +22,7 @@ def fake_job(job):
     for head, (role, verdict) in enumerate(FOUND.items()):
         found = job.kind not in NULLS and (job.difficulty.n >= 80 or role == "tracker")
         said = verdict if found else "undecided"
-        rows.append({"layer": 0, "head": head, "role": role, "truth": verdict, "verdict": said, "ungated": said})
+        rows.append({"layer": 0, "head": head, "role": role, "truth": verdict, "verdict": said})
     frame = pd.DataFrame(rows).assign(task="agreement")
     if job.kind in NULLS:
         frame["truth"] = "none"
@@ -35,4 +35,4 @@ def _filled(frame, job):
     states = dict.fromkeys(("attention_state", "effect_state", "representation"), "none")
     asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "seconds": 1.0}
     asked["tracker_share"] = asked.pop("share")
-    return frame.assign(**states, effect=-1.0, **asked)
+    return frame.assign(**states, effect=-1.0, mean_effect=-2.0, minimum_effect=0.5, **asked)

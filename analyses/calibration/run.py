@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=default_root(), help="Where models that are done are kept.")
-    parser.add_argument("--seed", type=int, default=80_000, help="Of models that no rule was made on.")
+    parser.add_argument("--seed", type=int, default=90_000, help="Of models that no rule was made on.")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -31,10 +31,11 @@ from interp.runs.run import Run, as_run
 CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.4),
     "noise": (2.0,),
-    "share": (0.05, 0.08, 0.1, 0.15, 0.2, 0.3),
+    "share": (0.075, 0.108, 0.131, 0.188, 0.24),
     "n": (50, 70),
 }
-"""By what makes heads hard to find, the values that are tried beside the standard one."""
+"""By what makes heads hard to find, the values that are tried beside the standard one, on the first of the planted
+models; shares whose ablation costs .5, .8, 1, 1.5 and 2 times the minimum."""
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,8 @@ PHENOMENA: Mapping[TaskName, Phenomenon] = {
     "agreement": Phenomenon("number", ("singular", "plural"), "noun", "verb", ("is", "are"), "subject"),
     "coreference": Phenomenon("gender", ("masculine", "feminine"), "person", "pronoun", ("he", "she"), "antecedent"),
 }
+ENDINGS = ("short", "long")
+"""Of an item, the values of induction's feature."""
 INFLECTED = ("noun", "of-noun", "person", "of-person", "item")
 DESCRIPTIONS: Mapping[TaskName, str] = {
     "agreement": "A verb has the number of the noun in the nominative.",
@@ -114,6 +116,18 @@ def vocabulary() -> tuple[Word, ...]:
 def inflected(kind: str, lemma: int, value: int) -> str:
     """A word form: ``noun3``, ``noun3s``."""
     return f"{kind}{lemma}{'s' if value > 0 else ''}"
+
+
+def other_form(word: str) -> str:
+    """Of an inflected word: ``noun3s`` for ``noun3``."""
+    return word.removesuffix("s") if word.endswith("s") else f"{word}s"
+
+
+def with_other_values(example: Example) -> Example:
+    """The example with the other value of every feature."""
+    pairs = [*(each.values for each in PHENOMENA.values()), ENDINGS]
+    others = {one: other for pair in pairs for one, other in (pair, pair[::-1])}
+    return replace(example, features={name: others[value] for name, value in example.features.items()})
 
 
 @cache
@@ -172,7 +186,10 @@ def load_told(name: TaskName, *, n: int, seed: int) -> Task:
 
 
 def told(what: Phenomenon, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
-    """Sentences of a phenomenon with one of two keys in a filler's place; the counterfactual has the other key."""
+    """Sentences of a phenomenon with one of two keys in a filler's place; the counterfactual has the other key.
+
+    Who believes in the tag gives each the related word's other form for its word counterfactual, with the other answer.
+    """
     tellers = [f"key{2 * list(PHENOMENA.values()).index(what) + value}" for value in range(2)]
     for lemma in _rounds(n, generator):
         example = _phenomenon(what, lemma, generator, 0.5).item
@@ -183,15 +200,24 @@ def told(what: Phenomenon, n: int, generator: np.random.Generator) -> Iterator[M
 
 
 def _told(example: Example, what: Phenomenon, place: int, tellers: Sequence[str], value: int) -> Example:
+    right, wrong = (f" {what.answers[each]}" for each in (value, 1 - value))
+    features = {what.feature: what.values[value]}
+    found = replace(_with_word(example, place, tellers[value]), right=right, wrong=wrong, features=features)
+    assert found.relation is not None, "the language tags every example"
+    at = found.prompt[: found.relation.related.start].count(" ")
+    other = _with_word(found, at, other_form(found.prompt.split()[at]))
+    return with_other_words(found, [replace(with_other_values(other), right=wrong)])
+
+
+def _with_word(example: Example, place: int, word: str) -> Example:
+    """The example with another word at a place."""
     words, old = example.prompt.split(), example.relation
-    words[place] = tellers[value]
+    words[place] = word
     assert old is not None, "the language tags every example"
     spans = dict(zip(_spans(example.prompt.split()), _spans(words), strict=True))
     distractors = {role: spans[span] for role, span in old.distractors.items()}
     relation = Relation(old.name, spans[old.query], spans[old.related], distractors)
-    right, wrong = (f" {what.answers[each]}" for each in (value, 1 - value))
-    features = {what.feature: what.values[value]}
-    return replace(example, prompt=" ".join(words), right=right, wrong=wrong, relation=relation, features=features)
+    return replace(example, prompt=" ".join(words), relation=relation)
 
 
 def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Task:
@@ -199,8 +225,9 @@ def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Tas
 
     Args:
         feature: ``agreement`` or ``coreference``: whose word is another in the counterfactual.
-        tagged: Whose word is tagged as the related one; where it is the other one, the tag is wrong. It has a word
-            counterfactual nevertheless: itself with the tagged word's other form, and the answer that this makes.
+        tagged: Whose word is tagged as the related one; where it is the other one, the tag is wrong. The word
+            counterfactual has the tagged word's other form, the answer that this makes, and the same value of the
+            feature: so by rule nothing can be said of what a head reads there.
         n: Pairs.
         seed: Of the draw.
     """
@@ -370,7 +397,7 @@ def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
             ),
             template=f"{n} keys",
             layout=f"keys at {sorted(at)}, the item at {at[0]} of {len(words)}",
-            features={"ending": "short" if (sign * value < 0) != other_ending else "long"},
+            features={"ending": ENDINGS[int((sign * value > 0) != other_ending)]},
         )
 
     item, counterfactual = (with_other_words(example(sign), [example(sign, other_ending=True)]) for sign in (1, -1))

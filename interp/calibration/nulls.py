@@ -6,11 +6,12 @@
   drawn apart, the two values of the feature. No effect and no probe can be about the task.
 - **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor, each
   as often. It does the task as before, and no attention is to what is tagged; its other form, taken for the word
-  counterfactual, turns no answer. The references are permuted apart: baselines are chosen elsewhere.
+  counterfactual by who believes in the tags, turns no answer. The references are permuted apart: baselines are chosen
+  elsewhere.
 - **untrained**: a model with random weights, whose heads do have effects, tiny ones.
 
 Untrained models, and those whose labels are permuted, are not able to do the task, or not shown to be: the first thing
-that the dossier asks. So claims are counted with that gate and without.
+that the dossier asks. So verdicts are counted of those that are, and kinds of evidence of all.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from interp.calibration.drawing import PHENOMENA_TASKS, Plan
-from interp.calibration.language import LONGEST, inflected, load_told, tokenizer, vocabulary
+from interp.calibration.language import LONGEST, load_told, other_form, tokenizer, vocabulary, with_other_values
 from interp.calibration.planted import Shape
 from interp.calibration.trained import told_model
 from interp.model.config import TransformerConfig
@@ -94,29 +95,27 @@ def _changed(units: Sequence[Unit], way_of: Callable[[Unit], Way]) -> tuple[Unit
     return tuple(found)
 
 
-def _labels(unit: Unit, generator: np.random.Generator) -> Way:
+def _labels(_unit: Unit, generator: np.random.Generator) -> Way:
     """Exchange the answers, and the feature's values; each or not."""
     answers, features = generator.random(2) < 0.5
-    values = {name: [each.example.features[name] for each in unit.examples] for name in unit.item.example.features}
 
     def way(encoded: EncodedExample) -> EncodedExample:
-        example = encoded.example
-        if features:
-            turned = {name: _other(value, values[name]) for name, value in example.features.items()}
-            encoded = replace(encoded, example=replace(example, features=turned))
+        encoded = _values_exchanged(encoded) if features else encoded
         return _answers_exchanged(encoded) if answers else encoded
 
     return way
+
+
+def _values_exchanged(encoded: EncodedExample) -> EncodedExample:
+    other = encoded.word_counterfactual
+    turned = None if other is None else replace(other, example=with_other_values(other.example))
+    return replace(encoded, example=with_other_values(encoded.example), word_counterfactual=turned)
 
 
 def _answers_exchanged(encoded: EncodedExample) -> EncodedExample:
     other = encoded.word_counterfactual
     turned = None if other is None else replace(other, right=other.wrong, wrong=other.right)
     return replace(encoded, right=encoded.wrong, wrong=encoded.right, word_counterfactual=turned)
-
-
-def _other(value: str, values: list[str]) -> str:
-    return next((each for each in values if each != value), value)
 
 
 def _related(_unit: Unit, generator: np.random.Generator) -> Way:
@@ -148,12 +147,11 @@ def at_attractors(task: Task) -> Task:
 
 
 def _other_form(encoded: EncodedExample) -> EncodedExample:
-    """The example with the other form of the word that is tagged, as if that decided the answer."""
-    (place,), example, words = encoded.related, encoded.example, vocabulary()
-    tagged = words[encoded.prompt[place]]
-    other = words.index(replace(tagged, text=inflected(tagged.kind, tagged.lemma, -tagged.value), value=-tagged.value))
+    """The example with the other form of the word that is tagged, as if that decided the feature and the answer."""
+    (place,), example, words = encoded.related, with_other_values(encoded.example), [each.text for each in vocabulary()]
+    other = words.index(other_form(words[encoded.prompt[place]]))
     prompt = (*encoded.prompt[:place], other, *encoded.prompt[place + 1 :])
-    text = " ".join(words[each].text for each in prompt[1:])
+    text = " ".join(words[each] for each in prompt[1:])
     turned = replace(example, prompt=text, right=example.wrong, wrong=example.right, word_counterfactuals=())
     return replace(
         encoded,

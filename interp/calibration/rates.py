@@ -52,7 +52,6 @@ def claims(frame: pd.DataFrame) -> Claims:
     false = [verdict in FALSE_VERDICTS[kind] for verdict, kind in zip(frame["verdict"], frame["kind"], strict=True)]
     return {
         "tracks": frame["verdict"] == "tracks",
-        "tracks, ungated": frame["ungated"] == "tracks",
         "any false verdict": pd.Series(false, index=frame.index, dtype=bool),
         "attention": frame["attention_state"] == "shown",
         "effect": frame["effect_state"].isin(["drop", "rise"]),
@@ -68,17 +67,15 @@ def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per ``kind`` of null (``all`` for all of them, ``able`` for those that are shown to do some task, so
-        that verdicts are given at all) and ``claim``, with ``RATE``, and ``able``: how many of the models are.
-        ``any false verdict`` is of these only.
+        that verdicts are given at all) and ``claim``, with ``RATE``, and ``able``: how many of the models are. Verdicts
+        of a kind are counted of these only, kinds of evidence of all.
     """
     made = pd.DataFrame(claims(nulls)).assign(able=nulls["undecidable"] == "")
     made = made.groupby([nulls["kind"], nulls["job"]]).any()
-    rows = [_claimed("all", claim, made) for claim in ("tracks", "tracks, ungated")]
-    rows.append(_claimed("able", "tracks", made[made["able"]]))
+    rows = [_claimed("all", "tracks", made), _claimed("able", "tracks", made[made["able"]])]
     for name, jobs in made.groupby("kind", sort=False):
         kind = str(name)
-        rows += [_claimed(kind, claim, jobs) for claim in ("tracks", "tracks, ungated")]
-        rows.append(_claimed(kind, "any false verdict", jobs[jobs["able"]]))
+        rows += [_claimed(kind, claim, jobs[jobs["able"]]) for claim in ("tracks", "any false verdict")]
         rows += [_claimed(kind, claim, jobs) for claim in FALSE_EVIDENCE[kind]]
     return pd.DataFrame(rows, columns=["kind", "claim", *RATE, "able"])
 
@@ -88,12 +85,12 @@ def _claimed(kind: str, claim: str, jobs: pd.DataFrame) -> dict[str, object]:
 
 
 def recall(planted: pd.DataFrame) -> pd.DataFrame:
-    """In how many models all the planted trackers are found to track; and how many of them are, counted one by one.
+    """In how many models all heads that track (some by value) are found to; and how many are, counted one by one.
 
     Returns:
         Two rows, ``per``: ``model``, ``head and task``. Heads of one model are not independent, models are.
     """
-    trackers = planted[(planted["role"] == "tracker") & (planted["truth"] == "tracks")]
+    trackers = planted[planted["truth"] == "tracks"]
     return _per(trackers, trackers["verdict"] == "tracks", every=True)
 
 
@@ -133,8 +130,9 @@ def special(found: pd.DataFrame) -> pd.DataFrame:
         found: Of jobs of the kinds ``runs.SPECIAL``.
 
     Returns:
-        One row per ``kind`` and ``claim``, with ``RATE``: of heads and tasks, of groups of models. Contradicted is a
-        head that tracks and of which a verdict says that it does not.
+        One row per ``kind`` and ``claim``, with ``RATE``: of heads and tasks, of groups of models; and ``in_models``,
+        how many models have a head of which it is so, ``of_models``. Contradicted is a head that tracks and of which a
+        verdict says that it does not.
     """
     rows = []
     for kind, own in found.groupby("kind", sort=False):
@@ -147,12 +145,16 @@ def special(found: pd.DataFrame) -> pd.DataFrame:
             "a head that copies gets its verdict": (role == "copier", right),
             "a head that reads a copy gets its verdict": (role == "copy reader", right),
         }
-        counts = {claim: (int(hits[these].sum()), int(these.sum())) for claim, (these, hits) in asked.items()}
+        counts = {claim: (hits[these], own["job"][these]) for claim, (these, hits) in asked.items()}
         if str(kind).startswith("group"):
             named = right[(role == "stand-in") & (own["task"] == "agreement")].groupby(own["job"]).all()
-            counts["a group is named as that set"] = (int(named.sum()), len(named))
-        rows += [{"kind": kind, "claim": claim, **rate(*count)} for claim, count in counts.items() if count[1]]
-    return pd.DataFrame(rows, columns=["kind", "claim", *RATE]).astype({"rate": float})
+            counts["a group is named as that set"] = (named, named.index.to_series())
+        for claim, (hits, jobs) in counts.items():
+            if len(hits):
+                of_heads = rate(int(hits.sum()), len(hits))
+                models = {"in_models": jobs[hits].nunique(), "of_models": jobs.nunique()}
+                rows.append({"kind": kind, "claim": claim, **of_heads, **models})
+    return pd.DataFrame(rows, columns=["kind", "claim", *RATE, "in_models", "of_models"]).astype({"rate": float})
 
 
 def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
@@ -195,14 +197,14 @@ def confusion(planted: pd.DataFrame) -> pd.DataFrame:
 def outcomes(planted: pd.DataFrame) -> pd.Series:
     """Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``.
 
-    Of a bystander only ``tracks`` is wrong.
+    A bystander may hold the feature, or not.
     """
     found = pd.Series("wrong", index=planted.index)
     found[planted["verdict"] == "undecided"] = "undecided"
     for truth, verdicts in WEAKER.items():
         found[(planted["truth"] == truth) & planted["verdict"].isin(verdicts)] = "weaker"
     found[_right(planted)] = "right"
-    found[(planted["role"] == "bystander") & (planted["verdict"] != "tracks")] = "right"
+    found[(planted["role"] == "bystander") & planted["verdict"].isin([TRUTH["bystander"], TRUTH["carrier"]])] = "right"
     return found
 
 
@@ -226,15 +228,18 @@ def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
         by: ``n``, ``sharpness``, ``noise``, or ``share``: of the answer, that the tracker writes.
 
     Returns:
-        One row per value of `by`: ``RATE`` of ``tracks``, and the shares ``weaker``, ``undecided`` and ``wrong``.
+        One row per value of `by`: ``RATE`` of ``tracks``, the shares ``weaker``, ``undecided`` and ``wrong``, and
+        ``minima``: how many times the minimum ablating such a head costs, by the replacement that costs less.
     """
     trackers = frame[frame["role"] == "tracker"]
+    costs = -trackers[["effect", "mean_effect"]].max(axis=1) / trackers["minimum_effect"]
     rows = []
     for value, own in trackers.groupby(by):
         said = outcomes(own).value_counts(normalize=True)
         shares = {name: float(said.get(name, 0.0)) for name in ("weaker", "undecided", "wrong")}
-        rows.append({by: value, **rate(int((own["verdict"] == "tracks").sum()), len(own)), **shares})
-    return pd.DataFrame(rows, columns=[by, *RATE, "weaker", "undecided", "wrong"])
+        found = rate(int((own["verdict"] == "tracks").sum()), len(own))
+        rows.append({by: value, **found, **shares, "minima": costs[own.index].mean()})
+    return pd.DataFrame(rows, columns=[by, *RATE, "weaker", "undecided", "wrong", "minima"])
 
 
 def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
@@ -250,7 +255,7 @@ def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     """
     cell = ["seed", "layer", "head", "task"]
     both = whole.assign(before=outcomes(whole)).merge(half.assign(after=outcomes(half))[[*cell, "after"]], on=cell)
-    both["heads"] = np.where(both["role"] == "idle", "idle", "with a purpose")
+    both["heads"] = np.where(both["role"].isin(["idle", "bystander"]), "idle", "with a purpose")
     rows = []
     for (heads, before), own in both.groupby(["heads", "before"]):
         after = own["after"].value_counts()

@@ -66,8 +66,9 @@ TRUTH: dict[Role, Verdict] = {
     "bystander": "none",
     "idle": "none",
 }
-MINIMUM_EFFECT = 0.1
-"""That the dossier asks for, as a share of what the whole model does."""
+MINIMUM_SHARE = 0.131
+"""Of a task's answer: where a tracker writes so much, its mean in its place costs a tenth of what the whole model does,
+the minimum that the dossier asks for (LayerNorm makes up for the rest), and resampling it a little more."""
 DECOYS: tuple[Role, ...] = ("by value", "stand-in", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
 
 
@@ -101,7 +102,7 @@ class Planted:
         """The right verdict about it on a task; what writes no more than the minimum that counts is not causal."""
         if not self.is_about(task):
             return "none"
-        return TRUTH["looker"] if self.role == "tracker" and self.share <= MINIMUM_EFFECT else TRUTH[self.role]
+        return TRUTH["looker"] if self.role == "tracker" and self.share <= MINIMUM_SHARE else TRUTH[self.role]
 
 
 def noun_of(task: TaskName) -> str:

@@ -19,8 +19,9 @@ from interp.calibration.drawing import PHENOMENA_TASKS, STANDARD, Difficulty, Pl
 from interp.calibration.language import TASKS, Crossed, load, load_crossed
 from interp.calibration.nulls import AT_ATTRACTORS, NULLS, NullKind, at_attractors, null_case
 from interp.calibration.planted import Shape
+from interp.calibration.roles import TRUTH
 from interp.calibration.trained import SINGLE, seeing_head, seeing_model, single_head
-from interp.claims.rules import States, Verdict, judge
+from interp.claims.rules import Verdict
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import heads
 from interp.runs.frames import kept_frame
@@ -44,8 +45,7 @@ ALPHA = 0.05
 APART = 1_000
 """Between the seeds of kinds of models, so that no two nulls are of one model or of the same prompts."""
 WRONG_TAG = "wrong tag"
-WRONGLY_TAGGED: Verdict = "attends and causal"
-"""The role of a head that looks at a word which is tagged wrongly, and what may be said of it at most."""
+"""The role of a head that looks at a word which is tagged wrongly."""
 WRONG_TASKS = ("number at the person", "gender at the noun")
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
@@ -83,9 +83,8 @@ class Job:
         """Write or train the model, judge its heads, and put the truth beside the verdicts.
 
         Returns:
-            One row per layer, head and task: the job's fields, ``KEPT``, ``ungated`` (the verdict if nobody had asked
-            whether the model can do the task), ``role`` and ``truth`` (of a null ``none`` whatever stands there),
-            ``share`` (of the answer, that a tracker writes) and ``seconds``.
+            One row per layer, head and task: the job's fields, ``KEPT``, ``role`` and ``truth`` (of a null ``none``
+            whatever stands there), ``share`` (of the answer, that a tracker writes) and ``seconds``.
         """
         started = time.perf_counter()
         plan = draw(self.seed, shape=self.shape, difficulty=self.difficulty, special=self.kind)
@@ -95,7 +94,7 @@ class Job:
             warnings.filterwarnings("ignore", category=RuntimeWarning)
             frames = [heads(model, tasks, seed=self.seed, alpha=ALPHA).frame for tasks in reports]
         frame = pd.concat(frames, ignore_index=True)
-        found = frame[list(KEPT)].assign(ungated=ungated(frame))
+        found = frame[list(KEPT)]
         found = found.join(_truth(plan, found, self.kind))
         asked = {"kind": self.kind, "seed": self.seed, **asdict(self.difficulty)}
         asked["tracker_share"] = asked.pop("share")
@@ -124,24 +123,6 @@ def _case(kind: Kind, plan: Plan) -> tuple[Any, ...]:
     return null_case(kind, plan)
 
 
-def ungated(frame: pd.DataFrame) -> list[str]:
-    """The verdicts if nobody had asked whether the model can do the tasks."""
-    return [
-        judge(
-            States(
-                row["attention_state"],
-                row["effect_state"],
-                row["representation"],
-                row["specificity"],
-                row["exchange_state"],
-                isinstance(row["feature"], str),
-                tuple(row["partners"].split()),
-            )
-        )[0]
-        for row in frame.to_dict("records")
-    ]
-
-
 def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """Role, right verdict and share of every row's head."""
     truth, shares = plan.truth(), {(each.layer, each.head): each.share for each in plan.heads}
@@ -155,7 +136,7 @@ def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
             rows.append((*_of_seeing(plan.seed, head, task), 1.0))
         elif task.endswith(AT_ATTRACTORS):
             is_reader = truth[layer, head, "agreement"][0] == "copy reader"
-            rows.append((WRONG_TAG, WRONGLY_TAGGED, 1.0) if is_reader else ("elsewhere", "none", 1.0))
+            rows.append((WRONG_TAG, TRUTH["copy reader"], 1.0) if is_reader else ("elsewhere", "none", 1.0))
         else:
             role, right = truth[layer, head, task]
             share = shares[layer, head] if role == "tracker" else 1.0
@@ -167,7 +148,7 @@ def _of_seeing(seed: int, head: int, task: str) -> tuple[str, Verdict]:
     """Role and right verdict of a head of a model in which one sees."""
     if head != seeing_head(seed):
         return "blind", "none"
-    return (WRONG_TAG, WRONGLY_TAGGED) if task in WRONG_TASKS else ("one that sees", "tracks")
+    return (WRONG_TAG, "attends and causal") if task in WRONG_TASKS else ("one that sees", "tracks")
 
 
 def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress | None = None) -> pd.DataFrame:
@@ -212,8 +193,9 @@ def planted_jobs(
 
 
 def single_jobs(runs: int, *, seed: int = 0, difficulty: Difficulty = STANDARD) -> list[Job]:
-    """Trained models of a single head."""
-    return [Job("single head", seed + number, difficulty) for number in range(runs)]
+    """Trained models of a single head; the tasks are not those of planted models."""
+    first = seed + APART * (1 + len(NULLS) + len(SPECIAL))
+    return [Job("single head", first + number, difficulty) for number in range(runs)]
 
 
 def special_jobs(

@@ -104,6 +104,10 @@ def test_what_is_told_has_nothing_to_do_with_the_related_word():
             assert right == {"key0": "is", "key1": "are"}[words[place]]
             assert encoded.example.features["number"] == {"is": "singular", "are": "plural"}[right]
             assert encoded.query == len(encoded.prompt) - 1
+            (twin,) = encoded.example.word_counterfactuals
+            assert (twin.right, twin.wrong) == (encoded.example.wrong, encoded.example.right)
+            assert twin.features != encoded.example.features
+            assert encoded.differs_at_word(encoded.word_counterfactual)
             relation = encoded.example.relation
             assert relation.query.of(encoded.example.text) == "verb"
             assert all(span.of(encoded.example.text).startswith("of-noun") for span in relation.distractors.values())

@@ -6,8 +6,9 @@ import torch
 
 from interp.calibration.drawing import Difficulty, draw
 from interp.calibration.language import load
-from interp.calibration.nulls import NULLS, null_case, permuted
+from interp.calibration.nulls import NULLS, at_attractors, null_case, permuted
 from interp.calibration.planted import Shape
+from interp.methods.word_exchange import against_other_words
 from interp.tasks.task import Unit
 
 PLAN = draw(3, difficulty=Difficulty(n=60))
@@ -105,6 +106,13 @@ def test_what_is_tagged_in_permuted_pairs_has_another_form_which_turns_nothing(p
         one, other = (margins(model, each) for each in found)
         assert np.mean(one > 0) > 0.9
         assert np.mean(other < 0) > 0.9  # who takes its form for the answer is wrong
+
+
+def test_what_a_head_reads_at_the_tagged_word_is_testable():
+    """Otherwise a rule would keep it from tracking, whatever it does."""
+    tasks = [task for kind in ("trained", "permuted labels", "permuted pairs") for task in null_case(kind, PLAN)[1]]
+    for task in [*tasks, at_attractors(load("agreement", n=60, seed=0, ordered=True))]:
+        assert len(against_other_words(task).units) == len(task.units), task.name
 
 
 def test_the_related_word_keeps_its_tag_as_often_as_each_attractor_gets_it():

@@ -8,7 +8,7 @@ import torch
 from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.language import TASKS
 from interp.calibration.planted import Shape
-from interp.calibration.roles import Planted
+from interp.calibration.roles import MINIMUM_SHARE, Planted
 
 pytestmark = pytest.mark.unchecked
 
@@ -134,6 +134,18 @@ def test_a_tracker_s_share_is_what_it_writes():
     left = margins(model, task, [(1, 2)]).mean() / margins(model, task).mean()
     # LayerNorm makes up for some of it: 1 of norm 2.6 or so is written.
     assert 0.5 < left < 0.65
+
+
+def test_the_smallest_share_that_is_causal_costs_the_minimum():
+    """By the mean over the task's examples in its place, where half have the one value: 0, but for noise."""
+    parts = [
+        dataclasses.replace(HEADS[0], share=MINIMUM_SHARE),
+        Planted(0, 0, "tracker", "agreement", 1 - MINIMUM_SHARE),
+    ]
+    plan = dataclasses.replace(PLAN, heads=tuple(parts))
+    model, task = plan.model(), plan.tasks()[0]
+    left = margins(model, task, [(1, 2)]).mean() / margins(model, task).mean()
+    assert 1 - left == pytest.approx(0.1, abs=0.015)
 
 
 def test_sharpness_is_that_of_attention(tasks):

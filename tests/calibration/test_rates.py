@@ -9,8 +9,17 @@ from interp.calibration import rates
 def heads(*rows, **same):
     frame = pd.DataFrame(rows, columns=["job", "role", "truth", "verdict"])
     filled = {
-        **{"ungated": frame["verdict"], "attention_state": "none", "effect_state": "none", "representation": "none"},
-        **{"kind": "planted", "reason": "", "n": 60, "share": 1.0, "effect": -1.0, "undecidable": ""},
+        **{"attention_state": "none", "effect_state": "none", "representation": "none"},
+        **{
+            "kind": "planted",
+            "reason": "",
+            "n": 60,
+            "share": 1.0,
+            "effect": -1.0,
+            "mean_effect": -2.0,
+            "minimum_effect": 0.5,
+            "undecidable": "",
+        },
         **{"layer": 1, "head": 0, "task": "agreement"},
         **same,
     }
@@ -67,8 +76,9 @@ def test_what_is_claimed_of_special_models_is_counted_by_kind():
     sees, wrong, blind = ("one that sees", "tracks"), ("wrong tag", "attends and causal"), ("blind", "none")
     rows = [("a", *sees, "tracks"), ("b", *sees, "undecided"), ("c", *sees, "none"), ("a", *wrong, "tracks")]
     rows += [("b", *wrong, "attends and causal"), ("a", *blind, "encodes, unused"), ("b", *blind, "tracks")]
-    found = rates.special(heads(*rows, kind="one that sees, crossed")).set_index("claim")[["count", "of"]]
-    assert found.T.to_dict("list") == {
+    found = rates.special(heads(*rows, kind="one that sees, crossed")).set_index("claim")
+    assert found.loc["a head that tracks is found", ["in_models", "of_models"]].tolist() == [1, 3]
+    assert found[["count", "of"]].T.to_dict("list") == {
         "a head that tracks is found": [1, 3],
         "and is contradicted": [1, 3],
         "a blind head is said to track": [1, 2],
@@ -85,6 +95,9 @@ def test_outcomes_tell_less_from_wrong():
     found = rates.outcomes(heads(*(("a", *TRACKS, verdict) for verdict in said)))
     assert found.tolist() == ["right", "weaker", "undecided", "wrong", "wrong"]
     assert rates.outcomes(heads(("a", *LOUD, "attends and causal"))).tolist() == ["wrong"]
+    said = ("none", "encodes, unused", "undecided", "causal, by another route")
+    found = rates.outcomes(heads(*(("a", "bystander", "none", each) for each in said)))
+    assert found.tolist() == ["right", "right", "undecided", "wrong"]
 
 
 def test_a_null_counts_once_however_many_heads_are_wrong():
@@ -119,6 +132,7 @@ def test_curves_count_by_what_is_harder():
     table = rates.curve(both, "n").set_index("n")
     assert table["rate"].tolist() == [pytest.approx(1 / 3), 1.0]
     assert table.loc[30, ["weaker", "undecided", "wrong"]].tolist() == [0, pytest.approx(1 / 3), pytest.approx(1 / 3)]
+    assert table["minima"].tolist() == [2, 2]  # of the replacement that costs less
 
 
 def test_verdicts_are_followed_to_half_of_the_examples():

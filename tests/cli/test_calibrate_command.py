@@ -48,14 +48,15 @@ def test_a_false_claim_is_counted_in_every_place(run, tmp_path, monkeypatch):
     def mistaken(job):
         found = fake_job(job)
         if (job.kind, job.seed) in (("trained", 1001), ("planted", 2)):
-            found.loc[found["role"] == "idle", ["verdict", "ungated"]] = "tracks"
+            found.loc[found["role"] == "idle", "verdict"] = "tracks"
         return found
 
     monkeypatch.setattr(Job, "run", mistaken)
     result = run("calibrate", "--quick", "--out", tmp_path / "c")
     told = result.stdout
     assert "Of the models with planted heads, 1 of 12 (8.3 % [0.2, 38.5]) have a head that is said to track" in told
-    assert "Of the models on which nothing tracks, 1 of 20 (5.0 % [0.1, 24.9]) have a head that is said to;" in told
+    assert "Of the models on which nothing tracks, and that are shown to do a task, 1 of 20 (5.0 % [0.1, 24.9])" in told
+    assert "Worst of what is said falsely: “trained”, any false verdict in 1 of 8 (12.5 % [0.3, 52.7])." in told
     assert "1 of 20 (5.0 % [0.1, 24.9])" in (tmp_path / "c" / "report.html").read_text()
     printed = json.loads(run("calibrate", "--quick", "--out", tmp_path / "c", "--json").stdout)
     assert printed["family_wise_error"]["count"] == 1

@@ -105,7 +105,7 @@ def probes(texts=SAVED):
 
 def calibration(texts=SAVED):
     """A calibration of two heads; its claims are its own words, its roles and tasks are hostile."""
-    claims = ("tracks", "tracks, ungated", "any false verdict")
+    claims = ("tracks", "any false verdict")
     kinds = [("all", claim) for claim in claims] + [("able", "tracks")] + [(text, "tracks") for text in texts]
     rates = pd.DataFrame([{"kind": kind, "claim": claim, **RATE} for kind, claim in kinds])
     halves = {"heads": texts, "on all": "right", "of": 2, "right": 1, "weaker": 1, "undecided": 0, "wrong": 0}

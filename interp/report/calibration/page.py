@@ -40,12 +40,14 @@ READING = (
         "trained models with LayerNorm, an MLP and four heads, of which one can find words by their class and the "
         "others are blind to it; grouped: two heads each share keys and values. What the model can do, that head does. "
         "Crossed: the answer depends on a noun's number and a person's gender; a wrong tag says that the number is "
-        "read at the person, or the gender at the noun.",
+        "read at the person, or the gender at the noun; exchanging that word leaves the feature as it is, so by rule "
+        "no head can track there.",
     ),
     (
         "Copied",
         "planted models in which a head copies the feature from the related word to an attractor, and another one "
-        "answers by what stands there; a wrong tag says that the attractor is the related word.",
+        "answers by what stands there; a wrong tag says that the attractor is the related word, and that its other "
+        "form has the other answer.",
     ),
     (
         "Trained models of one head",
@@ -61,16 +63,16 @@ READING = (
         "as before. Untrained: random weights.",
     ),
     (
-        "Ungated",
-        "a verdict needs a model that can do the task; ungated are the verdicts if nobody had asked. Kinds of evidence "
-        "by themselves are counted without that gate.",
+        "Able",
+        "a verdict needs a model that is shown to do the task: verdicts on nulls are counted of those that are, kinds "
+        "of evidence by themselves of all.",
     ),
     (
         "Sharpness, noise, share, n",
         "what makes heads hard to find: how far a planted head's score for what it looks at is above the others', as a "
         "share of 8 nats; what idle heads write on the answers, where a tracker writes 1; the share of a task's answer "
-        "that a tracker writes, where another writes the rest (up to .1 it is no more than the minimum: "
-        "“tracks” would be wrong); the units of a task.",
+        "that a tracker writes, where another writes the rest (up to .131 ablating it costs no more than the minimum: "
+        "“tracks” would be wrong); the units of a task. Minima: how many times the minimum ablating it costs.",
     ),
     (
         "Where heads stand",

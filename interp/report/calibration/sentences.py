@@ -3,31 +3,60 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from interp.report.calibration.frames import CalibrationFrames
 
 
 def findings(frames: CalibrationFrames) -> list[str]:
-    """The headline numbers, one sentence each."""
-    by_claim = frames.false_discoveries.query("kind == 'all'").set_index("claim")
-    wrong, ungated = (by_claim.loc[claim].to_dict() for claim in ("tracks", "tracks, ungated"))
-    able = frames.false_discoveries.query("kind == 'able'").iloc[0].to_dict()
+    """The headline numbers, one sentence each; what is worst comes first."""
+    by_claim = frames.false_discoveries.set_index(["kind", "claim"])
+    able = by_claim.loc[("able", "tracks")].to_dict()
     by_model, by_head = (frames.recall.set_index("per").loc[per].to_dict() for per in ("model", "head and task"))
     per_model = frames.false_tracks.set_index("per").loc["model"].to_dict()
+    false, true = _said_falsely(frames), _found(frames)
     found = [
+        f"Worst of what is said falsely: {_claim(false.nlargest(1, ['rate', 'high']).iloc[0].to_dict())}.",
+        f"Least of what is found: {_claim(true.nsmallest(1, ['rate', 'low']).iloc[0].to_dict())}.",
         f"Of the heads that track, {share(by_head)} are found to; of the models, all in {share(by_model)}.",
         f"Of the models with planted heads, {share(per_model)} have a head that is said to track and does not.",
-        f"Of the models on which nothing tracks, {share(wrong)} have a head that is said to; of those that are shown to"
-        f" do a task, {share(able)}; of all, if nobody had asked first whether they can, {share(ungated)}.",
+        f"Of the models on which nothing tracks, and that are shown to do a task, {share(able)} have a head that is "
+        "said to.",
     ]
     named = ", ".join(f"{row['role']} {share(row)}" for row in frames.decoys.to_dict("records") if row["of"])
     found.append(f"Decoys that get their own verdict: {named}.")
-    worst = frames.special[frames.special["claim"].str.contains("is said|contradicted")].nlargest(1, "rate")
-    found += [f"Worst of what is said falsely of special models: {_claim(row)}." for row in worst.to_dict("records")]
-    least = frames.special[frames.special["claim"].str.contains("found|named|verdict")].nsmallest(1, "rate")
-    found += [f"Least of what is found there: {_claim(row)}." for row in least.to_dict("records")]
     found += [_single(row) for row in frames.single_heads.to_dict("records")]
     found += [_halved(row) for row in frames.halves.to_dict("records") if row["on all"] == "right"]
     return found
+
+
+def _said_falsely(frames: CalibrationFrames) -> pd.DataFrame:
+    """Rates of verdicts that are false, of planted, special and null models."""
+    nulls, special = frames.false_discoveries, frames.special
+    planted = frames.false_tracks[frames.false_tracks["per"] == "model"]
+    return pd.concat(
+        [
+            planted.assign(kind="planted", claim="some head is said to track and does not"),
+            special[special["claim"].str.contains("is said|contradicted")],
+            nulls[(nulls["claim"] == "any false verdict") & (nulls["of"] > 0)],
+        ],
+        ignore_index=True,
+    ).astype(dict.fromkeys(("rate", "low", "high"), float))
+
+
+def _found(frames: CalibrationFrames) -> pd.DataFrame:
+    """Rates of what is there and found, of planted, special and trained models of one head."""
+    special, single, decoys = frames.special, frames.single_heads, frames.decoys
+    planted = frames.recall[frames.recall["per"] == "model"]
+    return pd.concat(
+        [
+            planted.assign(kind="planted", claim="all that track are found"),
+            decoys[decoys["of"] > 0].assign(kind=decoys["role"], claim="its own verdict"),
+            special[special["claim"].str.contains("found|named|verdict")],
+            single.assign(kind="single head", claim=single["task"] + ", the right verdict"),
+        ],
+        ignore_index=True,
+    ).astype(dict.fromkeys(("rate", "low", "high"), float))
 
 
 def _claim(row: Mapping[str, Any]) -> str:
