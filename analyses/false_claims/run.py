@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import binomtest
 
 import interp
+from interp.calibration.rates import rate
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.power import required_units
@@ -218,13 +218,12 @@ def coverage(folder: Path, draws: int) -> Iterator[dict[str, object]]:
             found = [cluster_bootstrap(each) for each in tables]
             covered = np.mean([(each.low <= truth) & (truth <= each.high) for each in found], axis=0)
             known = np.isfinite([each.low for each in found]).all(axis=0)
-            least = covered[known].min()
-            interval = binomtest(round(least * draws), draws).proportion_ci()
+            least = rate(round(covered[known].min() * draws), draws)
             yield {
                 **{"task": task, "kind": kind, "units": n_units, "draws": draws},
                 "clusters": float(np.median([each.n_clusters.max() for each in tables])),
                 **{"cells": known.sum(), "mean coverage": covered[known].mean()},
-                **{"least": least, "low": interval.low, "high": interval.high},
+                **{"least": least["rate"], "low": least["low"], "high": least["high"]},
             }
 
 

@@ -120,7 +120,7 @@ def inflected(kind: str, lemma: int, value: int) -> str:
 
 def other_form(word: str) -> str:
     """Of an inflected word: ``noun3s`` for ``noun3``."""
-    return word.removesuffix("s") if word.endswith("s") else f"{word}s"
+    return word[:-1] if word.endswith("s") else f"{word}s"
 
 
 def with_other_values(example: Example) -> Example:

@@ -70,16 +70,18 @@ def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, 
 @pytest.mark.parametrize(
     ("absent", "shown", "clusters", "state", "value"),
     [
-        ((0.01, 0.02), (1.0, 1.0), 40, "none", "a"),
-        ((0.01, np.nan), (1.0, np.nan), 0, "not testable", "b"),  # nothing is known of the other value
-        ((0.01, np.nan), (1.0, np.nan), 12, "undecided", "b"),  # nor is it from so few
-        ((1.0, np.nan), (0.01, np.nan), 12, "shown", "a"),
-        ((0.3, np.nan), (1.0, np.nan), 0, "undecided", "a"),
+        ((0.01, 0.02), (1.0, 1.0), (40, 40), "none", "a"),
+        ((0.01, np.nan), (1.0, np.nan), (40, 0), "not testable", "b"),  # nothing is known of the other value
+        ((0.01, np.nan), (1.0, np.nan), (40, 12), "undecided", "b"),  # nor is it from so few
+        ((1.0, np.nan), (0.01, np.nan), (40, 0), "shown", "a"),
+        ((1.0, np.nan), (0.01, np.nan), (40, 12), "shown", "a"),
+        ((0.3, np.nan), (1.0, np.nan), (40, 0), "undecided", "a"),
+        ((np.nan, np.nan), (np.nan, np.nan), (0, 0), "not testable", "a"),
     ],
 )
 def test_attention_is_absent_where_it_is_at_every_value(absent, shown, clusters, state, value):
     looks = pd.DataFrame({"task": "t", "layer": 0, "head": 0, "feature_value": ["a", "b"], "excess": 0.0})
-    looks = looks.assign(excess_n_clusters=[40, clusters], excess_standard_error=[0.1, 0.1 if clusters else np.nan])
+    looks = looks.assign(excess_n_clusters=clusters, excess_standard_error=[0.1 if n else np.nan for n in clusters])
     looks = looks.assign(excess_p_adjusted=shown, excess_p_absent=absent, excess_minimum=0.1, excess_critical=3.0)
     (row,) = _clearest(looks.assign(excess_n_units=40), 0.05).to_dict("records")
     assert Evidence.of(row, "excess").excess(0.05) == state
