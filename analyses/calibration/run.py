@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=default_root(), help="Where models that are done are kept.")
-    parser.add_argument("--seed", type=int, default=90_000, help="Of models that no rule was made on.")
+    parser.add_argument("--seed", type=int, default=100_000, help="Of models that no rule was made on.")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -60,7 +60,7 @@ def main() -> None:
         "verdicts by what the head is": found.confusion.reset_index(),
         "wrong verdicts": wrong(found),
         "fewer examples": found.halves,
-        **{f"trackers by {name}": table for name, table in found.curves.items()},
+        **{f"heads by {name}": table for name, table in found.curves.items()},
         "seconds a model": costs(found),
     }
     print("\n".join(findings(found)), end="\n\n")

@@ -6,7 +6,8 @@
 3. Agreement and coreference each: a tracker, or one that looks by value, by itself, beside one that goes another route
    or glances at the related word, or before one that amplifies; or two to four that stand in for each other, in any
    layers.
-4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer.
+4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer, of which one
+   may be another tracker.
 5. All at random places; a looker reads no later than the first stand-in writes, for that drowns what comes after.
 """
 
@@ -47,12 +48,15 @@ class Difficulty:
         sharpness: Of the planted heads' attention; 1 looks at hardly anything else.
         noise: What idle heads write to the answers, where a tracker writes 1.
         share: Of a task's answer that a tracker writes; where it is below 1, another tracker writes the rest.
+        glance: Of the related word that a glancer reads, where it reads 1 of the attractors; where it is above 0, both
+            tasks have one.
     """
 
     n: int = UNITS
     sharpness: float = 0.6
     noise: float = 0.3
     share: float = 1.0
+    glance: float = 0.0
 
 
 STANDARD = Difficulty()
@@ -125,7 +129,7 @@ def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STAN
     check_shape(chosen)
     while True:
         try:
-            return Plan(chosen, tuple(_Places(chosen, generator, difficulty.share, special).fill()), difficulty, seed)
+            return Plan(chosen, tuple(_Places(chosen, generator, difficulty, special).fill()), difficulty, seed)
         except _FullError:
             continue
 
@@ -162,14 +166,15 @@ def _shape(generator: np.random.Generator) -> Shape:
 class _Places:
     """Gives out places at random, each once."""
 
-    def __init__(self, shape: Shape, generator: np.random.Generator, share: float, special: str):
-        self._shape, self._generator, self._share, self._special = shape, generator, share, special
+    def __init__(self, shape: Shape, generator: np.random.Generator, difficulty: Difficulty, special: str):
+        self._shape, self._generator, self._special = shape, generator, special
+        self._share, self._glance = difficulty.share, difficulty.glance
         places = np.ndindex(shape.n_layers, shape.n_heads)
         self._free = {(layer, head) for layer, head in places if head % shape.n_queries == 0}
 
     def fill(self) -> list[Planted]:
         """All heads with a purpose."""
-        last = self._shape.n_layers - 1
+        last, is_standard = self._shape.n_layers - 1, self._share == 1 and not self._glance
         earlier = self._take("previous word", "induction", most=last - 1)
         found = [earlier, *self._trackers("induction", least=earlier.layer + 1)]
         latest: dict[TaskName, int] = {}
@@ -178,20 +183,21 @@ class _Places:
             if asked == "copied":
                 found.append(self._take("copier", task, most=last - 1))
                 found.append(self._take("copy reader", task, least=found[-1].layer + 1))
-            elif asked.startswith("group") or (self._share == 1 and self._chance(0.3)):
+            elif asked.startswith("group") or (is_standard and self._chance(0.3)):
                 size = int(asked[-1]) if asked.startswith("group") else int(self._generator.integers(2, 5))
                 group = [self._take("stand-in", task) for _ in range(size)]
                 found += group
                 latest[task] = min(each.layer for each in group)
             else:
-                if self._share == 1 and self._chance(0.25):
+                if is_standard and self._chance(0.25):
                     trackers = [self._take("by value", task)]
                 else:
                     trackers = self._trackers(task)
                 found += trackers
-                if self._share == 1 and self._chance(0.4):
-                    found.append(self._take("glancer" if self._chance(0.5) else "other route", task))
-                elif self._share == 1 and trackers[0].layer < last and self._chance(0.8):
+                if self._glance or (is_standard and self._chance(0.4)):
+                    role: Role = "glancer" if self._glance or self._chance(0.5) else "other route"
+                    found.append(self._take(role, task, share=self._glance))
+                elif is_standard and trackers[0].layer < last and self._chance(0.8):
                     found.append(self._take("amplifier", task, least=trackers[0].layer + 1))
         if self._chance(0.6):
             task = self._one_of(PHENOMENA_TASKS)
@@ -199,7 +205,10 @@ class _Places:
         if self._chance(0.6):
             found.append(self._take("carrier", self._one_of(PHENOMENA_TASKS)))
         if not latest and self._chance(0.8):
-            found += [self._take("loud", None, least=last, share=share) for share in (1.0, -1.0)]
+            tracks = is_standard and self._chance(0.5)
+            of = self._one_of(PHENOMENA_TASKS) if tracks else None
+            found.append(self._take("loud tracker" if tracks else "loud", of, least=last))
+            found.append(self._take("loud", of, least=last, share=-1.0))
         return found
 
     def _trackers(self, task: TaskName, least: int = 0) -> list[Planted]:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from interp.calibration.language import TASKS, TaskName
-from interp.calibration.roles import BY_ATTRACTORS, Planted, noun_of, queries_of
+from interp.calibration.roles import BY_ATTRACTORS, LOUD_ROLES, Planted, noun_of, queries_of
 from interp.calibration.stream import KINDS, WORDS, Stream, turned
 
 MARGIN = 8.0
@@ -76,7 +76,7 @@ class HeadWeights:
             for weight in (q, k):
                 weight += mixed.T @ self._random(len(mixed), self._d_head) * self._unit
             return q, k
-        if planted.role in ("carrier", "loud"):
+        if planted.role == "carrier" or (planted.role == "loud" and planted.task is None):
             return q, k
         if planted.role == "previous word":
             places = stream.of("places")
@@ -100,6 +100,8 @@ class HeadWeights:
             if planted.role == "glancer":
                 above = GLANCE * self._d_head**0.5
                 k[:, 0] += stream.of(f"kind {noun_of(planted.task)}")[0] * self._unit * (self._margin + above)
+        if planted.role in LOUD_ROLES:
+            return q, k  # of what it does not ask for, it looks everywhere
         return self._sink(q, k, [kind for kind in KINDS if kind != asks])
 
     def _sink(self, q: Tensor, k: Tensor, kinds: list[str]) -> tuple[Tensor, Tensor]:
@@ -119,15 +121,17 @@ class HeadWeights:
             o[:WORDS] += self._noise * self._random(WORDS, len(noises)) @ noises
         elif planted.role == "previous word":
             o[:WORDS] = BEFORE * stream.of("before")
-        elif planted.role == "loud":
+        elif planted.role in LOUD_ROLES:
             o[:WORDS] = planted.share * LOUD * self._norm * idle[:WORDS]
-        else:
+        if planted is not None and planted.role not in ("idle", "previous word", "loud"):
             assert planted.task is not None, "the other roles have a task"
             read = stream.of(f"value {self._source(planted)}")[0]
             if planted.role in ("amplifier", "copy reader"):
                 read = stream.of(f"{'answer' if planted.role == 'amplifier' else 'copied'} {planted.task}")[0]
             elif planted.role == "by value":
                 read = read - stream.of(f"kind {queries_of(planted.task)}")[0]
+            elif planted.role == "glancer":
+                read = read + planted.share * stream.of(f"value {noun_of(planted.task)}")[0]
             v[:, WORDS] = read * self._unit
             o[WORDS] = self._strength(planted) * self._written(planted.role, planted.task)
         return v, o

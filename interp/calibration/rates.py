@@ -221,24 +221,30 @@ def _right(planted: pd.DataFrame) -> pd.Series:
 
 
 def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """How often a tracker is found, and what else is said of it, by what makes it hard to find.
+    """How often a head is said to track, and what else is said of it, by what makes that hard to tell.
 
     Args:
         frame: Of planted jobs that differ in `by`.
-        by: ``n``, ``sharpness``, ``noise``, or ``share``: of the answer, that the tracker writes.
+        by: ``n``, ``sharpness``, ``noise``, or ``share`` (of the answer, that a tracker writes), all of trackers; or
+            ``glance`` (of the related word, that a glancer reads), of glancers.
 
     Returns:
         One row per value of `by`: ``RATE`` of ``tracks``, the shares ``weaker``, ``undecided`` and ``wrong``, and
-        ``minima``: how many times the minimum ablating such a head costs, by the replacement that costs less.
+        ``minima``: how many times the minimum ablating such a head costs, by the replacement that costs less; for
+        glancers, how many times the minimum exchanging the related word for it turns the answer.
     """
-    trackers = frame[frame["role"] == "tracker"]
-    costs = -trackers[["effect", "mean_effect"]].max(axis=1) / trackers["minimum_effect"]
+    glances = by == "glance"
+    asked = frame[frame["role"] == ("glancer" if glances else "tracker")]
+    if glances:
+        minima = -asked["exchange"] / asked["exchange_minimum"]
+    else:
+        minima = -asked[["effect", "mean_effect"]].max(axis=1) / asked["minimum_effect"]
     rows = []
-    for value, own in trackers.groupby(by):
+    for value, own in asked.groupby(by):
         said = outcomes(own).value_counts(normalize=True)
         shares = {name: float(said.get(name, 0.0)) for name in ("weaker", "undecided", "wrong")}
         found = rate(int((own["verdict"] == "tracks").sum()), len(own))
-        rows.append({by: value, **found, **shares, "minima": costs[own.index].mean()})
+        rows.append({by: value, **found, **shares, "minima": minima[own.index].mean()})
     return pd.DataFrame(rows, columns=[by, *RATE, "weaker", "undecided", "wrong", "minima"])
 
 

@@ -21,6 +21,7 @@ Role = Literal[
     "glancer",
     "amplifier",
     "loud",
+    "loud tracker",
     "copier",
     "copy reader",
     "bystander",
@@ -37,11 +38,14 @@ Role = Literal[
 - ``looker``: looks at the related word, holds its feature and writes nothing that is read.
 - ``carrier``: looks everywhere, holds the related word's feature, and writes nothing that is read.
 - ``other route``: looks at the attractors and answers by them, which are mostly as the related word is.
-- ``glancer``: looks at the related word, and half as much at the attractors; it answers by these.
+- ``glancer``: looks at the related word, and half as much at the attractors; it answers by these. Some read the related
+  word, too: too little to count, or so much that they track it.
 - ``amplifier``: looks at the query itself, in a layer behind the tracker, and writes the answer that it finds there
   once more: it is needed, and holds and uses the feature, and does not look for it.
 - ``loud``: one of two heads of a layer that look everywhere, and write of the words what nothing reads, each so much
   that it would drown all else, and one the opposite of the other: without either, every task is hurt.
+- ``loud tracker``: a loud head that does all that a tracker does, and lacks nothing but that it is specific; the other
+  of the two looks where it looks.
 - ``copier``: copies the feature to the attractors, which stand behind the related word.
 - ``copy reader``: behind it; looks at the attractors, and answers by what was copied there.
 - ``bystander``: an idle head that may well hold the feature: it shares the keys and values of another head, or stands
@@ -61,6 +65,7 @@ TRUTH: dict[Role, Verdict] = {
     "glancer": "causal, by another route",
     "amplifier": "causal, by another route",
     "loud": "general",
+    "loud tracker": "general",
     "copier": "causal, by another route",
     "copy reader": "causal, by another route",
     "bystander": "none",
@@ -69,9 +74,22 @@ TRUTH: dict[Role, Verdict] = {
 MINIMUM_SHARE = 0.131
 """Of a task's answer: where a tracker writes so much, its mean in its place costs a tenth of what the whole model does,
 the minimum that the dossier asks for (LayerNorm makes up for the rest), and resampling it a little more."""
-DECOYS: tuple[Role, ...] = ("by value", "stand-in", "looker", "carrier", "other route", "glancer", "amplifier", "loud")
-
-
+MINIMUM_GLANCE = 0.077
+"""Of the related word, where a glancer reads 1 of the attractors: for what it reads so much of, exchanging the word
+turns the answer by the minimum, from model to model a fifth more or less."""
+DECOYS: tuple[Role, ...] = (
+    "by value",
+    "stand-in",
+    "looker",
+    "carrier",
+    "other route",
+    "glancer",
+    "amplifier",
+    "loud",
+    "loud tracker",
+)
+LOUD_ROLES: tuple[Role, ...] = ("loud", "loud tracker")
+"""That are about every task."""
 BY_ATTRACTORS: tuple[Role, ...] = ("other route", "glancer")
 """That answer by them."""
 
@@ -85,7 +103,8 @@ class Planted:
         head: Its index.
         role: What it does.
         task: What for; None for a role that is about no task.
-        share: Of the task's answer that a tracker writes, where several share the work. Of two loud heads, 1 and -1.
+        share: Of the task's answer that a tracker writes, where several share the work. Of the related word that a
+            glancer reads, where it reads 1 of the attractors. Of two loud heads, 1 and -1.
     """
 
     layer: int
@@ -96,12 +115,14 @@ class Planted:
 
     def is_about(self, task: TaskName) -> bool:
         """Whether it does anything to a task."""
-        return self.role == "loud" or self.task == task
+        return self.role in LOUD_ROLES or self.task == task
 
     def truth(self, task: TaskName) -> Verdict:
         """The right verdict about it on a task; what writes no more than the minimum that counts is not causal."""
         if not self.is_about(task):
             return "none"
+        if self.role == "glancer" and self.share > MINIMUM_GLANCE:
+            return "tracks"
         return TRUTH["looker"] if self.role == "tracker" and self.share <= MINIMUM_SHARE else TRUTH[self.role]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from interp.calibration.drawing import FEWEST_HEADS, Difficulty, draw
 from interp.calibration.planted import Shape
-from interp.calibration.roles import DECOYS, TRUTH
+from interp.calibration.roles import DECOYS, LOUD_ROLES, TRUTH
 from interp.errors import InputError
 
 PLANS = [draw(seed) for seed in range(120)]
@@ -43,7 +43,7 @@ def test_heads_stand_where_they_can_work():
         standing_in = [each for each in plan.heads if each.role == "stand-in"]
         lookers = [each for each in plan.heads if each.role == "looker"]
         assert all(one.layer <= each.layer for one in lookers for each in standing_in if each.task == one.task)
-        assert not (standing_in and any(each.role == "loud" for each in plan.heads))
+        assert not (standing_in and any(each.role in LOUD_ROLES for each in plan.heads))
 
 
 def test_every_task_has_a_head_that_does_it():
@@ -59,7 +59,7 @@ def test_the_truth_covers_every_head_and_task():
         for planted in plan.heads:
             for task in ("agreement", "coreference", "induction"):
                 role, verdict = truth[planted.layer, planted.head, task]
-                about = planted.task == task or planted.role == "loud"
+                about = planted.task == task or planted.role in LOUD_ROLES
                 if about:
                     assert (role, verdict) == (planted.role, TRUTH[planted.role])
                     continue
@@ -77,6 +77,25 @@ def test_shared_work_adds_up_to_one():
         for task in ("agreement", "coreference", "induction"):
             shares = [each.share for each in plan.heads if (each.role, each.task) == ("tracker", task)]
             assert sorted(shares) == [0.3, 0.7]
+
+
+def test_both_tasks_have_a_glancer_that_reads_so_much_of_the_related_word():
+    for glance, truth in ((0.06, "causal, by another route"), (0.112, "tracks")):
+        plan = draw(3, difficulty=Difficulty(glance=glance))
+        glancers = [each for each in plan.heads if each.role == "glancer"]
+        assert [(each.task, each.share) for each in glancers] == [("agreement", glance), ("coreference", glance)]
+        assert {each.truth(each.task) for each in glancers} == {truth}
+
+
+def test_a_loud_tracker_stands_beside_the_one_that_hides_it():
+    pairs = [[each for each in plan.heads if each.role in LOUD_ROLES] for plan in PLANS]
+    found = [pair for pair in pairs if any(each.role == "loud tracker" for each in pair)]
+    assert len(found) > 10
+    for one, other in found:
+        assert (one.role, one.share, other.role, other.share) == ("loud tracker", 1.0, "loud", -1.0)
+        assert one.task == other.task != "induction"
+        assert one.layer == other.layer
+    assert all(each.task is None for pair in pairs if pair not in found for each in pair)
 
 
 def test_a_shape_of_one_s_own_is_kept_and_one_too_small_refused():

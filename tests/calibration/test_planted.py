@@ -5,10 +5,11 @@ import dataclasses
 import pytest
 import torch
 
-from interp.calibration.drawing import Difficulty, Plan
+from interp.calibration.drawing import Difficulty, Plan, draw
 from interp.calibration.language import TASKS
 from interp.calibration.planted import Shape
-from interp.calibration.roles import MINIMUM_SHARE, Planted
+from interp.calibration.roles import MINIMUM_GLANCE, MINIMUM_SHARE, Planted
+from interp.methods.word_exchange import exchange_word
 
 pytestmark = pytest.mark.unchecked
 
@@ -109,6 +110,32 @@ def test_loud_heads_cancel_each_other_and_either_alone_drowns_every_task(model, 
             assert abs(margins(model, task, [loud]).mean()) < 0.6 * whole
             assert attention(model, task, *loud).mean() < 0.2
         assert margins(model, task, [(2, 4), (2, 5)]).mean() == pytest.approx(float(whole), rel=0.02)
+
+
+def test_a_loud_tracker_looks_and_writes_the_answer_and_hides_behind_its_mate(tasks):
+    pair = (Planted(2, 5, "loud tracker", "agreement"), Planted(2, 4, "loud", "agreement", share=-1.0))
+    plan = dataclasses.replace(PLAN, heads=(*HEADS[:-2], *pair))
+    model = plan.model()
+    for loud in pair:
+        assert attention(model, tasks["agreement"], loud.layer, loud.head).mean() > 0.9
+        assert attention(model, tasks["coreference"], loud.layer, loud.head).mean() < 0.3
+    wholes = {name: margins(model, task).mean() for name, task in tasks.items()}
+    for name, task in tasks.items():
+        for loud in pair:
+            assert abs(margins(model, task, [(loud.layer, loud.head)]).mean()) < 0.75 * wholes[name]
+    left = margins(model, tasks["agreement"], [(2, 5), (2, 4)]).mean() / wholes["agreement"]
+    assert 0.4 < left < 0.8  # what the other tracker writes
+    for name in ("coreference", "induction"):
+        assert margins(model, tasks[name], [(2, 5), (2, 4)]).mean() == pytest.approx(float(wholes[name]), rel=0.02)
+
+
+@pytest.mark.parametrize("glance", [0.06, 0.112])
+def test_what_a_glancer_reads_of_the_related_word_turns_the_answer_by_so_many_minima(glance):
+    plan = draw(20, difficulty=Difficulty(glance=glance))
+    (head,) = ((each.layer, each.head) for each in plan.heads if (each.role, each.task) == ("glancer", "agreement"))
+    found = exchange_word(plan.model(), plan.tasks()[0], heads=[head]).frame
+    minima = -found["effect"].mean() / (0.1 * found["base"].mean())
+    assert minima == pytest.approx(glance / MINIMUM_GLANCE, rel=0.35)
 
 
 def test_the_other_route_is_used_and_looks_elsewhere():

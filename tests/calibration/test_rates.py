@@ -135,6 +135,12 @@ def test_curves_count_by_what_is_harder():
     assert table["minima"].tolist() == [2, 2]  # of the replacement that costs less
 
 
+def test_glancers_have_a_curve_of_their_own_by_what_the_exchange_turns():
+    rows = [("a", "glancer", "causal, by another route", "tracks"), ("a", *TRACKS, "undecided")]
+    table = rates.curve(heads(*rows, glance=0.06, exchange=-0.4, exchange_minimum=0.5), "glance").set_index("glance")
+    assert table.loc[0.06, ["count", "of", "wrong", "minima"]].tolist() == [1, 1, 1.0, 0.8]
+
+
 def test_verdicts_are_followed_to_half_of_the_examples():
     cells = {"seed": 0, "layer": 0, "task": "agreement"}
     whole = heads(*[("a", *TRACKS, "tracks")] * 3, ("a", *IDLE, "none"), ("a", *IDLE, "opposes"))

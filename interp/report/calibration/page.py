@@ -14,7 +14,7 @@ from interp.report.sortable import Table, sortable
 CAPTIONS = {
     "confusion": "Verdicts on the heads of planted models, by what they are",
     "false_claims": "False claims where nothing is to be found",
-    "recall": "How often a tracker is found, by what makes it hard to find",
+    "recall": "How often a head is said to track, by what makes that hard to tell",
 }
 READING = (
     (
@@ -33,6 +33,7 @@ READING = (
         "related word, too, even more. Amplifier: looks at the query itself, behind the tracker, and writes the answer "
         "once more. By value: a tracker that looks at the related word where that has one of its two values, and else "
         "at the query itself. Loud: one of two heads that cancel each other, each of which would drown all else. "
+        "Loud tracker: one of these that does all that a tracker does, too, and so lacks nothing but specificity. "
         "Previous word: what induction's tracker needs.",
     ),
     (
@@ -68,11 +69,13 @@ READING = (
         "of evidence by themselves of all.",
     ),
     (
-        "Sharpness, noise, share, n",
+        "Sharpness, noise, share, glance, n",
         "what makes heads hard to find: how far a planted head's score for what it looks at is above the others', as a "
         "share of 8 nats; what idle heads write on the answers, where a tracker writes 1; the share of a task's answer "
         "that a tracker writes, where another writes the rest (up to .131 ablating it costs no more than the minimum: "
-        "“tracks” would be wrong); the units of a task. Minima: how many times the minimum ablating it costs.",
+        "“tracks” would be wrong); what a glancer reads of the related word, where it reads 1 of the attractors; the "
+        "units of a task. Minima: how many times the minimum ablating a tracker costs, or exchanging the related word "
+        "for a glancer turns the answer (up to 1, “tracks” would be wrong).",
     ),
     (
         "Where heads stand",
@@ -102,7 +105,7 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
         "Models with something that the others lack": frames.special,
         "Trained models of one head": frames.single_heads,
         "Fewer examples": frames.halves,
-        **{f"Trackers by {name}": table for name, table in frames.curves.items()},
+        **{f"Heads by {name}": table for name, table in frames.curves.items()},
     }
     return render(
         "calibration.html",

@@ -15,6 +15,7 @@ AXES = {
     "sharpness": "sharpness of attention",
     "noise": "noise on the answers (a tracker writes 1)",
     "share": "share of the answer that it writes",
+    "glance": "read of the related word, by glancers",
 }
 
 
@@ -65,7 +66,7 @@ def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
 
 
 def recall_curves(frames: CalibrationFrames) -> Figure:
-    """How often a tracker is said to track, by what makes it hard to find; a panel for each."""
+    """How often a head is said to track, by what makes it hard to find; a panel for each."""
     figure = Figure(figsize=(3.1 * len(frames.curves), 3.0), dpi=150, layout="constrained")
     with sns.axes_style("ticks"):
         panels = np.atleast_1d(figure.subplots(1, len(frames.curves), sharey=True))
@@ -75,7 +76,7 @@ def recall_curves(frames: CalibrationFrames) -> Figure:
         ax.errorbar(table[name], table["rate"], yerr=ends, fmt="o-", markersize=4, capsize=2, color=blue)
         ax.plot(table[name], table["wrong"], "s:", markersize=3.5, color=orange)
         ax.set(xlabel=AXES[name], ylim=(-0.03, 1.03))
-    panels[0].set_ylabel("share of trackers")
+    panels[0].set_ylabel("share of heads")
     figure.legend(
         panels[0].get_lines()[:1] + panels[0].get_lines()[-1:],
         ["“tracks”", "a wrong verdict"],
