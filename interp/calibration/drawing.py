@@ -7,7 +7,7 @@
    or glances at the related word, or before one that amplifies; or two to four that stand in for each other, in any
    layers.
 4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer, of which one
-   may be another tracker.
+   may be another tracker, for a task that nothing else does by another route.
 5. All at random places; a looker reads no later than the first stand-in writes, for that drowns what comes after.
 """
 
@@ -205,9 +205,10 @@ class _Places:
         if self._chance(0.6):
             found.append(self._take("carrier", self._one_of(PHENOMENA_TASKS)))
         if not latest and self._chance(0.8):
-            tracks = is_standard and self._chance(0.5)
-            of = self._one_of(PHENOMENA_TASKS) if tracks else None
-            found.append(self._take("loud tracker" if tracks else "loud", of, least=last))
+            by_another_route = {each.task for each in found if each.role in BY_ATTRACTORS}
+            plain = tuple(task for task in PHENOMENA_TASKS if task not in by_another_route)
+            of = self._one_of(plain) if is_standard and plain and self._chance(0.6) else None
+            found.append(self._take("loud" if of is None else "loud tracker", of, least=last))
             found.append(self._take("loud", of, least=last, share=-1.0))
         return found
 
