@@ -2,7 +2,7 @@
 
 1. The evidence is gathered on choosing tasks: the same tasks, of other items.
 2. For each kind of evidence, a head and task is chosen if its raw p is at most alpha: it is beyond its minimum there.
-   Its related word is exchanged if both its attention and its effect are.
+   What exchanging its related word does can be shown if both its attention and its effect are chosen.
 3. On the items in question only what was chosen can be shown, and is corrected for. That a kind of evidence is absent
    is tested of every head; heads are ablated together as they always are.
 """

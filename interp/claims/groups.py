@@ -8,8 +8,9 @@ of them that are not missed by themselves are ablated together. Heads are a **gr
 2. so is ablating each one of them, where the others are gone: its **share**.
 
 A claim needs all four. It is shown *not* to hold of a head where any of the four is absent, or a rise; else it is
-undecided. What is shown to be no member leaves, and the rest is measured again, until nobody leaves: so the set that is
-named (``group``) is the set that was ablated; of some in it, it may be undecided. Each time is a test of its own: p is
+undecided. What is shown to be no member leaves, and the rest is measured again, as long as it has two heads or more,
+one of them a shown member. So where a head has partners, the set that is named (``group``) is the set that was ablated;
+of some in it, it may be undecided. Each time is a test of its own: p is
 doubled at the first, and once more at each that follows, so that the chances of a false member in the sets of all steps
 add up to less than alpha (a half, a quarter, ...).
 

@@ -10,8 +10,9 @@ tasks; else *undecided*. Fewer than ``FEWEST_CLUSTERS`` clusters decide nothing.
   mean (or the template's); *none* if it is absent under both; *disagree* where one shows what the other excludes.
 - **what it reads at the related word**: keys and values there, for this head only, are those of a run in which only
   that word is exchanged (``methods/word_exchange.py``). A *drop* if that turns the answer by the minimum at least. *Not
-  testable* if no item has such a twin, if a twin has the same value of the task's feature, if the model does not show
-  keys and values, or if they hold other words, too (behind the first layer of a bidirectional model).
+  testable* if no item has such a twin, if a twin has the same value of the task's feature, if the model is not shown to
+  tell the two words' answers apart or does not show keys and values, or if these hold other words, too (behind the
+  first layer of a bidirectional model).
 - **representation**: the task's feature is *carried* if a probe reads it from what the head writes better than from its
   toughest control, and its selectivity is shown to be above 0. *Not testable* if the task has no feature, or too few
   clusters or values of it, or the probes were left out, or a control leaves less than the minimum to be better by.
@@ -41,9 +42,9 @@ or a rise: it looks at the related word, and that is not why the task needs it. 
 of what can be read; where that is undecided, the reason says so. A head without an effect is ``undecided`` where it is
 undecided whether others stand in for it.
 
-A joint claim's p is the largest of its kinds': of one head it is false only where a kind is that the head lacks. Heads
-may lack different kinds: that some joint claim of a report is false has a chance of alpha for each of these kinds, at
-most. ``undecided`` always has a reason.
+A joint claim's p is the largest of its kinds': of one head it is false only where one of these tests shows what the
+head does not have. Heads may lack different kinds: that some joint claim of a report is false has a chance of alpha for
+each of these kinds, at most. ``undecided`` always has a reason.
 """
 
 from collections.abc import Mapping

@@ -51,7 +51,8 @@ def attend(
     choose_on: Annotated[
         list[str] | None,
         typer.Option(
-            help="Another treebank, on which one head of each relation is chosen and its baseline; only it is tested.",
+            help="Another treebank, on which one head of each relation and direction is chosen, and its baseline; only "
+            "these are tested.",
             show_default="every head is tested, halves of the documents choose baselines",
             metavar="FILE",
         ),

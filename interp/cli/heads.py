@@ -84,7 +84,7 @@ def heads(
     ] = None,
     cards: Annotated[
         bool,
-        typer.Option(help="A page for each head that earned a verdict, as of `interp head`; not of checkpoints."),
+        typer.Option(help="A page for each head of which something is found, as of `interp head`; not of checkpoints."),
     ] = True,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
@@ -97,10 +97,12 @@ def heads(
     fresh: FreshOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Which heads track what? Attention, ablation and probes of every head, a verdict on each, and a page.
+    """Which heads track what? Every head's evidence, a verdict on each head and task, and a page.
 
-    Each is held against its best position baseline, other tasks and controls;
-    claims are tested, and corrected over all heads and tasks.
+    Attention is held against its toughest baseline, two kinds of ablation against
+    the smallest effect that counts, probes against controls; and for heads that
+    look and matter, the related word is exchanged. All claims are tested, and
+    corrected over all heads and tasks.
     """
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines

@@ -100,10 +100,11 @@ class HeadsReport:
             for this head alone (NaN where that was not measured); ``probe`` and what follows as in
             ``interp.methods.representation``. Of each, ``_p`` is of "no more than the minimum", ``_p_adjusted``
             the same, family-wise over heads and tasks, and ``_p_absent`` of "at least the minimum", family-wise, too;
-            ``tracks_p_adjusted`` is the largest that ``tracks`` rests on. ``n_to_decide`` are the units that would
-            decide an undecided verdict, of a head without effect or with twice the minimum (four times as many for one
-            with 1.5 times the minimum); where that many were measured already, those that tell the estimate from the
-            minimum; NaN where none is needed or no number would do.
+            ``tracks_p_adjusted`` is the largest of attention, both effects, the exchange and the probe (that another
+            task is spared is not in it). ``n_to_decide`` are the units that would decide an undecided verdict, of a
+            head without effect or with twice the minimum (four times as many for one with 1.5 times the minimum);
+            where that many were measured already, those that tell the estimate from the minimum; NaN where none is
+            needed or no number would do.
             ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
             the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
             (``interp.claims.groups``).

@@ -5,9 +5,12 @@
    in two random halves of the clusters (``cards/evidence.py``).
 3. Ablation under every kind of replacement (``cards/replacements.py``).
 4. Patching of what the head writes, word by word (``cards/positions.py``), and of the direct paths into it and out of
-   it (``cards/paths.py``). These, and the kinds of replacement, on some of a task's units.
-5. What it reads at the related word and the feature there, taken out (``cards/feature.py``).
+   it (``cards/paths.py``).
+5. Its values at the related word, and the feature that a probe reads in what it writes, taken out
+   (``cards/feature.py``).
 6. Its circuits on the task's own words (``cards/circuits.py``).
+
+Kinds of replacement, patching and what is taken out are measured on some of a task's units.
 
 What a task or a model cannot provide is left out with its reason; the rest of the card stands. Only the verdicts are
 corrected for all heads and tasks: what else is on a card describes the head that was asked for.
@@ -64,8 +67,8 @@ class HeadCard:
         positions: One row a task and kind of word: what the head's ``z`` brings back there.
         feeds: One row a task and direct path into the head, the largest first.
         readers: One row a task and direct path from the head, the largest first.
-        feature: One row a task and thing that is taken out where the head reads: its values at the related word, and
-            the feature that a probe reads there.
+        feature: One row a task and thing that is taken out: the head's values at the related word, and the feature that
+            a probe reads in what it writes.
         circuits: One row a task, word and token that the head would look for, raise or lower.
         groups: One row a task and head of a set of which this is one; as ``HeadsReport.groups``.
         attention_maps: The head's attention on up to four sentences a task; as ``HeadsReport.attention_maps``.

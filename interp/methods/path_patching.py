@@ -61,9 +61,9 @@ def path_patch(
             write in the run, so that a path is a single edge (Goldowsky-Dill et al. 2023). Without MLPs between, both
             are the same.
         together: Whether all paths are patched in one cell; otherwise each is a cell. Of several receivers, each reads
-            what it reads in the frozen pass, whatever the others do to it (Wang et al. 2022). With frozen MLPs, an
-            edge's change comes on top of what earlier receivers have changed: a set of paths (Goldowsky-Dill et al.
-            2023).
+            what it reads in the frozen pass of its own paths' senders, whatever the others do to it (Wang et al. 2022).
+            With frozen MLPs, an edge's change comes on top of what earlier receivers have changed: a set of paths
+            (Goldowsky-Dill et al. 2023).
         direction: ``denoise`` runs the corrupted prompt with the clean run's change along the path, ``noise`` the
             clean prompt with the corrupted run's.
         metric: What is measured; None for the task's own.

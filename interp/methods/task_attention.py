@@ -5,7 +5,8 @@
    left out and counted, with their whole unit: half a unit is not balanced. None left: the task is not testable by
    attention.
 3. Each value of the task's feature is scored by itself: a head may look for one of them only. Values in fewer clusters
-   than anything is decided with are taken together, as ``other``.
+   than anything is decided with are taken together, as ``other``, with the next rarest until they have as many; where
+   all are rare, values are not told apart.
 4. On the reference set, each head and value gets the baseline that explains most of it, so that the least excess is
    left: a fixed offset, an absolute position or a distractor (``methods/baselines.py``).
 5. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was

@@ -13,7 +13,8 @@ word at this place leaves the task's feature as it is, the answer that it turns 
 can be said of the task.
 
 Not testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example;
-and in a model that shows no keys and values.
+and in a model that shows no keys and values. (A verdict leaves it out, too, where the model is not shown to tell the
+two words' answers apart.)
 
 As Geiger et al. (2021), "Causal abstractions of neural networks": an interchange intervention, here on what one head
 reads at one word.

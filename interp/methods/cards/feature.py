@@ -33,7 +33,7 @@ COLUMNS = ("what", "effect", "low", "high", "n_units", "n_clusters")
 
 
 def feature_there(model: Any, head: Head, task: Task, *, reads: bool, seed: int) -> pd.DataFrame:
-    """What the task loses without the head's values at the related word, and without the feature there.
+    """What the task loses without the head's values at the related word, and without the feature in what it writes.
 
     Args:
         model: Follows TransformerLens' protocol.
