@@ -21,7 +21,7 @@ def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:
     moments, y = Moments.of(x, problems), target.signs().to(x)
     cross, mean_y = _cross_moments(x, y, problems, moments)
     eye = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
-    weight = _solve(moments.scatter + problems.penalty[..., None, None] * eye, cross)
+    weight = _solve(moments.scatter + problems.penalty[..., None, None] * eye, cross) * moments.varies[..., None]
     bias = mean_y - (moments.mean[..., None, :] @ weight)[..., 0, :]
     return _closed(weight, bias)
 
@@ -38,7 +38,7 @@ def fit_lda(x: Examples, target: Target, problems: Problems) -> LinearProbes:
     shrinkage = problems.penalty[..., None, None]
     covariance = (1 - shrinkage) * within + shrinkage * trace[..., None, None] * eye
     means = moments.mean[..., None, :] + away
-    weight = _solve(covariance, means.mT)
+    weight = _solve(covariance, means.mT) * moments.varies[..., None]
     bias = shares.log() - 0.5 * (means.mT * weight).sum(dim=-2)
     if target.n_columns == 1:
         weight, bias = weight[..., 1:] - weight[..., :1], bias[..., 1:] - bias[..., :1]

@@ -22,12 +22,10 @@ from torch import Tensor
 from interp.methods.probes.closed_form import fit_lda, fit_ridge
 from interp.methods.probes.logistic import fit_logistic
 from interp.methods.probes.mlp import fit_mlp
-from interp.methods.probes.problems import Examples, Problems
+from interp.methods.probes.problems import ROUNDING, Examples, Problems
 from interp.methods.probes.targets import Scores, Target
 
 Kind = Literal["logistic", "ridge", "lda", "mlp"]
-ROUNDING = 1e-12
-"""Of a variance, relative to the mean square: activations have 32 bits."""
 
 
 @runtime_checkable

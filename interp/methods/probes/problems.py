@@ -12,6 +12,8 @@ from torch import Tensor
 
 Examples = Float[Tensor, "cell example feature"]
 """Activations of the same examples at many cells (heads, layers), in float64."""
+ROUNDING = 1e-12
+"""Of a variance, relative to the mean square: activations have 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Moments:
     Attributes:
         n: Examples.
         mean: Of each feature.
-        scatter: Sums of products of deviations from the mean.
+        scatter: Sums of products of deviations from the mean; 0 of features that are the same in all it trains on.
     """
 
     n: Float[Tensor, " problem"]
@@ -58,7 +60,10 @@ class Moments:
 
     @classmethod
     def of(cls, x: Examples, problems: Problems) -> "Moments":
-        """Sum by atom, then add up; deviations are from the mean of all, so that nothing cancels."""
+        """Sum by atom, then add up; deviations are from the mean of all, so that little cancels.
+
+        Of a feature that does not vary, rounding is left, which is of either sign: that is taken away.
+        """
         centre = x.mean(dim=1, keepdim=True)
         away = x - centre
         atoms = range(problems.trains_on.shape[1])
@@ -70,9 +75,16 @@ class Moments:
         used = problems.trains_on.to(x.dtype)
         n = used @ counts
         mean = (used @ sums) / n[:, None]
-        scatter = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
-        scatter = scatter - n[:, None, None] * mean[..., :, None] * mean[..., None, :]
-        return cls(n, mean + centre, scatter)
+        squares = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
+        scatter = squares - n[:, None, None] * mean[..., :, None] * mean[..., None, :]
+        rounding = ROUNDING * torch.diagonal(squares, dim1=-2, dim2=-1)
+        varies = torch.diagonal(scatter, dim1=-2, dim2=-1) > rounding
+        return cls(n, mean + centre, scatter * (varies[..., :, None] & varies[..., None, :]))
+
+    @property
+    def varies(self) -> Bool[Tensor, "cell problem feature"]:
+        """Whether a feature varies in what a probe trains on; the weight of one that does not is 0."""
+        return torch.diagonal(self.scatter, dim1=-2, dim2=-1) > 0
 
     @property
     def variance(self) -> Float[Tensor, "cell problem"]:
