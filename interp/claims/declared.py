@@ -28,7 +28,7 @@ import pandas as pd
 
 from interp.claims.effects import check_share
 from interp.claims.rules import ORDER, Verdict
-from interp.errors import InputError, suggest
+from interp.errors import InputError, among, suggest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -70,14 +70,14 @@ class Declared:
         thresholds: Minimums and alpha that the file sets.
         file: Its name.
         sha256: Of its bytes.
-        read: When it was read, in UTC.
+        written: When it was last written, in UTC.
     """
 
     claims: tuple[DeclaredClaim, ...]
     thresholds: Mapping[str, float]
     file: str
     sha256: str
-    read: str
+    written: str
 
     def check(self, tasks: Sequence[str], shape: tuple[int, int]) -> None:
         """Refuse heads and tasks that are not measured.
@@ -94,7 +94,7 @@ class Declared:
             if each.task not in tasks:
                 raise InputError(
                     f"{self.file}: expected claims of tasks that are measured ({', '.join(tasks)}), got one of head "
-                    f"{name} on {each.task!r}; {suggest(each.task, tasks)}, or measure that task, too"
+                    f"{name} on {each.task!r}; measure that task, too, if there is one; {suggest(each.task, tasks)}"
                 )
             if each.head[0] >= shape[0] or each.head[1] >= shape[1]:
                 raise InputError(
@@ -126,10 +126,17 @@ class Declared:
             )
         return found
 
-    def described(self, frame: pd.DataFrame) -> dict[str, Any]:
-        """All of it, for a manifest."""
-        about = {"file": self.file, "sha256": self.sha256, "read": self.read, "thresholds": dict(self.thresholds)}
-        return {**about, "claims": self.outcomes(frame)}
+    def described(self, frame: pd.DataFrame, measured: datetime | None) -> dict[str, Any]:
+        """All of it, for a manifest.
+
+        Args:
+            frame: As of ``outcomes``.
+            measured: When measuring began; None for after the file was read. ``measured_before`` is that time where it
+                is before the file was last written, else empty: its claims may rest on what was seen.
+        """
+        began = "" if measured is None else _in_utc(measured)
+        about = {"file": self.file, "sha256": self.sha256, "written": self.written, "thresholds": dict(self.thresholds)}
+        return {**about, "measured_before": began if began < self.written else "", "claims": self.outcomes(frame)}
 
 
 def outcome(expected: str, verdict: str) -> Outcome:
@@ -149,7 +156,8 @@ def read_claims(path: str | PathLike[str]) -> Declared:
         InputError: It cannot be read, or is no such file: it says what was expected and what there is.
     """
     try:
-        content = Path(path).expanduser().read_bytes()
+        file = Path(path).expanduser()
+        content, written = file.read_bytes(), file.stat().st_mtime
         found = tomllib.loads(content.decode())
     except (OSError, TypeError, ValueError, RuntimeError) as error:  # a path with a NUL, of a user that there is not
         raise InputError(f"claims: expected a TOML file that can be read, got {str(path)!r}: {error}") from None
@@ -161,14 +169,23 @@ def read_claims(path: str | PathLike[str]) -> Declared:
     claims = found.get("claim", [])
     if not isinstance(claims, list) or not claims:
         got = "[claim]; write it in double brackets" if isinstance(claims, dict) else "none"
+        if not isinstance(claims, dict | list):
+            got = f"claim = {claims!r:.40}"
         raise InputError(f"{name}: expected at least one [[claim]] with {', '.join(CLAIM)}; got {got}")
     read = [_claim(name, number, each) for number, each in enumerate(claims, start=1)]
     asked = [(each.head, each.task) for each in read]
     if len(set(asked)) < len(asked):
         twice = next(each for each in asked if asked.count(each) > 1)
-        raise InputError(f"{name}: expected one claim a head and task, got several of {twice[0]} on {twice[1]!r}")
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Declared(tuple(read), thresholds, name, hashlib.sha256(content).hexdigest(), now)
+        raise InputError(
+            f"{name}: expected one claim a head and task, got several of {twice[0][0]}.{twice[0][1]} on {twice[1]!r}"
+        )
+    at = _in_utc(datetime.fromtimestamp(written, timezone.utc))
+    return Declared(tuple(read), thresholds, name, hashlib.sha256(content).hexdigest(), at)
+
+
+def _in_utc(time: datetime) -> str:
+    """To the second; later times are later texts."""
+    return time.astimezone(timezone.utc).isoformat(timespec="seconds")
 
 
 def _claim(name: str, number: int, found: Any) -> DeclaredClaim:
@@ -183,7 +200,7 @@ def _claim(name: str, number: int, found: Any) -> DeclaredClaim:
     if not (dot and layer.isdecimal() and head.isdecimal() and len(found["head"]) < 20):
         raise InputError(f"{where}: head: expected layer and head such as '2.1', both from 0, got {found['head']!r}")
     if found["verdict"] not in EXPECTED:
-        raise InputError(f"{where}: verdict {found['verdict']!r} is unknown; {suggest(found['verdict'], EXPECTED)}")
+        raise InputError(f"{where}: verdict {found['verdict']!r} is unknown{among(found['verdict'], EXPECTED)}")
     return DeclaredClaim((int(layer), int(head)), found["task"], found["verdict"])
 
 

@@ -80,6 +80,7 @@ UNRELATED: Mapping[str, str] = {
 """By what exchanging the word does, if that is no drop."""
 NO_EXCHANGE = "what it reads at the related word is not testable"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
+NOT_PROBED = "whether the feature can be read there was not asked: probes were left out"
 DISAGREE = "the replacements disagree"
 
 
@@ -97,6 +98,7 @@ class States:
         partners: The heads that stand in for it, such as ``1.3``.
         doubtful: Heads of which it is undecided whether they stand in for it.
         caveat: What else ablating heads together says, for a verdict that its effect is below the minimum.
+        probed: Whether the feature was probed for.
     """
 
     attention: AttentionState
@@ -108,6 +110,7 @@ class States:
     partners: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
     caveat: str = ""
+    probed: bool = True
 
 
 def judge(states: States) -> tuple[Verdict, str]:
@@ -139,7 +142,7 @@ def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
     """
     fewest = min(each.n_clusters for each in effects)
     if fewest < FEWEST_CLUSTERS:
-        return f"{fewest:.0f} clusters; at least {FEWEST_CLUSTERS} are needed"
+        return f"{fewest:.0f} cluster{'' if fewest == 1 else 's'}; at least {FEWEST_CLUSTERS} are needed"
     if not all(each.decidable for each in effects):
         return "a template has a single cluster, so no interval is known"
     return "" if above_chance else "the unablated model is not above chance on this task"
@@ -175,7 +178,7 @@ def _short_of_tracking(states: States) -> str:
     return {
         "carried": "",
         "none": "the feature cannot be read there beyond its controls",
-        "not testable": "whether the feature can be read there is not testable",
+        "not testable": "whether the feature can be read there is not testable" if states.probed else NOT_PROBED,
         "undecided": "the probe is undecided",
     }[states.representation]
 

@@ -50,7 +50,9 @@ def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """The verdict, its reason and the number of units that would decide, row by row.
 
     Args:
-        frame: As of ``states``, with these, ``specificity`` and what ``groups.partners`` adds.
+        frame: As of ``states``, with these, ``specificity`` and what ``groups.partners`` adds; ``probed`` says whether
+            probes were asked for, and ``tested`` of which heads anything can be shown: ``chosen`` or ``declared`` ones,
+            or all (empty).
     """
     judged = [_judge(row) for row in frame.to_dict("records")]
     return pd.DataFrame(judged, columns=["verdict", "reason", "n_to_decide"], index=frame.index)
@@ -70,6 +72,7 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
         partners=tuple(row["partners"].split()),
         doubtful=tuple(row["doubtful"].split()),
         caveat=row["caveat"],
+        probed=row["probed"],
     )
     verdict, reason = judge(given)
     if verdict != "undecided":
@@ -80,7 +83,7 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     open_kinds = _open(row).items()
     unchosen = [name for name, evidence in open_kinds if evidence.decidable and np.isnan(evidence.p_adjusted)]
     if unchosen:
-        return verdict, f"{reason}; not chosen for a test of {' and '.join(unchosen)}", np.nan
+        return verdict, f"{reason}; not {row['tested']}, and so not tested: {', '.join(unchosen)}", np.nan
     return verdict, reason, _units_to_decide(row)
 
 

@@ -65,10 +65,12 @@ def after_heads(
         return _a_head(best, model, str(best["task"]), f"{best['verdict']}: {best['task']}")
     undecided = frame[frame["verdict"] == "undecided"]
     needed = (undecided["n_to_decide"].astype(float) * undecided["task"].map(drawn).astype(float)).dropna()
-    if not needed.empty and needed.min() <= MOST_UNITS:
-        asked = ("--task", str(frame["task"][needed.idxmin()]), *of_model(model), *options)
-        units = str(math.ceil(needed.min()))
-        return Next(("heads", *asked, "--n", units, "--out", "report"), "units that would decide on a head")
+    needed = needed[needed <= MOST_UNITS]
+    if not needed.empty:
+        task = frame["task"][needed.idxmin()]
+        units = str(math.ceil(needed[frame["task"] == task].max()))
+        asked = ("--task", str(task), *of_model(model), *options)
+        return Next(("heads", *asked, "--n", units, "--out", "report"), "units that would decide on heads")
     if (report.tasks["base_low"] <= 0).all():
         return Next(("tasks",), "the model cannot do these: what else can be asked?")
     return Next(("calibrate", "--quick", "--out", "calibration"), "no head was found: how often is one missed?")

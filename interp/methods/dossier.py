@@ -16,6 +16,7 @@ Heads are not selected before they are tested, so one correction covers all; or 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -24,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from interp.claims.corrections import Correction
-from interp.claims.declared import Declared, read_claims
+from interp.claims.declared import read_claims
 from interp.claims.effects import check_share
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
@@ -41,6 +42,8 @@ from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
 from interp.runs.answers import answered
+from interp.runs.catalogue import find_run
+from interp.runs.root import root_of
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
@@ -217,7 +220,10 @@ def heads(
     if declared is not None:
         _check_only_max_t(correction, "claims: what is declared")
         if choose_on:
-            raise InputError("claims: expected no choose_on beside it, got both; one of them says what is tested")
+            raise InputError(
+                "claims: expected no heads chosen on other items beside it (choose_on, --choose), got both; leave one "
+                "out"
+            )
         shares |= declared.thresholds
     _check(shares, correction)
     seed = whole_number("seed", seed, least=0, expected="a whole number from 0")
@@ -245,11 +251,22 @@ def heads(
 
     def judging() -> HeadsReport:
         judged = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
-        return _report(models, given, choose_on, asked, judged, declared)
+        about = None if declared is None else declared.described(judged[0].frame, _measured_first(judged, kept))
+        return _report(models, given, choose_on, asked, judged, about)
 
-    return answered(
-        kept, lambda: _request(models, given, choose_on, asked), model_provenance(model), HeadsReport, judging
-    )
+    def request() -> dict[str, Any]:
+        claimed = {} if declared is None else {"claims": [declared.file, declared.sha256]}
+        return {**_request(models, given, choose_on, asked), **claimed}
+
+    return answered(kept, request, model_provenance(model), HeadsReport, judging)
+
+
+def _measured_first(judged: Sequence[Judged], run: Run | None) -> datetime | None:
+    """When the first of the kept sweeps began; None where all are of now."""
+    if run is None or run.folder is None or run.fresh:
+        return None
+    keys = [str(each.resampled.provenance["run"]) for one in judged for each in one.evidence]
+    return min(find_run(root_of(run.folder), key).begun for key in keys)
 
 
 def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked) -> dict[str, Any]:
@@ -269,7 +286,7 @@ def _report(
     choose_on: Sequence[Task],
     asked: Asked,
     judged: Sequence[Judged],
-    declared: Declared | None,
+    declared: dict[str, Any] | None,
 ) -> HeadsReport:
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
     empty = pd.DataFrame(columns=list(REPLICATION))
@@ -283,7 +300,7 @@ def _report(
         provenance={
             **model_provenance(models[0]),
             **asdict(asked),
-            "declared": None if declared is None else declared.described(first.frame),
+            "declared": declared,
             "chosen_on": [task_provenance(task) for task in choose_on],
             "siblings": [model_provenance(each) for each in models[1:]],
             "tasks": [dict(each.provenance()) for each in first.evidence],

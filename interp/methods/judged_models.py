@@ -189,7 +189,8 @@ def _tested(found: Sequence[TaskEvidence], n_tasks: int, asked: Asked) -> pd.Dat
         chosen = _declared(evidence, asked.declared)
     frame = tested(evidence, chosen, **testing)
     frame = frame.join(states(frame, asked.alpha))
-    return frame.assign(specificity=specificities(frame))
+    heads = "declared" if asked.declared else "chosen" if choosing else ""
+    return frame.assign(specificity=specificities(frame), probed=asked.probes, tested=heads)
 
 
 def _declared(evidence: Sequence[TaskEvidence], claims: Sequence[tuple[int, int, str]]) -> Chosen:

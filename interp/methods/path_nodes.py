@@ -116,6 +116,10 @@ def mlp_nodes(model: Any) -> list[Node]:
 
 def paths_to(model: Any, receiver: str) -> list[list[str]]:
     """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads."""
+    if not isinstance(receiver, str):
+        raise InputError(
+            f"receiver: expected one node, such as '1.2.q', got {receiver!r:.80}; add up the lists of several"
+        )
     senders = ["embed", *_heads(model), *_mlps(model)]
     reads_at = Node.parse(receiver, model).reads_at
     return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]

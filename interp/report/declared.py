@@ -19,17 +19,15 @@ def how_found(provenance: Mapping[str, Any]) -> list[str]:
     if not declared:
         return [CHOSEN if provenance.get("chosen_on") else EVERYTHING]
     claims = declared["claims"]
-    first = (
-        f"Declared before measuring: {counted(len(claims), 'claim')} of {declared['file']} (SHA-256 "
-        f"{declared['sha256'][:12]}, read {declared['read']}). Only these can be shown, and are corrected for "
-        "among themselves."
-    )
-    return [first, *map(_became, claims)]
+    file = f"{counted(len(claims), 'claim')} of {declared['file']} (SHA-256 {declared['sha256'][:12]}, last written "
+    file, before = f"{file}{declared['written']}", declared["measured_before"]
+    first = f"Declared before measuring: {file})."
+    if before:
+        first = f"Not declared before measuring: {file}; measuring began {before}), so they may rest on what was seen."
+    return [f"{first} Only these can be shown, and are corrected for among themselves.", *map(_became, claims)]
 
 
 def _became(claim: Mapping[str, str]) -> str:
-    reason = f", {claim['reason']}" if claim["reason"] else ""
-    return (
-        f"Head {claim['head']} on {claim['task']}: “{claim['expected']}” was declared, “{claim['verdict']}” is found"
-        f"{reason}: {claim['outcome']}."
-    )
+    reason = f" ({claim['reason']})" if claim["reason"] else ""
+    declared = f"head {claim['head']} on {claim['task']} was declared “{claim['expected']}”"
+    return f"{claim['outcome'].capitalize()}: {declared}, and is “{claim['verdict']}”{reason}."

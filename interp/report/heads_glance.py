@@ -7,7 +7,7 @@ from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
 from interp.report.plots import overview
-from interp.report.sentences import summarise
+from interp.report.sentences import TaskSummary, summarise
 from interp.report.verdicts import VERDICTS
 
 
@@ -17,7 +17,7 @@ def heads_glance(report: HeadsFrames) -> Glance:
     table = found_first(named.frame)
     return Glance(
         f"Which heads track what: {', '.join(named.tasks['task'])}",
-        [f"{each.task}: {each.headline}" for each in summarise(report)],
+        [_in_short(each) for each in summarise(report)],
         evidence_table(table),
         len(report.frame),
         ".frame",
@@ -25,6 +25,11 @@ def heads_glance(report: HeadsFrames) -> Glance:
         "interp.plots.overview(report)",
         (lambda: overview(report)) if len(report.frame) <= MOST_DRAWN else None,
     )
+
+
+def _in_short(task: TaskSummary) -> str:
+    """A task's headline; where nothing was found, also why."""
+    return " ".join([f"{task.task}: {task.headline}", *(() if task.findings else task.open_questions)])
 
 
 def found_first(frame: pd.DataFrame) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.report.amounts import counted
 from interp.report.verdicts import VERDICTS
 
 REPLICATES = "replicates"
@@ -80,4 +81,4 @@ def replication_sentence(table: pd.DataFrame) -> str:
         for row in missing.to_dict("records")
     )
     verb = "replicates" if found == 1 else "replicate"
-    return f"Of {len(here)} verdicts on tasks, {found} {verb} in {whom}.{f' Not so {rest}.' if rest else ''}"
+    return f"Of {counted(len(here), 'verdict')} on tasks, {found} {verb} in {whom}.{f' Not so {rest}.' if rest else ''}"

@@ -85,11 +85,13 @@ def encode_task(
         The task; ``task.dropped`` counts what the tokenizer cannot carry.
 
     Raises:
-        TaskError: The tokenizer is slow or has no BOS, there is no such metric or query, there are no pairs, some
-            example does not have the feature, or no pair is left; the message then gives the count for each requirement
-            that failed.
+        TaskError: The tokenizer is slow or has no BOS, the name is empty, there is no such metric or query, there are
+            no pairs, some example does not have the feature, or no pair is left; the message then gives the count for
+            each requirement that failed.
     """
     require_fast(tokenizer)
+    if not (isinstance(name, str) and name.strip() and name.isprintable()):
+        raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
     check_choice("metric", metric, get_args(Metric))
     check_choice("query", query, get_args(Query))
     units, dropped = _encode_pairs(_pairs(pairs), tokenizer, metric, n_ctx, unequal_lengths)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
+from interp.claims.rules import NOT_PROBED
 from interp.claims.verdicts import states, verdicts
 
 N_UNITS, N_CLUSTERS = 4 * FEWEST_CLUSTERS, 2 * FEWEST_CLUSTERS
@@ -31,7 +32,7 @@ def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_cl
     found = {name: value for each in rows for name, value in each.items()}
     known = {"feature": None, "selectivity_p_adjusted": 0.001, "probe_baseline_score": 0.5, "above_chance": True}
     counts = {"n_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
-    others = {"specificity": "specific", "partners": "", "caveat": "", "doubtful": ""}
+    others = {"specificity": "specific", "partners": "", "caveat": "", "doubtful": "", "probed": True, "tested": ""}
     return {**found, **known, **counts, **others, **changes}
 
 
@@ -53,6 +54,9 @@ def test_states_and_verdict_of_a_head_that_tracks():
 def test_a_feature_that_was_not_probed_stands_in_the_way_only_where_the_task_names_it(named):
     found = judged(row_of(DROP, DROP, exchange=DROP, feature="number" if named else np.nan))
     assert found["verdict"] == ("attends and causal" if named else "tracks")
+    left_out = judged(row_of(DROP, DROP, exchange=DROP, feature="number", probed=False))
+    assert left_out["reason"] == NOT_PROBED
+    assert "not testable" not in left_out["reason"]
 
 
 def test_replacements_that_disagree_are_both_named_with_their_numbers():
@@ -111,6 +115,6 @@ class TestUnitsToDecide:
 
     def test_what_was_not_chosen_is_not_decided_by_more(self):
         unchosen = {**OPEN, "p_adjusted": np.nan}
-        found = judged(row_of(unchosen, OPEN))
-        assert found["reason"].endswith("; not chosen for a test of resampling")
+        found = judged(row_of(unchosen, OPEN, tested="declared"))
+        assert found["reason"].endswith("; not declared, and so not tested: resampling")
         assert np.isnan(found["n_to_decide"])

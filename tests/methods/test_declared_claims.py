@@ -1,8 +1,12 @@
 """A dossier of declared claims: only they are tested, and corrected among themselves."""
 
+import os
+import time
+
 import pytest
 
 import interp
+from interp.claims.rules import NOT_PROBED
 from interp.errors import InputError
 
 pytestmark = pytest.mark.unchecked
@@ -73,6 +77,34 @@ def test_what_became_of_it_stands_in_the_provenance(reports):
     assert described["thresholds"] == {"minimum_effect": 0.2}
     assert [each["outcome"] for each in described["claims"]] == ["confirmed", "refuted"]
     assert reports[0].provenance["declared"] is None
+
+
+def test_another_file_about_the_same_heads_is_another_question_and_later_than_what_was_measured(model, tmp_path):
+    """What was kept for one file is not told of the other; and a file written after measuring is found out."""
+    asked = {"n": 30, "probes": False, "most_together": 0, "run": tmp_path / "runs"}
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text(CLAIMS, encoding="utf-8")
+    os.utime(first, (time.time() - 60,) * 2)
+    before = interp.heads(model, TASKS[:1], **asked, claims=first).provenance["declared"]
+    second.write_text(CLAIMS.replace("attends, not causal", "none"), encoding="utf-8")
+    os.utime(second, (time.time() + 60,) * 2)
+    after = interp.heads(model, TASKS[:1], **asked, claims=second).provenance["declared"]
+    assert [each["expected"] for each in before["claims"]] == ["attends and causal", "attends, not causal"]
+    assert [each["expected"] for each in after["claims"]] == ["attends and causal", "none"]
+    assert (before["file"], after["file"]) == ("first.toml", "second.toml")
+    assert before["measured_before"] == ""
+    assert after["measured_before"] < after["written"]
+    again = interp.heads(model, TASKS[:1], **asked, claims=first).provenance["declared"]
+    assert again == before
+    fresh = interp.heads(model, TASKS[:1], **{**asked, "run": None}, claims=second).provenance["declared"]
+    assert fresh["measured_before"] == ""  # it is measured now, and nothing of before is used
+
+
+def test_who_is_not_declared_and_what_was_not_probed_for_is_said(reports):
+    reasons = reports[1].frame.query("task == 'agreement' and verdict == 'undecided'")["reason"]
+    assert reasons.str.contains("not declared, and so not tested: ").any()
+    assert not reasons.str.contains("chosen").any()
+    assert row(reports[1], "2.2")["reason"] == NOT_PROBED
 
 
 def test_thresholds_of_the_file_hold(reports):
