@@ -12,7 +12,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -196,7 +196,7 @@ class _Places:
                 found += trackers
                 if self._glance or (is_standard and self._chance(0.4)):
                     role: Role = "glancer" if self._glance or self._chance(0.5) else "other route"
-                    found.append(self._take(role, task, share=self._glance))
+                    found.append(replace(self._take(role, task), glance=self._glance))
                 elif is_standard and trackers[0].layer < last and self._chance(0.8):
                     found.append(self._take("amplifier", task, least=trackers[0].layer + 1))
         if self._chance(0.6):

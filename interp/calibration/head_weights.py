@@ -131,7 +131,7 @@ class HeadWeights:
             elif planted.role == "by value":
                 read = read - stream.of(f"kind {queries_of(planted.task)}")[0]
             elif planted.role == "glancer":
-                read = read + planted.share * stream.of(f"value {noun_of(planted.task)}")[0]
+                read = read + planted.glance * stream.of(f"value {noun_of(planted.task)}")[0]
             v[:, WORDS] = read * self._unit
             o[WORDS] = self._strength(planted) * self._written(planted.role, planted.task)
         return v, o

@@ -103,8 +103,8 @@ class Planted:
         head: Its index.
         role: What it does.
         task: What for; None for a role that is about no task.
-        share: Of the task's answer that a tracker writes, where several share the work. Of the related word that a
-            glancer reads, where it reads 1 of the attractors. Of two loud heads, 1 and -1.
+        share: Of the task's answer that a tracker writes, where several share the work. Of two loud heads, 1 and -1.
+        glance: Of the related word that a glancer reads, where it reads 1 of the attractors.
     """
 
     layer: int
@@ -112,6 +112,7 @@ class Planted:
     role: Role
     task: TaskName | None = None
     share: float = 1.0
+    glance: float = 0.0
 
     def is_about(self, task: TaskName) -> bool:
         """Whether it does anything to a task."""
@@ -121,7 +122,7 @@ class Planted:
         """The right verdict about it on a task; what writes no more than the minimum that counts is not causal."""
         if not self.is_about(task):
             return "none"
-        if self.role == "glancer" and self.share > MINIMUM_GLANCE:
+        if self.role == "glancer" and self.glance > MINIMUM_GLANCE:
             return "tracks"
         return TRUTH["looker"] if self.role == "tracker" and self.share <= MINIMUM_SHARE else TRUTH[self.role]
 

@@ -49,18 +49,8 @@ WRONG_TAG = "wrong tag"
 WRONG_TASKS = ("number at the person", "gender at the noun")
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
-    *("resample_state", "mean_state", "exchange_state", "exchange", "exchange_minimum"),
-    *(
-        "feature",
-        "mean_effect",
-        "specificity",
-        "partners",
-        "group_effect",
-        "group_share",
-        "excess",
-        "effect",
-        "minimum_effect",
-    ),
+    *("resample_state", "mean_state", "exchange_state", "exchange", "exchange_minimum", "feature", "specificity"),
+    *("partners", "group_effect", "group_share", "excess", "effect", "mean_effect", "minimum_effect"),
     *("n_to_decide", "undecidable", "accuracy_base"),
 )
 """Of ``HeadsReport.frame``, in a job's result."""

@@ -33,7 +33,7 @@ from interp.errors import InputError
 Alternative = Literal["two-sided", "greater"]
 State = Literal["rise", "drop", "none", "undecided"]
 RESAMPLES = 10_000
-"""Of a test, unless it is told otherwise; no p is below one over them and one more."""
+"""Of a test, unless it is told otherwise; no p is below 1 / (1 + this)."""
 
 Cells = Float[np.ndarray, " cell"]
 Several = Float[np.ndarray, " _"]

@@ -126,17 +126,16 @@ class Declared:
             )
         return found
 
-    def described(self, frame: pd.DataFrame, measured: datetime | None) -> dict[str, Any]:
+    def described(self, frame: pd.DataFrame, measured: datetime) -> dict[str, Any]:
         """All of it, for a manifest.
 
         Args:
             frame: As of ``outcomes``.
-            measured: When measuring began; None for after the file was read. ``measured_before`` is that time where it
-                is before the file was last written, else empty: its claims may rest on what was seen.
+            measured: When measuring began, as far as is known.
         """
-        began = "" if measured is None else _in_utc(measured)
-        about = {"file": self.file, "sha256": self.sha256, "written": self.written, "thresholds": dict(self.thresholds)}
-        return {**about, "measured_before": began if began < self.written else "", "claims": self.outcomes(frame)}
+        times = {"written": self.written, "measured": _in_utc(measured)}
+        about = {"file": self.file, "sha256": self.sha256, **times, "thresholds": dict(self.thresholds)}
+        return {**about, "claims": self.outcomes(frame)}
 
 
 def outcome(expected: str, verdict: str) -> Outcome:

@@ -76,15 +76,20 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     )
     verdict, reason = judge(given)
     if verdict != "undecided":
-        return verdict, reason, np.nan
+        unread = given.representation == "undecided" and verdict in ("attends and causal", "none")
+        probe = {"the probe": Evidence.of(row, "probe_excess")} if unread else {}
+        return verdict, reason + _not_shown(row, probe), np.nan
     if reason == DISAGREE:
         mean = row["mean_replacement"].replace("_", " ")
         return verdict, f"{reason}: {row['effect']:.2g} by resample and {row['mean_effect']:.2g} by {mean}", np.nan
-    open_kinds = _open(row).items()
-    unchosen = [name for name, evidence in open_kinds if evidence.decidable and np.isnan(evidence.p_adjusted)]
-    if unchosen:
-        return verdict, f"{reason}; not {row['tested']}, and so not tested: {', '.join(unchosen)}", np.nan
-    return verdict, reason, _units_to_decide(row)
+    unshown = _not_shown(row, _open(row))
+    return verdict, reason + unshown, np.nan if unshown else _units_to_decide(row)
+
+
+def _not_shown(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> str:
+    """That some kinds of evidence were not chosen, or not declared, so that more units would not show them either."""
+    unshown = [name for name, evidence in kinds.items() if evidence.decidable and np.isnan(evidence.p_adjusted)]
+    return f"; not {row['tested']}, and so cannot be shown: {', '.join(unshown)}" if unshown else ""
 
 
 def _representation(row: Mapping[str, Any], alpha: float) -> str:

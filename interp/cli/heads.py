@@ -146,7 +146,8 @@ def heads(
         _print_summary(report)
         say(page_line(folder, started))
         drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
-        again = () if probes else ("--no-probes",)
+        again = [*(() if probes else ("--no-probes",)), *(("--choose",) if choose else ())]
+        again += [*(("--seed", str(seed)) if seed else ()), *(("--claims", str(claims)) if claims is not None else ())]
         say_next(after_heads(report, model, drawn, again))
         return
     print_json(

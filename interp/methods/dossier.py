@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from interp.claims.corrections import Correction
-from interp.claims.declared import read_claims
+from interp.claims.declared import Declared, read_claims
 from interp.claims.effects import check_share
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
@@ -42,7 +42,8 @@ from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
 from interp.runs.answers import answered
-from interp.runs.catalogue import find_run
+from interp.runs.log import Log
+from interp.runs.names import LOG
 from interp.runs.root import root_of
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
@@ -251,7 +252,9 @@ def heads(
 
     def judging() -> HeadsReport:
         judged = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
-        about = None if declared is None else declared.described(judged[0].frame, _measured_first(judged, kept))
+        about = (
+            None if declared is None else declared.described(judged[0].frame, _measured_first(judged, declared, kept))
+        )
         return _report(models, given, choose_on, asked, judged, about)
 
     def request() -> dict[str, Any]:
@@ -261,12 +264,18 @@ def heads(
     return answered(kept, request, model_provenance(model), HeadsReport, judging)
 
 
-def _measured_first(judged: Sequence[Judged], run: Run | None) -> datetime | None:
-    """When the first of the kept sweeps began; None where all are of now."""
-    if run is None or run.folder is None or run.fresh:
-        return None
-    keys = [str(each.resampled.provenance["run"]) for one in judged for each in one.evidence]
-    return min(find_run(root_of(run.folder), key).begun for key in keys)
+def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | None) -> datetime:
+    """When the first of the sweeps that are kept here of the declared tasks began; now, where there is none."""
+    now = datetime.now().astimezone()
+    if run is None or run.folder is None:
+        return now
+    tasks = {each.task for each in declared.claims}
+    evidence = [each for one in judged for each in one.evidence if each.task.name in tasks]
+    sweeps = [
+        sweep for each in evidence for sweep in (each.resampled, each.averaged, each.exchange) if sweep is not None
+    ]
+    logs = [Log(root_of(run.folder) / str(each.provenance["run"]) / LOG) for each in sweeps]
+    return min(filter(None, (log.begun() for log in logs)), default=now)
 
 
 def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked) -> dict[str, Any]:

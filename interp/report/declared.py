@@ -19,11 +19,11 @@ def how_found(provenance: Mapping[str, Any]) -> list[str]:
     if not declared:
         return [CHOSEN if provenance.get("chosen_on") else EVERYTHING]
     claims = declared["claims"]
-    file = f"{counted(len(claims), 'claim')} of {declared['file']} (SHA-256 {declared['sha256'][:12]}, last written "
-    file, before = f"{file}{declared['written']}", declared["measured_before"]
-    first = f"Declared before measuring: {file})."
-    if before:
-        first = f"Not declared before measuring: {file}; measuring began {before}), so they may rest on what was seen."
+    when = "Declared before measuring, as far as is known here"
+    if declared["measured"] < declared["written"]:
+        when = "Declared, but measuring began before the file was last written, so the claims may rest on what was seen"
+    file = f"{counted(len(claims), 'claim')} of {declared['file']} (SHA-256 {declared['sha256'][:12]}"
+    first = f"{when}: {file}, last written {declared['written']}; measuring began {declared['measured']})."
     return [f"{first} Only these can be shown, and are corrected for among themselves.", *map(_became, claims)]
 
 

@@ -8,7 +8,7 @@ from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
 from interp.report.plots import overview
 from interp.report.sentences import TaskSummary, summarise
-from interp.report.verdicts import VERDICTS
+from interp.report.verdicts import FINDINGS, VERDICTS
 
 
 def heads_glance(report: HeadsFrames) -> Glance:
@@ -17,7 +17,7 @@ def heads_glance(report: HeadsFrames) -> Glance:
     table = found_first(named.frame)
     return Glance(
         f"Which heads track what: {', '.join(named.tasks['task'])}",
-        [_in_short(each) for each in summarise(report)],
+        [_in_short(each, named.frame) for each in summarise(report)],
         evidence_table(table),
         len(report.frame),
         ".frame",
@@ -27,9 +27,11 @@ def heads_glance(report: HeadsFrames) -> Glance:
     )
 
 
-def _in_short(task: TaskSummary) -> str:
-    """A task's headline; where nothing was found, also why."""
-    return " ".join([f"{task.task}: {task.headline}", *(() if task.findings else task.open_questions)])
+def _in_short(task: TaskSummary, frame: pd.DataFrame) -> str:
+    """A task's headline; where no head's attention or effect was found, also what is open."""
+    found = frame.loc[frame["task"] == task.task, "verdict"].isin(FINDINGS).any()
+    more = () if found else (*filter(None, [task.untested]), *task.open_questions)
+    return " ".join([f"{task.task}: {task.headline}", *more])
 
 
 def found_first(frame: pd.DataFrame) -> pd.DataFrame:

@@ -120,5 +120,6 @@ def what_p_is(provenance: Mapping[str, Any]) -> str:
         f"its minimum is tested, and corrected, in the same way{absent}: “the minimum at least” has to be rejected (of "
         "effects, on either side). Attention, each replacement, the exchanged word and probes are a family each, and "
         f"so is each effect of heads that are ablated together; so a report may err in each{probes}. A verdict that "
-        "rests on several kinds has the largest of their p: it is false only if a kind is that the head lacks."
+        "rests on several kinds has the largest of their p: it is false only if one of these tests shows what the head "
+        "does not have."
     )

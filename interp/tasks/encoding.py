@@ -90,7 +90,7 @@ def encode_task(
             each requirement that failed.
     """
     require_fast(tokenizer)
-    if not (isinstance(name, str) and name.strip() and name.isprintable()):
+    if not (isinstance(name, str) and name.strip() and len(name.splitlines()) == 1):
         raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
     check_choice("metric", metric, get_args(Metric))
     check_choice("query", query, get_args(Query))

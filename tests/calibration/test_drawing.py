@@ -83,7 +83,7 @@ def test_both_tasks_have_a_glancer_that_reads_so_much_of_the_related_word():
     for glance, truth in ((0.06, "causal, by another route"), (0.112, "tracks")):
         plan = draw(3, difficulty=Difficulty(glance=glance))
         glancers = [each for each in plan.heads if each.role == "glancer"]
-        assert [(each.task, each.share) for each in glancers] == [("agreement", glance), ("coreference", glance)]
+        assert [(each.task, each.glance) for each in glancers] == [("agreement", glance), ("coreference", glance)]
         assert {each.truth(each.task) for each in glancers} == {truth}
 
 

@@ -129,13 +129,19 @@ def test_a_loud_tracker_looks_and_writes_the_answer_and_hides_behind_its_mate(ta
         assert margins(model, tasks[name], [(2, 5), (2, 4)]).mean() == pytest.approx(float(wholes[name]), rel=0.02)
 
 
-@pytest.mark.parametrize("glance", [0.06, 0.112])
-def test_what_a_glancer_reads_of_the_related_word_turns_the_answer_by_so_many_minima(glance):
-    plan = draw(20, difficulty=Difficulty(glance=glance))
-    (head,) = ((each.layer, each.head) for each in plan.heads if (each.role, each.task) == ("glancer", "agreement"))
-    found = exchange_word(plan.model(), plan.tasks()[0], heads=[head]).frame
-    minima = -found["effect"].mean() / (0.1 * found["base"].mean())
-    assert minima == pytest.approx(glance / MINIMUM_GLANCE, rel=0.35)
+def test_what_a_glancer_reads_of_the_related_word_turns_the_answer_by_so_many_minima():
+    """Each of six heads lies on its side of the minimum, and their mean where it is said to be."""
+    for glance in (0.061, 0.115):
+        minima = []
+        for seed in (20, 21, 22):
+            plan = draw(seed, difficulty=Difficulty(glance=glance))
+            model, named = plan.model(), {task.name: task for task in plan.tasks()}
+            for each in plan.heads:
+                if each.role == "glancer":
+                    found = exchange_word(model, named[each.task], heads=[(each.layer, each.head)]).frame
+                    minima.append(-found["effect"].mean() / (0.1 * found["base"].mean()))
+        assert [each > 1 for each in minima] == 6 * [glance > MINIMUM_GLANCE]
+        assert sum(minima) / len(minima) == pytest.approx(glance / MINIMUM_GLANCE, rel=0.12)
 
 
 def test_the_other_route_is_used_and_looks_elsewhere():

@@ -116,5 +116,15 @@ class TestUnitsToDecide:
     def test_what_was_not_chosen_is_not_decided_by_more(self):
         unchosen = {**OPEN, "p_adjusted": np.nan}
         found = judged(row_of(unchosen, OPEN, tested="declared"))
-        assert found["reason"].endswith("; not declared, and so not tested: resampling")
+        assert found["reason"].endswith("; not declared, and so cannot be shown: resampling")
         assert np.isnan(found["n_to_decide"])
+
+    @pytest.mark.parametrize("effect", [DROP, NONE])
+    def test_nor_is_a_probe_that_was_not_chosen(self, effect):
+        looks = LOOKS if effect is DROP else {**NONE, "minimum": 0.1}
+        unread = {**LOOKS, "p_adjusted": np.nan}
+        asked = row_of(effect, effect, looks, exchange=DROP, probe=unread, feature="number", tested="chosen")
+        found = judged(asked)
+        assert found["verdict"] == ("attends and causal" if effect is DROP else "none")
+        assert found["reason"].endswith("undecided; not chosen, and so cannot be shown: the probe")
+        assert "cannot be shown" not in judged({**asked, "probe_excess_p_adjusted": 0.3})["reason"]

@@ -46,7 +46,7 @@ def test_a_head_that_is_not_chosen_is_never_claimed():
     assert np.isnan(found["effect_p_adjusted"])
     assert found["verdict"] == "undecided"
     assert found["reason"].endswith(
-        "the effect is undecided; not chosen, and so not tested: resampling, the mean in its place"
+        "the effect is undecided; not chosen, and so cannot be shown: resampling, the mean in its place"
     )
     assert np.isnan(found["n_to_decide"])  # more units choose nothing
 

@@ -2,12 +2,14 @@
 
 import os
 import time
+from datetime import datetime
 
 import pytest
 
 import interp
 from interp.claims.rules import NOT_PROBED
 from interp.errors import InputError
+from interp.runs.run import Run
 
 pytestmark = pytest.mark.unchecked
 
@@ -87,22 +89,23 @@ def test_another_file_about_the_same_heads_is_another_question_and_later_than_wh
     os.utime(first, (time.time() - 60,) * 2)
     before = interp.heads(model, TASKS[:1], **asked, claims=first).provenance["declared"]
     second.write_text(CLAIMS.replace("attends, not causal", "none"), encoding="utf-8")
-    os.utime(second, (time.time() + 60,) * 2)
+    os.utime(second, (datetime.fromisoformat(before["measured"]).timestamp() + 1,) * 2)  # while the first was measured
     after = interp.heads(model, TASKS[:1], **asked, claims=second).provenance["declared"]
     assert [each["expected"] for each in before["claims"]] == ["attends and causal", "attends, not causal"]
     assert [each["expected"] for each in after["claims"]] == ["attends and causal", "none"]
     assert (before["file"], after["file"]) == ("first.toml", "second.toml")
-    assert before["measured_before"] == ""
-    assert after["measured_before"] < after["written"]
+    assert before["measured"] >= before["written"]
+    assert before["measured"] <= after["measured"] < after["written"]
     again = interp.heads(model, TASKS[:1], **asked, claims=first).provenance["declared"]
     assert again == before
-    fresh = interp.heads(model, TASKS[:1], **{**asked, "run": None}, claims=second).provenance["declared"]
-    assert fresh["measured_before"] == ""  # it is measured now, and nothing of before is used
+    anew = Run(tmp_path / "runs", fresh=True)
+    seen = interp.heads(model, TASKS[:1], **{**asked, "run": anew}, claims=second).provenance["declared"]
+    assert seen["measured"] < seen["written"]  # what was seen is known, though it is measured again
 
 
 def test_who_is_not_declared_and_what_was_not_probed_for_is_said(reports):
     reasons = reports[1].frame.query("task == 'agreement' and verdict == 'undecided'")["reason"]
-    assert reasons.str.contains("not declared, and so not tested: ").any()
+    assert reasons.str.contains("not declared, and so cannot be shown: ").any()
     assert not reasons.str.contains("chosen").any()
     assert row(reports[1], "2.2")["reason"] == NOT_PROBED
 

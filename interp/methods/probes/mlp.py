@@ -1,6 +1,7 @@
 """A probe with one hidden layer of ReLUs, many at once.
 
-1. Features are centred and divided by their spread (one number a probe), as the probe's training examples have them.
+1. Features are centred and divided by their spread (one number a probe), as the probe's training examples have them;
+   those that do not vary there are 0.
 2. Adam on batches that are the same for all probes; an example that a probe is not trained on has the weight 0.
 3. A tenth of the training examples decides when a probe stops: when their loss has not fallen for some epochs. It then
    leaves the batch, with the weights of its best epoch.
@@ -34,14 +35,14 @@ class MLPProbes:
     Attributes:
         weights: Of the hidden layer ``[cell problem feature hidden]``, its bias, and the same of the scores.
         mean: What is taken from the features.
-        spread: What they are divided by.
+        spread: What they are divided by; infinite for a feature that does not vary in what a probe trains on.
         converged: Whether each probe has stopped by itself.
         n_epochs: How many it took, of the probe that took most.
     """
 
     weights: Weights
     mean: Float[Tensor, "cell problem feature"]
-    spread: Float[Tensor, "cell problem"]
+    spread: Float[Tensor, "cell problem feature"]
     converged: Bool[Tensor, "cell problem"]
     n_epochs: int
 
@@ -88,11 +89,12 @@ class _Training:
     """The state of all probes that have not stopped."""
 
     def __init__(self, x: Examples, target: Target, problems: Problems, hidden: int, seed: int):
+        moments = Moments.of(x, problems)
         self._x, self._target = x.float(), target  # the optimiser's noise is larger than the rounding
         x = self._x
         self._generator = torch.Generator().manual_seed(seed)
-        moments = Moments.of(x, problems)
-        self._mean, self._spread = moments.mean, moments.variance.sqrt().clamp_min(torch.finfo(x.dtype).tiny)
+        self._mean = moments.mean.float()
+        self._spread = torch.where(moments.varies, moments.variance.sqrt()[..., None], torch.inf).float()
         decides = (torch.rand(x.shape[1], generator=self._generator) < 0.1).to(x.device)
         mask = problems.mask().to(x).T
         self._trains, self._decides = mask * ~decides, mask * decides
@@ -190,9 +192,9 @@ class _Training:
 
 
 def _standardised(
-    x: Examples, mean: Float[Tensor, "cell problem feature"], spread: Float[Tensor, "cell problem"]
+    x: Examples, mean: Float[Tensor, "cell problem feature"], spread: Float[Tensor, "cell problem feature"]
 ) -> Float[Tensor, "cell problem example feature"]:
-    return (x[:, None] - mean[:, :, None]) / spread[..., None, None]
+    return (x[:, None] - mean[:, :, None]) / spread[:, :, None]
 
 
 def _forward(

@@ -77,8 +77,8 @@ class Moments:
         mean = (used @ sums) / n[:, None]
         squares = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
         scatter = squares - n[:, None, None] * mean[..., :, None] * mean[..., None, :]
-        rounding = ROUNDING * torch.diagonal(squares, dim1=-2, dim2=-1)
-        varies = torch.diagonal(scatter, dim1=-2, dim2=-1) > rounding
+        size = torch.diagonal(squares, dim1=-2, dim2=-1) + n[:, None] * centre.square()
+        varies = torch.diagonal(scatter, dim1=-2, dim2=-1) > ROUNDING * size
         return cls(n, mean + centre, scatter * (varies[..., :, None] & varies[..., None, :]))
 
     @property
