@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from interp.report.heads_glance import heads_glance
 from interp.report.names import with_shown_names
 from interp.report.sentences import summarise
 
@@ -147,3 +148,14 @@ def test_a_number_of_units_that_nobody_can_measure_is_not_named(make_report):
     questions = " ".join(each for one in summarise(replace(report, frame=frame)) for each in one.open_questions)
     assert "no number of units that one could measure" in questions
     assert "49000000" not in questions
+
+
+def test_a_notebook_says_why_nothing_was_found(make_report):
+    report = make_report(tasks=("agreement",))
+    frame = report.frame.assign(verdict="undecided", reason="14 clusters; at least 30 are needed", n_to_decide=86.0)
+    (said,) = heads_glance(replace(report, frame=frame)).sentences
+    assert said.endswith("is undecided: 14 clusters; at least 30 are needed; about 86 units would decide.")
+    frame.loc[0, "verdict"] = "encodes, unused"  # neither its attention nor its effect
+    assert "14 clusters" in heads_glance(replace(report, frame=frame)).sentences[0]
+    frame.loc[0, "verdict"] = "tracks"
+    assert "14 clusters" not in heads_glance(replace(report, frame=frame)).sentences[0]
