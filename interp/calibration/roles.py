@@ -5,16 +5,16 @@ Every head of a planted model has one role. For the tasks that the role is not a
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from interp.calibration.language import PHENOMENA, TaskName
 from interp.claims.rules import Verdict
 
 Role = Literal[
     "tracker",
+    "previous word",
     "by value",
     "stand-in",
-    "previous word",
     "looker",
     "carrier",
     "other route",
@@ -77,17 +77,8 @@ the minimum that the dossier asks for (LayerNorm makes up for the rest), and res
 MINIMUM_GLANCE = 0.077
 """Of the related word, where a glancer reads 1 of the attractors: for what it reads so much of, exchanging the word
 turns the answer by the minimum, from model to model a fifth more or less."""
-DECOYS: tuple[Role, ...] = (
-    "by value",
-    "stand-in",
-    "looker",
-    "carrier",
-    "other route",
-    "glancer",
-    "amplifier",
-    "loud",
-    "loud tracker",
-)
+ROLES: tuple[Role, ...] = get_args(Role)
+DECOYS = ROLES[ROLES.index("by value") : ROLES.index("copier")]
 LOUD_ROLES: tuple[Role, ...] = ("loud", "loud tracker")
 """That are about every task."""
 BY_ATTRACTORS: tuple[Role, ...] = ("other route", "glancer")
