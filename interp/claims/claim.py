@@ -9,6 +9,9 @@
 4. Family-wise (``p_adjusted``) over all cells, both sides and all tasks: the largest statistic of the family (max-T),
    step by step: what is rejected leaves the family of the rest. Shown and absent are a family each.
 5. A cell of fewer than ``FEWEST_CLUSTERS`` clusters is no hypothesis: nobody decides it.
+6. Where all clusters are alike, no resample shows a spread. Shares lie within 1 of 0, so the mean can be beyond the
+   minimum only if a share of all clusters is of another kind: p is at least the chance that none of these was drawn,
+   times the number of cells where it is corrected. Effects have no such bound: one without a spread is what it is.
 
 Romano & Wolf (2005), "Exact and approximate stepdown methods for multiple hypothesis testing"; Westfall & Young (1993),
 "Resampling-based multiple testing"; Schuirmann (1987) on two one-sided tests; Phipson & Smyth (2010) on the +1 that
@@ -125,7 +128,8 @@ def claim(
 
     Args:
         measured: One a task.
-        alternative: ``"greater"`` asks only for means above the minimum, and calls absent what is below it.
+        alternative: ``"greater"`` asks only for means above the minimum, and calls absent what is below it; values
+            are differences of shares then, between -1 and 1.
         correction: ``"max-T"`` bounds the chance of any false claim, ``"fdr"`` the expected share of them.
         hypotheses: Which cells may be shown, one mask a task; None for all.
         absences: Which cells may be absent; None for all.
@@ -140,8 +144,9 @@ def claim(
         InputError: A minimum is below 0, or no number.
     """
     sides = [_Sides.of(each, alternative) for each in measured]
-    shown = _Family([each.shown for each in sides], _members(sides, hypotheses))
-    absent = _Family([each.absent for each in sides], _members(sides, absences))
+    least = [each.least_p for each in sides]
+    shown = _Family([each.shown for each in sides], [each for each, _ in least], _members(sides, hypotheses))
+    absent = _Family([each.absent for each in sides], [each for _, each in least], _members(sides, absences))
     generators = np.random.default_rng(seed).spawn(len(sides))
     streams = [each.draws(resamples, own) for each, own in zip(sides, generators, strict=True)]
     with one_thread():
@@ -236,6 +241,18 @@ class _Sides:
         found = below if self.plus is None else np.minimum(below, _studentised(self.plus))
         return np.where(self.minimum > 0, found, -np.inf)
 
+    @property
+    def least_p(self) -> tuple[Cells, Cells]:
+        """Of shown and of absent: the chance to draw no cluster of another kind, where all are alike; else 0."""
+        alike = self.standard_error <= 1e-9
+        if self.plus is not None or not alike.any():
+            return np.zeros_like(self.estimate), np.zeros_like(self.estimate)
+        above, below = self.less.estimate, -self.less.estimate
+        # The share of clusters at the other end of the range that would bring the mean to the minimum.
+        others = (above / np.maximum(1 + self.estimate, 1e-9), below / np.maximum(1 - self.estimate, 1e-9))
+        shown, absent = ((1 - np.clip(each, 0.0, 1.0)) ** self.less.n_clusters for each in others)
+        return np.where(alike, shown, 0.0), np.where(alike, absent, 0.0)
+
     def draws(self, resamples: int, generator: np.random.Generator) -> Iterator[tuple[Draws, Draws]]:
         """What ``shown`` and ``absent`` are where the mean is at the minimum, in blocks of resamples."""
         both = self.less if self.plus is None else _beside(self.less, self.plus)
@@ -265,9 +282,12 @@ def _studentised(found: Contributions) -> Cells:
 class _Family:
     """How often draws reach what was observed: cell by cell, and step by step over the family."""
 
-    def __init__(self, observed: Sequence[Several], members: Sequence[Bool[np.ndarray, " _"]]) -> None:
+    def __init__(
+        self, observed: Sequence[Several], least_p: Sequence[Several], members: Sequence[Bool[np.ndarray, " _"]]
+    ) -> None:
         self._sizes = [len(each) for each in observed]
-        self._observed, self._members = np.concatenate(observed), np.flatnonzero(np.concatenate(members))
+        self._observed, self._least_p = np.concatenate(observed), np.concatenate(least_p)
+        self._members = np.flatnonzero(np.concatenate(members))
         # Equal statistics reach each other whatever the order of the summation.
         self._threshold = self._observed - 1e-5 * np.maximum(np.abs(np.nan_to_num(self._observed)), 1.0)
         self._order = self._members[np.argsort(-self._observed[self._members], kind="stable")]
@@ -293,11 +313,12 @@ class _Family:
 
     def p_values(self, correction: Correction) -> list[tuple[Several, Several]]:
         """Raw and corrected p, task by task."""
-        p = np.where(np.isnan(self._observed), np.nan, (self._own + 1) / (self._n + 1))
+        p = np.where(np.isnan(self._observed), np.nan, np.maximum((self._own + 1) / (self._n + 1), self._least_p))
         adjusted = np.full(len(p), np.nan)
         if correction == "fdr":
             adjusted[self._members] = benjamini_hochberg(p[self._members])
         else:
-            adjusted[self._order] = np.maximum.accumulate((self._stepwise + 1) / (self._n + 1))
+            least = np.minimum(1.0, len(self._order) * self._least_p[self._order])
+            adjusted[self._order] = np.maximum(np.maximum.accumulate((self._stepwise + 1) / (self._n + 1)), least)
         ends = np.cumsum(self._sizes)[:-1]
         return list(zip(np.split(p, ends), np.split(adjusted, ends), strict=True))
