@@ -11,8 +11,8 @@
 
 Only what is declared can be shown, and is corrected for among itself; of the heads that are declared, absence is tested
 on every task. So ``general`` has to be declared on all tasks, and ``redundant`` of all heads of the set. A claim is
-*confirmed* where the head gets its verdict, or one that says more; *open* where it is undecided, or gets one that says
-less; *refuted* where it gets another one.
+*confirmed* where the head gets its verdict, or one that says more; *open* where it could still get it if what is
+undecided or not testable were known; *refuted* where it could not.
 """
 
 import hashlib
@@ -27,7 +27,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from interp.claims.effects import check_share
-from interp.claims.rules import ORDER, Verdict
+from interp.claims.rules import ORDER, States, Verdict, completions, judge
+from interp.claims.verdicts import states_of
 from interp.errors import InputError, among, suggest
 
 if sys.version_info >= (3, 11):
@@ -105,7 +106,7 @@ class Declared:
         """What became of every claim, in the file's order.
 
         Args:
-            frame: One row per layer, head and task, with ``verdict`` and ``reason``.
+            frame: One row per layer, head and task, as of ``verdicts``, with ``verdict`` and ``reason``.
 
         Returns:
             One dictionary a claim: ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``.
@@ -120,7 +121,7 @@ class Declared:
                     "task": each.task,
                     "expected": each.verdict,
                     "verdict": str(row["verdict"]),
-                    "outcome": outcome(each.verdict, str(row["verdict"])),
+                    "outcome": "open" if row["undecidable"] else outcome(each.verdict, states_of(row)),
                     "reason": str(row["reason"]),
                 }
             )
@@ -138,11 +139,12 @@ class Declared:
         return {**about, "claims": self.outcomes(frame)}
 
 
-def outcome(expected: str, verdict: str) -> Outcome:
-    """What a verdict is to a claim."""
-    if verdict == expected or verdict in IMPLIED.get(expected, ()):
+def outcome(expected: str, found: States) -> Outcome:
+    """What the states of the evidence are to a claim."""
+    confirming = (expected, *IMPLIED.get(expected, ()))
+    if judge(found)[0] in confirming:
         return "confirmed"
-    return "open" if verdict == "undecided" or expected in IMPLIED.get(verdict, ()) else "refuted"
+    return "open" if any(judge(each)[0] in confirming for each in completions(found)) else "refuted"
 
 
 def read_claims(path: str | PathLike[str]) -> Declared:

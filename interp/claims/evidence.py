@@ -86,8 +86,10 @@ class Evidence:
         """
         needed = required_units(self.standard_error, int(self.n_units), self.minimum, critical=self.critical)
         if self.n_clusters < FEWEST_CLUSTERS:
-            # An unknown spread (NaN) leaves the number of clusters to decide.
-            clusters = math.ceil(self.n_units * FEWEST_CLUSTERS / self.n_clusters)
+            if self.n_clusters == 1 < self.n_units:
+                return math.nan  # who puts all units into one cluster would put the next there, too
+            # Some units come in clusters that are there. An unknown spread (NaN) leaves these to decide.
+            clusters = math.ceil(1.25 * self.n_units * FEWEST_CLUSTERS / self.n_clusters)
             return float(clusters if math.isnan(needed) else max(needed, clusters))
         if needed <= self.n_units:
             gap = abs(self.minimum - abs(self.estimate))

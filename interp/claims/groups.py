@@ -10,9 +10,9 @@ of them that are not missed by themselves are ablated together. Heads are a **gr
 A claim needs all four. It is shown *not* to hold of a head where any of the four is absent, or a rise; else it is
 undecided. What is shown to be no member leaves, and the rest is measured again, as long as it has two heads or more,
 one of them a shown member. So where a head has partners, the set that is named (``group``) is the set that was ablated;
-of some in it, it may be undecided. Each time is a test of its own: p is
-doubled at the first, and once more at each that follows, so that the chances of a false member in the sets of all steps
-add up to less than alpha (a half, a quarter, ...).
+of some in it, it may be undecided. Each time is a test of its own: p is doubled at the first, and once more at each
+that follows, so that sets given beforehand would share alpha (a half, a quarter, ...). These are chosen on the same
+items, so that is no proof; how often a set is named falsely is measured (``interp/calibration``).
 
 What that says of one head:
 
@@ -46,7 +46,7 @@ PARTNER_COLUMNS = (
     *("group_share", "group_share_low", "group_share_high", "group_p_adjusted"),
 )
 """Of ``partners``, in a report."""
-DOUBT_COLUMNS = ("caveat", "doubtful", "doubtful_effect", "doubtful_se", "doubtful_critical")
+DOUBT_COLUMNS = ("member", "caveat", "doubtful", "doubtful_effect", "doubtful_se", "doubtful_critical")
 """Of ``partners``, for the verdict only."""
 _UNMISSED = ("none", "undecided")
 ALONE = "it was not ablated together with others that could do the work"
@@ -165,8 +165,9 @@ def partners(
         Row by row the columns of ``PARTNER_COLUMNS`` and ``DOUBT_COLUMNS``: ``partners``, separated by spaces, and
         ``group``, the set that was ablated, such as ``1.1+2.2`` (empty where there is none); the effect of the set's
         means in their places, the head's share, with intervals, and the largest p of what that rests on. Then
-        ``caveat``, a clause; ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error
-        and how many of these its test asks for.
+        ``member``, as of ``judged_groups`` (empty where it was not ablated together with others); ``caveat``, a clause;
+        ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error and how many of these
+        its test asks for.
     """
     rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
     members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
@@ -176,13 +177,14 @@ def partners(
         task, name = each["task"], f"{each['layer']}.{each['head']}"
         row = rows.get((task, name))
         said: dict[str, Any] = {"caveat": ALONE} if is_alone else {}
+        member = "" if row is None else row["member"]
         if row is not None and each["mean_state"] == "none":
             others = [other for other in members[task] if other != name]
             if row["member"] == "yes" and others:
                 said = _group(row, others)
             else:
                 said = _doubt(row, alpha) or {"caveat": _caveat(row, len(members[task]) > 1, alpha)}
-        found.append(said)
+        found.append({"member": member, **said})
     texts = dict.fromkeys(("partners", "group", "caveat", "doubtful"), "")
     return pd.DataFrame(
         [{**texts, **each} for each in found], columns=[*PARTNER_COLUMNS, *DOUBT_COLUMNS], index=frame.index

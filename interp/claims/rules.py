@@ -17,7 +17,8 @@ tasks; else *undecided*. Fewer than ``FEWEST_CLUSTERS`` clusters decide nothing.
   toughest control, and its selectivity is shown to be above 0. *Not testable* if the task has no feature, or too few
   clusters or values of it, or the probes were left out, or a control leaves less than the minimum to be better by.
 - **specificity**, of a drop: *general* if it is a drop on every other task, too, and the head is shown not to look at
-  the related word on some task; *specific* if another task is spared, or it looks on all (``specificity.py``).
+  the related word on some task; *specific* if another task is shown not to need it, or it looks on all
+  (``specificity.py``).
 - **partners**: heads that stand in for it, and it for them, where its mean in its place costs less than the minimum
   (``groups.py``).
 
@@ -47,9 +48,10 @@ head does not have. Heads may lack different kinds: that some joint claim of a r
 each of these kinds, at most. ``undecided`` always has a reason.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, get_args
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.evidence import AttentionState, EffectState, Evidence, ExchangeState, RepresentationState
@@ -97,6 +99,7 @@ class States:
         has_feature: Whether the task names a feature.
         partners: The heads that stand in for it, such as ``1.3``.
         doubtful: Heads of which it is undecided whether they stand in for it.
+        no_partners: Whether it is shown that none stands in for it.
         caveat: What else ablating heads together says, for a verdict that its effect is below the minimum.
         probed: Whether the feature was probed for.
     """
@@ -109,6 +112,7 @@ class States:
     has_feature: bool = True
     partners: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
+    no_partners: bool = False
     caveat: str = ""
     probed: bool = True
 
@@ -133,6 +137,33 @@ def judge(states: States) -> tuple[Verdict, str]:
     }[states.attention]
 
 
+def completions(states: States) -> Iterator[States]:
+    """What the states may come to once all is known that is undecided or not testable."""
+    for attention, effect, representation, specificity, exchange in itertools.product(
+        _may_be(states.attention, "shown", "none"),
+        _may_be(states.effect, "drop", "rise", "none"),
+        _may_be(states.representation, "carried", "none"),
+        _may_be(states.specificity, "specific", "general"),
+        _may_be(states.exchange, "drop", "rise", "none"),
+    ):
+        known = replace(
+            states,
+            attention=attention,
+            effect=effect,
+            representation=representation,
+            specificity=specificity,
+            exchange=exchange,
+            doubtful=(),
+        )
+        yield known
+        if not states.no_partners and (attention == "shown" or representation == "carried"):
+            yield replace(known, partners=states.partners or ("another",))
+
+
+def _may_be(state: Any, *known: Any) -> tuple[Any, ...]:
+    return known if state in ("undecided", "not testable") else (state,)
+
+
 def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
     """Why nothing can be said of a task's heads; empty where something can.
 
@@ -141,11 +172,13 @@ def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
         above_chance: Whether the base run's interval lies above 0.
     """
     fewest = min(each.n_clusters for each in effects)
+    if fewest == 1 < max(each.n_units for each in effects):
+        return f"all units are of one cluster; at least {FEWEST_CLUSTERS} are needed: one for each lexical draw"
     if fewest < FEWEST_CLUSTERS:
         return f"{fewest:.0f} cluster{'' if fewest == 1 else 's'}; at least {FEWEST_CLUSTERS} are needed"
     if not all(each.decidable for each in effects):
         return "a template has a single cluster, so no interval is known"
-    return "" if above_chance else "the unablated model is not above chance on this task"
+    return "" if above_chance else "the unablated model is not shown to be above chance on this task"
 
 
 def _of_a_drop(states: States) -> tuple[Verdict, str]:
@@ -172,7 +205,7 @@ def _short_of_tracking(states: States) -> str:
     if states.exchange == "not testable":
         return NO_EXCHANGE
     if states.specificity == "undecided":
-        return "whether other tasks are spared is undecided"
+        return "whether its effect is about this task is undecided"
     if not states.has_feature:
         return ""
     return {

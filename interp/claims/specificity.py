@@ -5,7 +5,8 @@ Such a head costs every task, whether or not it looks at the task's related word
 drop, with two other tasks or more that the model can do:
 
 - *general*: a drop on all of them, too, and on some task it is shown not to look at the related word;
-- *specific*: another task is spared, or it looks at the related word on all of them, and so is about what they share;
+- *specific*: another task is shown not to need it, or it looks at the related word on all of them, and so is about
+  what they share;
 - *undecided*: neither is shown.
 """
 

@@ -62,18 +62,7 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     if row["undecidable"]:
         # More units decide where clusters are too few, and nothing where the model cannot do the task.
         return "undecided", row["undecidable"], _units_to_decide(row) if row["above_chance"] else np.nan
-    given = States(
-        attention=row["attention_state"],
-        effect=row["effect_state"],
-        representation=row["representation"],
-        specificity=row["specificity"],
-        exchange=row["exchange_state"],
-        has_feature=isinstance(row["feature"], str),
-        partners=tuple(row["partners"].split()),
-        doubtful=tuple(row["doubtful"].split()),
-        caveat=row["caveat"],
-        probed=row["probed"],
-    )
+    given = states_of(row)
     verdict, reason = judge(given)
     if verdict != "undecided":
         unread = given.representation == "undecided" and verdict in ("attends and causal", "none")
@@ -83,7 +72,32 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
         mean = row["mean_replacement"].replace("_", " ")
         return verdict, f"{reason}: {row['effect']:.2g} by resample and {row['mean_effect']:.2g} by {mean}", np.nan
     unshown = _not_shown(row, _open(row))
-    return verdict, reason + unshown, np.nan if unshown else _units_to_decide(row)
+    return verdict, reason + _exchanged(row) + unshown, np.nan if unshown else _units_to_decide(row)
+
+
+def _exchanged(row: Mapping[str, Any]) -> str:
+    """On how many units the word was exchanged, if that is open and not on all."""
+    n_units, n_all = row["exchange_n_units"], row["n_units"]
+    if "the exchanged word" not in _open(row) or n_units == n_all:
+        return ""
+    return f" (measured on the {n_units:.0f} of {n_all:.0f} units that have a word counterfactual)"
+
+
+def states_of(row: Mapping[str, Any]) -> States:
+    """What each kind of evidence comes to, of one row of a frame as of ``verdicts``."""
+    return States(
+        attention=row["attention_state"],
+        effect=row["effect_state"],
+        representation=row["representation"],
+        specificity=row["specificity"],
+        exchange=row["exchange_state"],
+        has_feature=isinstance(row["feature"], str),
+        partners=tuple(row["partners"].split()),
+        doubtful=tuple(row["doubtful"].split()),
+        no_partners=row["member"] == "no",
+        caveat=row["caveat"],
+        probed=row["probed"],
+    )
 
 
 def _not_shown(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> str:
@@ -95,7 +109,7 @@ def _not_shown(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> str:
 def _representation(row: Mapping[str, Any], alpha: float) -> str:
     return representation_state(
         Evidence.of(row, "probe_excess"),
-        selective=not row["selectivity_p_adjusted"] > alpha,  # a spread that is not known says nothing
+        selective=row["selectivity_p_adjusted"] <= alpha,
         has_room=not row["probe_baseline_score"] > 1 - row["probe_excess_minimum"],
         alpha=alpha,
     )

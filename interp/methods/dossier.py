@@ -104,11 +104,12 @@ class HeadsReport:
             for this head alone (NaN where that was not measured); ``probe`` and what follows as in
             ``interp.methods.representation``. Of each, ``_p`` is of "no more than the minimum", ``_p_adjusted``
             the same, family-wise over heads and tasks, and ``_p_absent`` of "at least the minimum", family-wise, too;
-            ``tracks_p_adjusted`` is the largest of attention, both effects, the exchange and the probe (that another
-            task is spared is not in it). ``n_to_decide`` are the units that would decide an undecided verdict, of a
-            head without effect or with twice the minimum (four times as many for one with 1.5 times the minimum);
-            where that many were measured already, those that tell the estimate from the minimum; NaN where none is
-            needed or no number would do.
+            ``tracks_p_adjusted`` is the largest of attention, both effects, the exchange, the probe and its selectivity
+            (that another task is spared is not in it), 1 where the exchange is a rise, and NaN where nothing can be
+            said of the task. ``n_to_decide`` are the units that would decide an undecided verdict, of a head without
+            effect or with twice the minimum (four times as many for one with 1.5 times the minimum); where that many
+            were measured already, those that tell the estimate from the minimum; NaN where none is needed or no number
+            would do.
             ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
             the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
             (``interp.claims.groups``).
@@ -193,14 +194,14 @@ def heads(
             share, because logits have no scale that tasks and models have in common.
         probes: Whether the tasks' features are probed for, too; without, no head tracks a task that names one.
         minimum_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
-        most_together: How many heads of a task are ablated together, at most; 0 leaves that out.
+        most_together: How many heads of a task are ablated together, at most: 2 or more, or 0 to leave that out.
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
             expected share of false ones.
         choose_on: The same tasks, of other items, on which heads are chosen first: then only of these is anything
             shown, and corrected for (``interp.claims.choosing``); not with ``"fdr"``. Empty to test all.
         claims: A file of claims that were declared before (``interp.claims.declared``): only these can be shown, and
-            corrected among themselves; minimums and alpha that it sets hold. Not with `choose_on` or ``"fdr"``. None to
-            test all.
+            corrected among themselves; minimums and alpha that it sets hold. Not with `choose_on`, `siblings` or
+            ``"fdr"``. None to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
         progress: Called with (steps done, steps in all).
@@ -225,9 +226,16 @@ def heads(
                 "claims: expected no heads chosen on other items beside it (choose_on, --choose), got both; leave one "
                 "out"
             )
+        if siblings:
+            raise InputError(
+                "claims: expected no siblings beside it (siblings, --sibling), got both; heads of two models have "
+                "nothing to do with each other's numbers, so declare claims on each model by itself"
+            )
         shares |= declared.thresholds
     _check(shares, correction)
     seed = whole_number("seed", seed, least=0, expected="a whole number from 0")
+    if most_together == 1:
+        raise InputError("most_together: expected 2 heads or more, or 0 to leave that out, got 1")
     most_together = whole_number("most_together", most_together, least=0, expected="a whole number of heads")
     given = several_predicted(tasks, model, n=n, seed=seed)
     if not given or len({each.name for each in given}) < len(given):
@@ -236,9 +244,9 @@ def heads(
         declared.check([each.name for each in given], (model.cfg.n_layers, model.cfg.n_heads))
     if choose_on:
         _check_only_max_t(correction, "choose_on: what is chosen on other items")
-        choose_on = apart(given, choose_on)
-    models = [model, *siblings]
+    choose_on = apart(given, choose_on) if choose_on else ()
     check_siblings(model, siblings)
+    models = [model, *siblings]
     asked = Asked(
         **shares,
         seed=seed,
@@ -321,6 +329,8 @@ def _public(frame: pd.DataFrame) -> pd.DataFrame:
     """The evidence in the columns of a report."""
     kinds = ["excess", "effect", "mean_effect", "exchange"]
     joint = frame[[f"{each}_p_adjusted" for each in kinds]].max(axis=1, skipna=False)
+    joint = joint.where(~(frame["exchange"] > 0), 1.0)  # what speaks against the answer is no reason to say it tracks
+    joint = joint.where(frame["undecidable"] == "")
     named = frame["feature"].notna()
     for each in ("probe_excess", "selectivity"):
         joint = joint.where(~named, np.maximum(joint, frame[f"{each}_p_adjusted"]))

@@ -19,7 +19,7 @@ def how_found(provenance: Mapping[str, Any]) -> list[str]:
     if not declared:
         return [CHOSEN if provenance.get("chosen_on") else EVERYTHING]
     claims = declared["claims"]
-    when = "Declared before measuring, as far as is known here"
+    when = "Declared before measuring these items, as far as is known here"
     if declared["measured"] < declared["written"]:
         when = "Declared, but measuring began before the file was last written, so the claims may rest on what was seen"
     file = f"{counted(len(claims), 'claim')} of {declared['file']} (SHA-256 {declared['sha256'][:12]}"

@@ -135,7 +135,7 @@ class TestADrop:
 
     def test_who_tracks_is_not_known_to_cost_every_task(self):
         assert judged(specificity="not testable") == ("tracks", FEW_TASKS)
-        expected = ("attends and causal", "whether other tasks are spared is undecided")
+        expected = ("attends and causal", "whether its effect is about this task is undecided")
         assert judged(specificity="undecided") == expected
 
     def test_attention_that_is_undecided_leaves_it_open(self):
@@ -198,7 +198,7 @@ class TestUndecidable:
             assert undecidable(both, above_chance=False) == expected
 
     def test_a_model_at_chance_decides_nothing(self):
-        assert "not above chance" in undecidable((DROP, DROP), above_chance=False)
+        assert "not shown to be above chance" in undecidable((DROP, DROP), above_chance=False)
         assert undecidable((DROP, DROP), above_chance=True) == ""
 
 

@@ -32,7 +32,15 @@ def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_cl
     found = {name: value for each in rows for name, value in each.items()}
     known = {"feature": None, "selectivity_p_adjusted": 0.001, "probe_baseline_score": 0.5, "above_chance": True}
     counts = {"n_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
-    others = {"specificity": "specific", "partners": "", "caveat": "", "doubtful": "", "probed": True, "tested": ""}
+    others = {
+        "specificity": "specific",
+        "partners": "",
+        "member": "",
+        "caveat": "",
+        "doubtful": "",
+        "probed": True,
+        "tested": "",
+    }
     return {**found, **known, **counts, **others, **changes}
 
 
@@ -66,7 +74,7 @@ def test_replacements_that_disagree_are_both_named_with_their_numbers():
     assert np.isnan(found["n_to_decide"])
 
 
-@pytest.mark.parametrize(("p", "state"), [(0.06, "undecided"), (0.05, "carried"), (np.nan, "carried")])
+@pytest.mark.parametrize(("p", "state"), [(0.06, "undecided"), (0.05, "carried"), (np.nan, "undecided")])
 def test_selectivity_has_to_be_shown(p, state):
     assert judged(row_of(probe=LOOKS, selectivity_p_adjusted=p))["representation"] == state
 
@@ -86,7 +94,7 @@ class TestUnitsToDecide:
     def test_a_model_at_chance_is_promised_nothing(self):
         found = judged(row_of(above_chance=False))
         assert (found["verdict"], found["undecidable"]) == ("undecided", found["reason"])
-        assert "not above chance" in found["reason"]
+        assert "not shown to be above chance" in found["reason"]
         assert np.isnan(found["n_to_decide"])
 
     def test_both_replacements_have_to_be_decided(self):

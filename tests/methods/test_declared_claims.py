@@ -120,6 +120,8 @@ def test_what_cannot_be_tested_is_refused_before_anything_is_measured(model, fil
         interp.heads(model, ["ioi"], n=5, claims=file)
     with pytest.raises(InputError, match="max-T"):
         interp.heads(model, TASKS, n=5, claims=file, correction="fdr")
+    with pytest.raises(InputError, match="claims: expected no siblings beside it"):
+        interp.heads(model, TASKS, n=5, claims=file, siblings=[interp.load_model("sibling-1")])
     other = tmp_path / "claims.toml"
     other.write_text(CLAIMS.replace('"2.2"', '"7.2"'), encoding="utf-8")
     with pytest.raises(InputError, match=r"expected heads of the model \(0.0 to 2.3\), got 7.2"):

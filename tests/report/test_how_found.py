@@ -14,8 +14,9 @@ def test_every_claim_is_told_with_what_became_of_it():
     open_one = {**CLAIM, "head": "0.1", "verdict": "undecided", "outcome": "open", "reason": "attention is undecided"}
     first, confirmed, left_open = how_found({"declared": {**DECLARED, "claims": [CLAIM, open_one]}})
     assert first == (
-        "Declared before measuring, as far as is known here: 2 claims of claims.toml (SHA-256 abababababab, last "
-        f"written {WRITTEN}; measuring began {AFTER}). Only these can be shown, and are corrected for among themselves."
+        "Declared before measuring these items, as far as is known here: 2 claims of claims.toml (SHA-256 "
+        f"abababababab, last written {WRITTEN}; measuring began {AFTER}). Only "
+        "these can be shown, and are corrected for among themselves."
     )
     assert confirmed == "Confirmed: head 2.1 on ioi was declared “tracks”, and is “tracks”."
     assert left_open == ("Open: head 0.1 on ioi was declared “tracks”, and is “undecided” (attention is undecided).")

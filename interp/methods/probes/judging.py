@@ -113,7 +113,6 @@ def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
         return "undecided"
     if row["score_baseline"] > 1 - how["minimum"]:  # a control leaves no room to be better
         return "undecided"
-    selective = not row["selectivity_p_adjusted"] > how["alpha"]  # a spread that is not known says nothing
-    if row["p_adjusted"] <= how["alpha"] and selective:
+    if row["p_adjusted"] <= how["alpha"] and row["selectivity_p_adjusted"] <= how["alpha"]:
         return "encodes"
     return "none" if row["p_absent"] <= how["alpha"] else "undecided"
