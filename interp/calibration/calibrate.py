@@ -154,6 +154,9 @@ def calibrate(
         OutputError: What is done cannot be kept.
         KeyboardInterrupt: Interrupted; the models that are done are kept.
     """
+    seed = whole_number("seed", seed, least=0, expected="a whole number from 0")
+    if not isinstance(size, Size) or not isinstance(shape, Shape | None):
+        raise InputError(f"expected a Size, and a Shape or None, got size={size!r:.40} and shape={shape!r:.40}")
     standard = replace(STANDARD, n=whole_number("n", n, least=2, expected="a whole number of units, at least 2"))
     if min(size.planted, size.special, size.groups, size.single, size.trained, size.nulls) < 1:
         raise InputError(f"size: expected a model of each kind, at least, got {size}")

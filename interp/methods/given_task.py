@@ -7,6 +7,7 @@ from reprlib import repr as short
 from typing import Any
 
 from interp.errors import InputError
+from interp.interventions.given_numbers import as_list
 from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
 from interp.tasks.alignment import without_special
@@ -82,10 +83,12 @@ def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n
     """``as_predicted`` of each, where `n` is for those that are given by name, if any are.
 
     Raises:
-        InputError: As ``as_predicted``.
+        InputError: As ``as_predicted``; or there is no list.
         TaskError: As ``as_task``.
     """
-    listed = [tasks] if isinstance(tasks, str | Task) else list(tasks)
+    listed = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
+    if listed is None:
+        raise InputError(f"tasks: expected tasks, or names of some, got {tasks!r:.60}; see interp.list_tasks()")
     of_tasks = None if any(isinstance(each, str) for each in listed) else n
     return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in listed]
 

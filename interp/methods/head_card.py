@@ -28,6 +28,7 @@ import pandas as pd
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
 from interp.interventions.asked import model_asked, task_asked
+from interp.interventions.given_numbers import whole_number
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
@@ -177,7 +178,7 @@ def head_card(
         "minimum_effect": minimum_effect,
         "probes": probes,
     }
-    kept = as_run(run)
+    kept, most_units = as_run(run), _units(most_units)
 
     def gathering() -> HeadCard:
         n_parts = len(given) + (report is None)
@@ -201,6 +202,10 @@ def head_card(
         return _request(model, about, given, report, most_units, head=head_name(chosen), **how)
 
     return answered(kept, request, about, HeadCard, gathering)
+
+
+def _units(most_units: object) -> int:
+    return whole_number("most_units", most_units, expected="a number of units, at least 1")
 
 
 def _request(
@@ -245,7 +250,7 @@ def head_cards(
         KeyboardInterrupt: It was interrupted.
     """
     check_report(report, model, tasks)
-    kept, about = as_run(run), model_provenance(model)
+    kept, about, most_units = as_run(run), model_provenance(model), _units(most_units)
 
     def gathering() -> list[HeadCard]:
         executor = HERE if kept is None else kept.executor

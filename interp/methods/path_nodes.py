@@ -16,7 +16,9 @@ from interp.interventions.intervention import heads_at
 from interp.methods.components import check_heads, head_name
 from interp.model.sites import Site
 
-NODE = re.compile(r"(?P<layer>\d+)\.(?P<head>\d+)(\.(?P<reads>[qkv]))?|mlp\.(?P<mlp>\d+)|(?P<end>embed|logits)")
+NODE = re.compile(
+    r"(?P<layer>[0-9]{1,9})\.(?P<head>[0-9]{1,9})(\.(?P<reads>[qkv]))?|mlp\.(?P<mlp>[0-9]{1,9})|(?P<end>embed|logits)"
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Node:
         found = NODE.fullmatch(name)
         n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
         if found is None:
-            raise InputError(f"{name!r} is no node of a path; expected such as 2.1, 2.1.q, mlp.2, embed or logits")
+            raise InputError(f"{name!r:.60} is no node of a path; expected such as 2.1, 2.1.q, mlp.2, embed or logits")
         if found["end"]:
             return cls(name, -1 if name == "embed" else n_layers)
         layer, head = int(found["mlp"] or found["layer"]), None if found["mlp"] else int(found["head"])
@@ -59,7 +61,8 @@ class Node:
             )
         if head is None and not model.config.d_mlp:
             raise InputError(f"{name}: the model is of attention alone and has no MLPs; choose heads")
-        return cls(name, layer, head, found["reads"], model.config.parallel)
+        known = f"mlp.{layer}" if head is None else ".".join(filter(None, (head_name((layer, head)), found["reads"])))
+        return cls(known, layer, head, found["reads"], model.config.parallel)
 
     @property
     def writes_at(self) -> float:

@@ -15,6 +15,10 @@ from interp.model.sites import Site
 from interp.residual.activations import without_logits
 from interp.tasks.task import EncodedExample
 
+NO_NUMBERS = (
+    "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight is no number"
+)
+
 
 def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.ndarray, "example cell key_pos"]:
     """Attention from each example's query, by head and key position; 0 beyond the query.
@@ -75,7 +79,7 @@ def _listen(
 
 def _check_finite(weights: np.ndarray) -> None:
     if not np.isfinite(weights).all():
-        raise InputError("the attention pattern holds NaN: scores overflow in the model's dtype; use float32")
+        raise InputError(NO_NUMBERS)
 
 
 def _row(number: int, encoded: EncodedExample) -> Row:

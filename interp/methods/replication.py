@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import InputError
+from interp.interventions.given_numbers import as_list
 from interp.interventions.provenance import model_provenance
 from interp.methods.components import head_name
 
@@ -53,8 +54,11 @@ def check_siblings(model: Any, siblings: Sequence[Any]) -> None:
     """Refuse siblings that read other tokens than the model, or are no other models.
 
     Raises:
-        InputError: Some is no model, a tokenizer is another one, or the weights of two models are the same.
+        InputError: They are no list, some is no model, a tokenizer is another one, or the weights of two models are
+            the same.
     """
+    if as_list(siblings) is None:
+        raise InputError(f"siblings: expected a list of models, got {type(siblings).__name__}; give [model]")
     for each in siblings:
         if not hasattr(each, "cfg"):
             raise InputError(f"siblings: expected models, got {each!r:.60}; load them with interp.load_model")

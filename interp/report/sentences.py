@@ -289,10 +289,12 @@ def _without_room(heads: pd.DataFrame) -> str:
     without = heads[(heads["attention_state"] == "not testable") & heads["attention"].notna()]
     if without.empty:
         return ""
-    named = listed([_baseline(names) for names in without["baseline"].unique()])
+    named, first = listed([_baseline(names) for names in without["baseline"].unique()]), without.iloc[0]
     return (
         f"Where {len(without)} of {counted(len(heads), 'head')} look is not testable: the best rule of position "
-        f"({named}) finds the {without['relation'].iloc[0]} as well; vary where it stands, and how far from the query."
+        f"({named}) finds the {first['relation']}, too, in {without['baseline_overlap'].min():.0%} of the examples or "
+        f"more, and leaves less than {first['minimum_attention']:.2g} of the attention to be better by; vary where the "
+        "word stands, and how far from the query."
     )
 
 
@@ -316,7 +318,7 @@ def _open_questions(heads: pd.DataFrame) -> list[str]:
 def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     names = [f"{layer}.{head}" for layer, head in zip(undecided["layer"], undecided["head"], strict=True)]
     if len(names) == n_heads:
-        sentence = f"Every one of the {n_heads} heads is undecided"
+        sentence = f"Every one of the {n_heads} heads is undecided" if n_heads > 1 else "The only head is undecided"
     else:
         sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {listed(names)}"
     if reason:

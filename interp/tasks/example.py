@@ -59,12 +59,20 @@ class Relation:
         related: The word that it should find.
         distractors: Words that could be mistaken for it, by their role in the template (``first attractor``,
             ``other person``): a rule of where to look that a head is held against.
+
+    Raises:
+        TaskError: Some is no span.
     """
 
     name: str
     query: Span
     related: Span
     distractors: Mapping[str, Span] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, span in {"query": self.query, "related": self.related, **self.distractors}.items():
+            if not isinstance(span, Span):
+                raise TaskError(f"{name}: expected a Span of characters, such as Span(4, 7), got {span!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,8 @@ class Example:
             several, a tokenizer has to carry one. Not needed where the minimal pair's other example is one.
 
     Raises:
-        TaskError: A word counterfactual differs elsewhere, too, or not at all; or its right answer is the same.
+        TaskError: A word counterfactual differs elsewhere, too, or not at all; its right answer is the same; or the
+            prompt has no related word to exchange.
     """
 
     prompt: str
@@ -97,10 +106,19 @@ class Example:
     word_counterfactuals: tuple["Example", ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.relation, Relation | None):
+            raise TaskError(f"relation: expected a Relation or None, got {self.relation!r:.60}")
+        if not isinstance(self.word_counterfactuals, tuple | list):
+            raise TaskError(f"word_counterfactuals: expected several examples, got {self.word_counterfactuals!r:.60}")
         around = _around_word(self)
+        if self.word_counterfactuals and around is None:
+            raise TaskError(
+                "word_counterfactuals: expected a relation whose related word stands in the prompt, since that is the "
+                f"word they exchange; got {self.relation!r:.60} for {self.prompt!r}"
+            )
         for each in self.word_counterfactuals:
             same = self.prompt == each.prompt or self.right == each.right
-            if around is None or around != _around_word(each) or same:
+            if around != _around_word(each) or same:
                 raise TaskError(
                     f"word_counterfactuals: expected the prompt {self.prompt!r} with another related word and nothing "
                     f"else changed, and another right answer than {self.right!r}; got {each.prompt!r} with "

@@ -62,7 +62,7 @@ def test_nulls_track_nothing(kind):
     assert set(found["truth"]) == {"none"}
     assert "tracks" not in set(found["verdict"])
     if kind == "untrained":
-        assert found["undecidable"].str.contains("not above chance").all()
+        assert found["undecidable"].str.contains("not shown to be above chance").all()
     if kind == "trained":
         assert not found["undecidable"].any()
 

@@ -267,7 +267,7 @@ def test_a_model_at_chance_is_undecided():
     # 26 of 48 clusters right: above 0, but not surely.
     assert found.tasks["base_low"].item() < 0 < found.tasks["base"].item()
     assert set(verdicts(found).values()) == {"undecided"}
-    assert found.frame["reason"].str.contains("not above chance").all()
+    assert found.frame["reason"].str.contains("not shown to be above chance").all()
     assert found.frame["n_to_decide"].isna().all()
 
 
@@ -372,6 +372,14 @@ def test_bad_requests_are_refused():
             heads(HandModel(), [varied_task()], **given)
     with pytest.raises(InputError, match="seed: expected a whole number from 0, got -1"):
         heads(HandModel(), [varied_task()], seed=-1)
+    with pytest.raises(InputError, match="most_together: expected 2 heads or more, or 0 to leave that out, got 1"):
+        heads(HandModel(), [varied_task()], most_together=1)
+    for tasks in (None, 5):
+        with pytest.raises(InputError, match="tasks: expected tasks, or names of some, got"):
+            heads(HandModel(), tasks)
+    for siblings in (HandModel(), None):
+        with pytest.raises(InputError, match=r"siblings: expected a list of models, got .*; give \[model\]"):
+            heads(HandModel(), [varied_task()], siblings=siblings)
     for choosing in (["agreement"], varied_task()):
         with pytest.raises(InputError, match="choose_on: expected a list of tasks of other items, got"):
             heads(HandModel(), [varied_task()], choose_on=choosing)

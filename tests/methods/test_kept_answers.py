@@ -138,7 +138,7 @@ def test_the_page_is_the_same(asked, asked_once, tmp_path):
         (judged, {"alpha": 0.04}),
         (judged, {"draws": 2}),
         (judged, {"siblings": [sibling()]}),
-        (judged, {"most_together": 1}),
+        (judged, {"most_together": 2}),
         (carded, {"alpha": 0.04}),
         (carded, {"draws": 5}),
         (probed, {"kind": "ridge"}),

@@ -119,6 +119,11 @@ def test_a_path_through_a_heads_queries_keys_or_values_by_hooks(model, task, par
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
 
 
+def test_a_node_has_one_name(model):
+    written = ["00.0", "mlp.01", "02.01.q"]
+    assert [node.name for node in parse_path(written, model)] == ["0.0", "mlp.1", "2.1.q"]
+
+
 def test_direct_paths_lead_from_what_writes_before_to_what_reads_after(model):
     assert paths_to(model, "1.0.q") == [[name, "1.0.q"] for name in ("embed", "0.0", "0.1", "0.2", "mlp.0")]
     assert ["1.1", "mlp.1"] in paths_to(model, "mlp.1")
@@ -136,6 +141,8 @@ def test_direct_paths_lead_from_what_writes_before_to_what_reads_after(model):
             ["head one", "logits"],
             "'head one' is no node of a path; expected such as 2.1, 2.1.q, mlp.2",
         ),
+        ([f"{5000 * '1'}.0", "logits"], "is no node of a path"),
+        (["\u0661.0", "logits"], "is no node of a path"),
         (["9.0", "logits"], "9.0: the model has layers 0 to 2 of heads 0 to 2"),
         (["0.3", "logits"], "0.3: the model has layers 0 to 2 of heads 0 to 2"),
         (["mlp.3", "logits"], "mlp.3: the model has layers 0 to 2"),

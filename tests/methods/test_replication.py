@@ -27,7 +27,7 @@ def test_a_verdict_is_any_head_s():
 
 
 def test_a_model_that_cannot_do_the_task_is_not_judged():
-    unable = frame("undecided").assign(undecidable="the unablated model is not above chance on this task")
+    unable = frame("undecided").assign(undecidable="the unablated model is not shown to be above chance on this task")
     found = replication({"a": frame("tracks"), "b": unable})
     assert found["judged"].tolist() == [True, False]
 

@@ -107,9 +107,9 @@ def test_what_is_not_carried_is_not_said_to_be_read(state):
 
 
 def test_what_is_carried_is_said_beside_the_reason_of_other_verdicts():
-    text = sentence(**CARRIED, reason="whether other tasks are spared is undecided")
+    text = sentence(**CARRIED, reason="whether its effect is about this task is undecided")
     assert "Head 1.3 matters for agreement" in text
-    assert "[7.6, 8.6]. Whether other tasks are spared is undecided. A probe reads number there" in text
+    assert "[7.6, 8.6]. Whether its effect is about this task is undecided. A probe reads number there" in text
 
 
 def test_heads_that_carry_it_unused_share_a_sentence():

@@ -68,11 +68,15 @@ def test_heads_that_position_explains_wholly_are_counted_with_what_would_help(ma
     report = make_report(tasks=("agreement",))
     some = report.frame.index < 2
     frame = report.frame.assign(
-        attention_state=np.where(some, "not testable", "none"), baseline=np.where(some, "offset -3", "offset -2")
+        attention_state=np.where(some, "not testable", "none"),
+        baseline=np.where(some, "offset -3", "offset -2"),
+        baseline_overlap=np.where(some, 0.95, 0.1),
+        minimum_attention=0.1,
     )
     assert summary_of(replace(report, frame=frame)).untested == (
         f"Where 2 of {len(frame)} heads look is not testable: the best rule of position (offset -3) finds the "
-        "subject as well; vary where it stands, and how far from the query."
+        "subject, too, in 95% of the examples or more, and leaves less than 0.1 of the attention to be better by; "
+        "vary where the word stands, and how far from the query."
     )
 
 

@@ -109,8 +109,18 @@ class TestGiven:
             relation = Relation("verb", span(text, "keys"), span(text, word))
             return Example("The keys", f" {word}", " x", relation, "t", "t")
 
-        with pytest.raises(TaskError, match="word_counterfactuals: expected"):
+        with pytest.raises(TaskError, match="expected a relation whose related word stands in the prompt"):
             replace(late("are"), word_counterfactuals=(late("is"),))
+        with pytest.raises(TaskError, match=r"expected a relation whose related word .*; got None for 'The keys to"):
+            replace(example(), relation=None, word_counterfactuals=(example("key", right=" is", wrong=" are"),))
+
+    def test_what_is_no_span_no_relation_and_no_examples_is_refused(self):
+        with pytest.raises(TaskError, match=r"related: expected a Span of characters, such as .*, got \(0, 3\)"):
+            Relation("subject", example().relation.query, (0, 3))
+        with pytest.raises(TaskError, match=r"relation: expected a Relation or None, got \(4, 7\)"):
+            replace(example(), relation=(4, 7))
+        with pytest.raises(TaskError, match="word_counterfactuals: expected several examples, got Example"):
+            replace(example(), word_counterfactuals=example("key", right=" is", wrong=" are"))
 
 
 FIRST_ITEMS = {

@@ -115,9 +115,9 @@ def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None
         parts.found |= {"replacements": kinds, "agreement": alike}
     with parts.measuring("positions"):
         parts.found["positions"] = positions(model, asked.head, some, seed=seed, progress=steps[1])
-    with parts.measuring("feeds"):
+    with parts.measuring("feeds", "readers"):
+        _require_answer(asked.report.tasks.set_index("task").loc[task.name])
         parts.found["feeds"] = feeds(model, asked.head, task, **few, progress=steps[2])
-    with parts.measuring("readers"):
         parts.found["readers"] = readers(model, asked.head, task, **few, progress=steps[3])
     with parts.measuring("feature"):
         reads = row["representation"] == "carried"
@@ -125,6 +125,11 @@ def gather_parts(model: Any, task: Task, asked: Asked, progress: Progress | None
     with parts.measuring("circuits"):
         parts.found["circuits"] = circuits(model, asked.head, task)
     return parts.frames()
+
+
+def _require_answer(task: pd.Series) -> None:
+    if task["base_low"] <= 0:  # an interval that is not known says nothing about it
+        raise InputError("the unablated model is not shown to be above chance, so there is no answer to carry")
 
 
 class _Parts:

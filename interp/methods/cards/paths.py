@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.errors import InputError
 from interp.interventions.intervention import heads_at
 from interp.interventions.sweep import Progress
 from interp.methods.cards.ours import require_ours
@@ -96,12 +95,7 @@ def some_units(task: Task, most: int, seed: int) -> Task:
         task: Any.
         most: How many units, at least one.
         seed: Of the draw.
-
-    Raises:
-        InputError: `most` is no number of units.
     """
-    if most < 1:
-        raise InputError(f"most_units: expected one unit at least, got {most}")
     if len(task.units) <= most:
         return task
     order = np.random.default_rng(seed).permutation(len(task.units))

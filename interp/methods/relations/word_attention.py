@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
+from interp.methods.query_attention import NO_NUMBERS
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -99,10 +100,7 @@ def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None
         def read(pattern: Pattern, *, hook: Any) -> None:
             # A sum is no number if a summand is none, and costs less than looking at each.
             if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
-                raise InputError(
-                    "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight "
-                    "is no number"
-                )
+                raise InputError(NO_NUMBERS)
             take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
 
         return read
