@@ -9,9 +9,10 @@
 4. Family-wise (``p_adjusted``) over all cells, both sides and all tasks: the largest statistic of the family (max-T),
    step by step: what is rejected leaves the family of the rest. Shown and absent are a family each.
 5. A cell of fewer than ``FEWEST_CLUSTERS`` clusters is no hypothesis: nobody decides it.
-6. Where all clusters are alike, no resample shows a spread. Shares lie within 1 of 0, so the mean can be beyond the
-   minimum only if a share of all clusters is of another kind: p is at least the chance that none of these was drawn,
-   times the number of cells where it is corrected. Effects have no such bound: one without a spread is what it is.
+6. Where all clusters are alike, no resample shows a spread. Of counts of right answers, which lie within 1 of each
+   other, that may be luck: the mean can be beyond the minimum only if a share of all clusters is of another kind, and p
+   is at least the chance that none of these was drawn, times the number of cells where it is corrected. Attention and
+   effects are the same to the last digit only where nothing that differs between clusters has a part in them.
 
 Romano & Wolf (2005), "Exact and approximate stepdown methods for multiple hypothesis testing"; Westfall & Young (1993),
 "Resampling-based multiple testing"; Schuirmann (1987) on two one-sided tests; Phipson & Smyth (2010) on the +1 that
@@ -53,10 +54,12 @@ class Measured:
         values: Effects, or excesses.
         minimum: The smallest size that counts, not negative: a number, or one for every unit and cell, such as a share
             of the base run's metric.
+        counted: Whether values are differences of shares of right answers, between -1 and 1; with ``"greater"`` only.
     """
 
     values: Table
     minimum: float | UnitTable = 0.0
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,7 @@ def claim(
 
     Args:
         measured: One a task.
-        alternative: ``"greater"`` asks only for means above the minimum, and calls absent what is below it; values
-            are differences of shares then, between -1 and 1.
+        alternative: ``"greater"`` asks only for means above the minimum, and calls absent what is below it.
         correction: ``"max-T"`` bounds the chance of any false claim, ``"fdr"`` the expected share of them.
         hypotheses: Which cells may be shown, one mask a task; None for all.
         absences: Which cells may be absent; None for all.
@@ -195,6 +197,7 @@ class _Sides:
     less: Contributions
     plus: Contributions | None
     minimum: Cells
+    counted: bool
 
     @classmethod
     def of(cls, measured: Measured, alternative: Alternative) -> "_Sides":
@@ -215,7 +218,7 @@ class _Sides:
             )
             for sign in (1, -1)
         )
-        return cls(values.estimate, less, plus if alternative == "two-sided" else None, size)
+        return cls(values.estimate, less, plus if alternative == "two-sided" else None, size, measured.counted)
 
     @property
     def decidable(self) -> Bool[np.ndarray, " cell"]:
@@ -245,7 +248,7 @@ class _Sides:
     def least_p(self) -> tuple[Cells, Cells]:
         """Of shown and of absent: the chance to draw no cluster of another kind, where all are alike; else 0."""
         alike = self.standard_error <= 1e-9
-        if self.plus is not None or not alike.any():
+        if not (self.counted and alike.any()):
             return np.zeros_like(self.estimate), np.zeros_like(self.estimate)
         above, below = self.less.estimate, -self.less.estimate
         # The share of clusters at the other end of the range that would bring the mean to the minimum.

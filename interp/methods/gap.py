@@ -151,7 +151,7 @@ def _best(
     gained = np.where(known, answers.hits[:, head] - answers.hits[:, rule], 0.0)
     better = ClusterTable(summed(gained), summed(known.astype(float)), cells)
     excess = cluster_bootstrap(better, seed=seed)
-    (test,) = claim([Measured(better)], alternative="greater", seed=seed)
+    (test,) = claim([Measured(better, counted=True)], alternative="greater", seed=seed)
     layer = (head - len(RULES)) // shape[1]
     others = frame[(frame["layer"] == layer) & ~frame["chosen"]]
     return {

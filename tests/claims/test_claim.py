@@ -60,7 +60,7 @@ def test_shares_that_are_0_in_every_cluster_may_be_0_by_chance(clusters):
     rng, wrong = np.random.default_rng(0), []
     for seed in range(40):
         values = (rng.random((clusters, 144)) < 0.1).astype(float)
-        (found,) = claim([Measured(simple(values), 0.1)], alternative="greater", resamples=500, seed=seed)
+        (found,) = claim([Measured(simple(values), 0.1, counted=True)], alternative="greater", resamples=500, seed=seed)
         alike = values.sum(axis=0) == 0
         wrong.append((found.p_absent[alike] <= ALPHA).any())
         np.testing.assert_allclose(found.p[alike], 1.0)
@@ -70,14 +70,14 @@ def test_shares_that_are_0_in_every_cluster_may_be_0_by_chance(clusters):
 def test_shares_that_are_alike_everywhere_are_shown_and_absent_where_there_are_enough():
     """Of a share .1, 60 clusters hold none in 1 of 556 samples; and what is 1 everywhere is hardly .1."""
     alike = np.repeat([[0.0, 1.0, 0.2]], 60, axis=0)
-    (found,) = claim([Measured(simple(alike), 0.1)], alternative="greater")
+    (found,) = claim([Measured(simple(alike), 0.1, counted=True)], alternative="greater")
     assert found.states(ALPHA) == ["none", "rise", "rise"]
     assert found.p_absent[0] == pytest.approx(3 * 0.9**60, rel=0.01)
     assert found.p_adjusted[2] == pytest.approx(3 * (1 - 0.1 / 1.2) ** 60, rel=0.01)
-    (few,) = claim([Measured(simple(alike[:30]), 0.1)], alternative="greater")
+    (few,) = claim([Measured(simple(alike[:30]), 0.1, counted=True)], alternative="greater")
     assert few.states(ALPHA) == ["undecided", "rise", "undecided"]
-    (effects,) = claim([Measured(simple(alike[:30]), 0.1)])  # which have no bound
-    assert effects.states(ALPHA) == ["none", "rise", "rise"]
+    (weights,) = claim([Measured(simple(alike[:30]), 0.1)], alternative="greater")  # which are alike for a reason
+    assert weights.states(ALPHA) == ["none", "rise", "rise"]
 
 
 def test_what_was_wrong_before_is_wrong_of_student_as_well():

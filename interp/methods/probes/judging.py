@@ -97,7 +97,7 @@ def _tested(tables: Sequence[UnitTable], minimum: float, how: Mapping[str, Any])
     """Documents and lemmas by themselves; what is less sure of the two counts."""
     found: list[Claims] = [
         claim(
-            [Held(table, minimum)],
+            [Held(table, minimum, counted=True)],
             alternative="greater",
             correction=how["correction"],
             alpha=how["alpha"],

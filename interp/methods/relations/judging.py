@@ -51,7 +51,7 @@ def tabulate(
     frame[["low", "high", *_TESTED]] = np.nan
     if tested.any():
         (found,) = claim(
-            [Measured(table, how["minimum"])],
+            [Measured(table, how["minimum"], counted=True)],
             alternative="greater",
             correction=how["correction"],
             alpha=how["alpha"],
