@@ -30,4 +30,7 @@ def how_found(provenance: Mapping[str, Any]) -> list[str]:
 def _became(claim: Mapping[str, str]) -> str:
     reason = f" ({claim['reason']})" if claim["reason"] else ""
     declared = f"head {claim['head']} on {claim['task']} was declared “{claim['expected']}”"
-    return f"{claim['outcome'].capitalize()}: {declared}, and is “{claim['verdict']}”{reason}."
+    became = claim["outcome"].capitalize()
+    if became == "Open" and not claim["reason"]:
+        reason = " (a part of it is undecided or was not tested)"
+    return f"{became}: {declared}, and is “{claim['verdict']}”{reason}."

@@ -20,6 +20,8 @@ def test_every_claim_is_told_with_what_became_of_it():
     )
     assert confirmed == "Confirmed: head 2.1 on ioi was declared “tracks”, and is “tracks”."
     assert left_open == ("Open: head 0.1 on ioi was declared “tracks”, and is “undecided” (attention is undecided).")
+    (_, without) = how_found({"declared": {**DECLARED, "claims": [{**open_one, "verdict": "none", "reason": ""}]}})
+    assert without.endswith("and is “none” (a part of it is undecided or was not tested).")
 
 
 def test_what_was_measured_before_the_file_was_written_was_not_declared_before():
