@@ -102,6 +102,7 @@ def test_the_agreement_head_does_not_matter_for_induction(report):
     assert -minimum < induction["effect_low"] < induction["effect_high"] < minimum
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_right_and_wrong_are_shuffled(model):
     """The same heads on agreement items whose answers were swapped in a random half: no claim."""
     import dataclasses

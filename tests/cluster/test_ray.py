@@ -79,6 +79,7 @@ def test_the_jobs_of_killed_workers_are_done_again(ray):
     assert len(killed) >= 3
 
 
+@pytest.mark.slow
 def test_killed_workers_change_no_bit(ray, tmp_path):
     sweep(Run(tmp_path / "here"))
     deaths = []
@@ -97,6 +98,7 @@ def test_killed_workers_change_no_bit(ray, tmp_path):
     assert again <= len(deaths)
 
 
+@pytest.mark.slow
 def test_a_store_has_the_same_bytes_as_here(ray, tmp_path):
     told = []
     for place, options in (("here", {}), ("there", {"executor": Ray(2), "progress": told.append})):

@@ -41,6 +41,7 @@ def test_it_begins_where_it_never_stops_again(verdicts, begins):
     assert judged(verdicts).begins()["step"].tolist() == begins
 
 
+@pytest.mark.slow
 def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
     trained = interp.load_model()
     untrained = random_model(dtype=trained.W_E.dtype, tokenizer=trained.tokenizer, n_ctx=64)
