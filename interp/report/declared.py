@@ -28,9 +28,8 @@ def how_found(provenance: Mapping[str, Any]) -> list[str]:
 
 
 def _became(claim: Mapping[str, str]) -> str:
-    reason = f" ({claim['reason']})" if claim["reason"] else ""
+    unsaid = "a part of it is undecided or was not tested" if claim["outcome"] == "open" else ""
+    reason = claim["reason"] or unsaid
     declared = f"head {claim['head']} on {claim['task']} was declared “{claim['expected']}”"
-    became = claim["outcome"].capitalize()
-    if became == "Open" and not claim["reason"]:
-        reason = " (a part of it is undecided or was not tested)"
-    return f"{became}: {declared}, and is “{claim['verdict']}”{reason}."
+    because = f" ({reason})" if reason else ""
+    return f"{claim['outcome'].capitalize()}: {declared}, and is “{claim['verdict']}”{because}."
