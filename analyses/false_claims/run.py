@@ -104,8 +104,11 @@ class Pool:
         strata = np.asarray(self.centred.strata)[at]
         values = self.centred.values[at] + self.sign * truth * self.minimum
         part = UnitTable(values, tuple(names.astype(str)), tuple(strata), self.centred.cells)
-        base = np.broadcast_to(self.base[at, None], values.shape)
-        return Measured(part, part.with_values(SHARE * base) if self.sign < 0 else MINIMUM)
+        if self.sign > 0:
+            return Measured(part, MINIMUM)
+        base = part.with_values(np.broadcast_to(self.base[at, None], values.shape))
+        # As a report does: the minimum has the size of a share of the base, whatever the sign of so few clusters' mean.
+        return Measured(part, base.with_values(SHARE * np.sign(estimates(base)) * base.values))
 
     @cached_property
     def _rows(self) -> list[np.ndarray]:

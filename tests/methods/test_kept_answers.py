@@ -126,6 +126,13 @@ def test_the_page_is_the_same(asked, asked_once, tmp_path):
     assert page_of(kept, tmp_path / "kept") == page_of(plain, tmp_path / "plain")
 
 
+def run_begun(asked, folder, **options):
+    """The run that a question begins, named before a model that is deaf is run."""
+    with pytest.raises(AssertionError, match="the model was run"):
+        asked(folder, **options)
+    return min(folder.glob("*/manifest.json"), key=lambda each: each.stat().st_mtime_ns).parent.name
+
+
 @pytest.mark.parametrize(
     ("asked", "others"),
     [
@@ -154,8 +161,17 @@ def test_the_page_is_the_same(asked, asked_once, tmp_path):
         (probed, {"site": "q"}),
     ],
 )
-def test_another_question_is_another_run(asked, others, tmp_path, asked_once):
-    assert asked(tmp_path, **others).provenance["run"] != asked_once(asked)[1].provenance["run"]
+def test_another_question_is_another_run(asked, others, tmp_path, asked_once, deaf):
+    before = asked_once(asked)[1].provenance["run"]
+    deaf()
+    assert run_begun(asked, tmp_path, **others) != before
+
+
+@ALL
+def test_the_same_question_is_the_same_run(asked, tmp_path, asked_once, deaf):
+    before = asked_once(asked)[1].provenance["run"]
+    deaf()
+    assert run_begun(asked, tmp_path) == before
 
 
 def test_cards_of_a_report_are_found(tmp_path, deaf):
@@ -203,13 +219,19 @@ def test_what_nobody_wanted_to_see_is_warned_of_who_asks_again(tmp_path, warned)
         judged(tmp_path)
 
 
-def test_a_report_is_known_by_its_options_as_well(tmp_path):
-    report = judged()
+def test_a_report_is_known_by_its_options_as_well(tmp_path, asked_once, deaf):
+    report = asked_once(judged)[0]
     other = dataclasses.replace(report, provenance={**report.provenance, "draws": 7})
-    cards = [
-        head_card(noun_model(), "0.0", [noun_task()], each, run=tmp_path).provenance["run"] for each in (report, other)
-    ]
-    assert cards[0] != cards[1]
+    deaf()
+
+    def card_of(folder, report):
+        return head_card(noun_model(), "0.0", [noun_task()], report, run=folder)
+
+    first, again, others = (
+        run_begun(card_of, tmp_path / name, report=each)
+        for name, each in (("first", report), ("again", report), ("other", other))
+    )
+    assert first == again != others
 
 
 def test_memory_that_ran_out_is_no_answer(tmp_path, monkeypatch):
