@@ -2,14 +2,18 @@
 
 import ast
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from interp.claims.claim import claim
+from interp.claims.units import UnitTable
 from interp.model.loading.load import model_folder
 from interp.tasks.grammar.lexicon import english
 from interp.tasks.grammar.splits import split_of
@@ -216,6 +220,17 @@ def test_false_claims(tmp_path):
     assert (pooled.loc[1.0:, "false absent"] <= 0.1).all()
     assert pd.read_csv(tmp_path / "coverage.csv")["mean coverage"].between(0.9, 1).all()
     assert (pd.read_csv(tmp_path / "power.csv")["median power"] >= 0.8).all()
+
+
+def test_the_minimum_of_false_claims_has_a_size_where_few_clusters_have_a_base_below_0():
+    study = runpy.run_path(str(ROOT / "analyses/false_claims/run.py"))
+    rng = np.random.default_rng(0)
+    clusters = tuple(str(each) for each in range(40))
+    centred = UnitTable(rng.normal(size=(40, 2)), clusters, ("one template",) * 40, pd.RangeIndex(2))
+    pool = study["Pool"](centred, base=rng.normal(0.01, 1.0, 40), sign=-1)
+    for _ in range(20):
+        (found,) = claim([pool.draw(30, 1.0, rng)], resamples=100)
+        assert (found.minimum > 0).all()
 
 
 def test_every_analysis_has_a_question_and_a_program():

@@ -59,9 +59,10 @@ def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
+    kinds = _open(row)
     if row["undecidable"]:
         # More units decide where clusters are too few, and nothing where the model cannot do the task.
-        return "undecided", row["undecidable"], _units_to_decide(row) if row["above_chance"] else np.nan
+        return "undecided", row["undecidable"], _units_to_decide(row, kinds) if row["above_chance"] else np.nan
     given = states_of(row)
     verdict, reason = judge(given)
     if verdict != "undecided":
@@ -71,14 +72,15 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     if reason == DISAGREE:
         mean = row["mean_replacement"].replace("_", " ")
         return verdict, f"{reason}: {row['effect']:.2g} by resample and {row['mean_effect']:.2g} by {mean}", np.nan
-    unshown = _not_shown(row, _open(row))
-    return verdict, reason + _exchanged(row) + unshown, np.nan if unshown else _units_to_decide(row)
+    unshown = _not_shown(row, kinds)
+    exchanged = _exchanged(row) if "the exchanged word" in kinds else ""
+    return verdict, reason + exchanged + unshown, np.nan if unshown else _units_to_decide(row, kinds)
 
 
 def _exchanged(row: Mapping[str, Any]) -> str:
-    """On how many units the word was exchanged, if that is open and not on all."""
+    """On how many units the word was exchanged, if not on all."""
     n_units, n_all = row["exchange_n_units"], row["n_units"]
-    if "the exchanged word" not in _open(row) or n_units == n_all:
+    if n_units == n_all:
         return ""
     return f" (measured on the {n_units:.0f} of {n_all:.0f} units that have a word counterfactual)"
 
@@ -137,9 +139,7 @@ def _doubt(row: Mapping[str, Any]) -> Evidence:
     return Evidence(effect, one.minimum, error, 1.0, 1.0, row["doubtful_critical"], one.n_units, one.n_clusters)
 
 
-def _units_to_decide(row: Mapping[str, Any]) -> float:
+def _units_to_decide(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> float:
     """The largest number that some open kind of evidence needs; NaN where that of one is not known."""
-    needs = [
-        np.ceil(evidence.units_to_decide() * row["n_units"] / evidence.n_units) for evidence in _open(row).values()
-    ]
+    needs = [np.ceil(evidence.units_to_decide() * row["n_units"] / evidence.n_units) for evidence in kinds.values()]
     return float(np.max(needs)) if needs else np.nan
