@@ -76,8 +76,9 @@ class Claims:
             without a minimum.
         n_units: How many were measured.
         n_clusters: How many these come from.
-        critical: What ``(estimate - minimum) / standard_error`` has to reach to be shown, at the alpha that was asked
-            for, before anything is shown: the same for all cells of a family.
+        critical: What ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent if that is
+            more (where fewer cells are hypotheses), at the alpha that was asked for, before anything is: the same for
+            all cells.
         values: What was tested.
         seed: Of the draws.
     """
@@ -155,7 +156,7 @@ def claim(
         for drawn in zip(*streams, strict=True):
             shown.count([each for each, _ in drawn])
             absent.count([each for _, each in drawn])
-    critical = shown.critical(alpha)
+    critical = float(np.fmax(shown.critical(alpha), absent.critical(alpha)))
     return [
         _claims(each, side, one, other, critical, seed)
         for each, side, one, (_, other) in zip(

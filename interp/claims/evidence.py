@@ -105,10 +105,14 @@ def effect_state(resample: Evidence, mean: Evidence, alpha: float) -> EffectStat
         mean: By the reference examples' mean at the position, or of the template.
         alpha: Error rate.
     """
-    states = {resample.effect(alpha), mean.effect(alpha)}
-    if len(states) == 1:
-        return states.pop()
-    return "undecided" if "undecided" in states else "disagree"
+    return joint_state(resample.effect(alpha), mean.effect(alpha))
+
+
+def joint_state(resample: EffectState, mean: EffectState) -> EffectState:
+    """As ``effect_state``, of what either comes to by itself."""
+    if resample == mean:
+        return resample
+    return "undecided" if "undecided" in (resample, mean) else "disagree"
 
 
 def exchange_state(exchange: Evidence, alpha: float) -> ExchangeState:

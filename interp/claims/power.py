@@ -4,7 +4,7 @@ A cell is shown or absent where it is ``critical`` standard errors clear of its 
 the truth is ``critical + z(.8)`` of them away. A head without any effect, and one with **twice** the minimum, are one
 minimum away from it, so both are decided by ``n = n_now ((critical + z) se / minimum)^2`` units; one with **1.5** times
 the minimum needs four times as many. The spread is taken to stay as it was observed, and new units to come in new
-clusters. ``critical`` is that of what is shown, by max-T.
+clusters. ``critical`` is that of what is shown or of what is absent, whichever asks for more, by max-T.
 
 Cohen (1988), "Statistical power analysis for the behavioral sciences", chapter 2.
 """

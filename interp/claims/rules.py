@@ -32,8 +32,8 @@ Then, rows are the effect, columns the attention:
 | disagree  | undecided              | undecided                | undecided    | undecided |
 | undecided | undecided              | undecided                | undecided    | undecided |
 
-A drop is ``general`` where its specificity is, whatever the attention. Else, where it has partners, it is
-``redundant``, whatever resampling it alone does: another example's answer in its place contradicts theirs.
+A drop is ``general`` where its specificity is, whatever the attention. What has partners is ``redundant`` in the last
+three rows, whatever resampling it alone does: another example's answer in its place contradicts theirs.
 
 [1] ``tracks`` where what it reads at the related word is a drop, too, the head is specific or that is not testable,
 and, if the task names a feature, the feature is carried. ``causal, by another route`` where what it reads there is none
@@ -54,7 +54,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.claims.evidence import AttentionState, EffectState, Evidence, ExchangeState, RepresentationState
+from interp.claims.evidence import (
+    AttentionState,
+    EffectState,
+    Evidence,
+    ExchangeState,
+    RepresentationState,
+    joint_state,
+)
 
 Verdict = Literal[
     "tracks",
@@ -102,6 +109,7 @@ class States:
         no_partners: Whether it is shown that none stands in for it.
         caveat: What else ablating heads together says, for a verdict that its effect is below the minimum.
         probed: Whether the feature was probed for.
+        replacements: What ablation does by resample and by the mean; nothing, if that is ``effect`` by both.
     """
 
     attention: AttentionState
@@ -115,6 +123,7 @@ class States:
     no_partners: bool = False
     caveat: str = ""
     probed: bool = True
+    replacements: tuple[EffectState, ...] = ()
 
 
 def judge(states: States) -> tuple[Verdict, str]:
@@ -139,9 +148,10 @@ def judge(states: States) -> tuple[Verdict, str]:
 
 def completions(states: States) -> Iterator[States]:
     """What the states may come to once all is known that is undecided or not testable."""
-    for attention, effect, representation, specificity, exchange in itertools.product(
+    replacements = states.replacements or (states.effect, states.effect)
+    for attention, (resample, mean), representation, specificity, exchange in itertools.product(
         _may_be(states.attention, "shown", "none"),
-        _may_be(states.effect, "drop", "rise", "none"),
+        itertools.product(*(_may_be(each, "drop", "rise", "none") for each in replacements)),
         _may_be(states.representation, "carried", "none"),
         _may_be(states.specificity, "specific", "general"),
         _may_be(states.exchange, "drop", "rise", "none"),
@@ -149,14 +159,15 @@ def completions(states: States) -> Iterator[States]:
         known = replace(
             states,
             attention=attention,
-            effect=effect,
+            effect=joint_state(resample, mean),
             representation=representation,
             specificity=specificity,
             exchange=exchange,
             doubtful=(),
         )
         yield known
-        if not states.no_partners and (attention == "shown" or representation == "carried"):
+        # Of these, only heads that do not cost the minimum by their mean.
+        if not states.no_partners and mean == "none" and (attention == "shown" or representation == "carried"):
             yield replace(known, partners=states.partners or ("another",))
 
 

@@ -99,6 +99,7 @@ def states_of(row: Mapping[str, Any]) -> States:
         no_partners=row["member"] == "no",
         caveat=row["caveat"],
         probed=row["probed"],
+        replacements=(row["resample_state"], row["mean_state"]),
     )
 
 

@@ -105,11 +105,11 @@ class HeadsReport:
             ``interp.methods.representation``. Of each, ``_p`` is of "no more than the minimum", ``_p_adjusted``
             the same, family-wise over heads and tasks, and ``_p_absent`` of "at least the minimum", family-wise, too;
             ``tracks_p_adjusted`` is the largest of attention, both effects, the exchange, the probe and its selectivity
-            (that another task is spared is not in it), 1 where the exchange is a rise, and NaN where nothing can be
-            said of the task. ``n_to_decide`` are the units that would decide an undecided verdict, of a head without
-            effect or with twice the minimum (four times as many for one with 1.5 times the minimum); where that many
-            were measured already, those that tell the estimate from the minimum; NaN where none is needed or no number
-            would do.
+            (that another task is spared is not in it), 1 where the exchange is above 0, and NaN where one of these was
+            not tested, or nothing can be said of the task. ``n_to_decide`` are the units that
+            would decide an undecided verdict, of a head without effect or with twice the minimum (four times as many
+            for one with 1.5 times the minimum); where that many were measured already, those that tell the estimate
+            from the minimum; NaN where none is needed or no number would do.
             ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
             the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
             (``interp.claims.groups``).
@@ -329,7 +329,7 @@ def _public(frame: pd.DataFrame) -> pd.DataFrame:
     """The evidence in the columns of a report."""
     kinds = ["excess", "effect", "mean_effect", "exchange"]
     joint = frame[[f"{each}_p_adjusted" for each in kinds]].max(axis=1, skipna=False)
-    joint = joint.where(~(frame["exchange"] > 0), 1.0)  # what speaks against the answer is no reason to say it tracks
+    joint = np.maximum(joint, frame["exchange"] > 0)  # what speaks against the answer is no reason to say it tracks
     joint = joint.where(frame["undecidable"] == "")
     named = frame["feature"].notna()
     for each in ("probe_excess", "selectivity"):

@@ -58,8 +58,8 @@ def path_patch(
         paths: Lists of nodes; ``paths_to`` and ``paths_from`` give the direct ones.
         mlps: What the MLPs between the nodes of a path do. ``recomputed``: they hear the sender, and what they make of
             it arrives, too; heads are frozen, layer norms are not (Wang et al. 2022). ``frozen``: they write what they
-            write in the run, so that a path is a single edge (Goldowsky-Dill et al. 2023). Without MLPs between, both
-            are the same.
+            write in the run, so that a path is a single edge (Goldowsky-Dill et al. 2023). Of a single receiver,
+            without MLPs between, both are the same.
         together: Whether all paths are patched in one cell; otherwise each is a cell. Of several receivers, each reads
             what it reads in the frozen pass of its own paths' senders, whatever the others do to it (Wang et al. 2022).
             With frozen MLPs, an edge's change comes on top of what earlier receivers have changed: a set of paths

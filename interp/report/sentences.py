@@ -326,7 +326,7 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     needed = undecided["n_to_decide"].astype(float)
     known = needed[needed <= _MOST_UNITS]
     if known.empty and (needed > _MOST_UNITS).any():
-        return f"{sentence}; no number of units that one could measure would decide, the estimate lies at the minimum."
+        return f"{sentence}; no number of units that one could measure would decide."
     if known.empty:
         return sentence + "."
     fewest, most = int(known.min()), int(known.max())

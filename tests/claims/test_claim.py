@@ -193,6 +193,15 @@ def test_cells_that_may_not_be_shown_can_still_be_absent():
     assert np.isnan(found.p_adjusted[1:]).all()
 
 
+def test_what_decides_a_head_allows_for_absence_over_all_where_few_may_be_shown():
+    """So that the units that would decide are enough for either."""
+    measured = [Measured(simple(np.random.default_rng(3).normal(size=(40, 60))), 1.0)]
+    few = [np.arange(60) == 0]
+    (of_few,) = claim(measured, hypotheses=few, absences=few)
+    (of_all,) = claim(measured, hypotheses=few)
+    assert of_all.critical[0] > of_few.critical[0] + 0.3
+
+
 def test_the_false_discovery_rate_claims_more():
     rng = np.random.default_rng(12)
     values = rng.normal(np.where(np.arange(60) < 20, 0.55, 0.0), 1, size=(40, 60))

@@ -87,6 +87,7 @@ def test_heads_and_tasks_that_are_not_measured_are_refused(tmp_path):
 
 TRACKS = States("shown", "drop", "carried", specificity="specific", exchange="drop", no_partners=True)
 IDLE = States("none", "none", "none", no_partners=True)
+LOOKS = States("shown", "none", "carried")
 UNKNOWN = States("undecided", "undecided", "undecided", specificity="undecided", exchange="undecided")
 
 
@@ -137,6 +138,12 @@ def test_every_claim_can_be_confirmed_left_open_and_refuted(expected):
         ("redundant", found_with(IDLE, attention="shown"), "refuted"),
         ("redundant", found_with(IDLE, no_partners=False), "refuted"),  # it could not do the work
         ("redundant", found_with(TRACKS, no_partners=False), "refuted"),  # it is missed by itself
+        ("tracks", found_with(TRACKS, effect="undecided", replacements=("none", "undecided")), "refuted"),
+        ("causal", found_with(TRACKS, effect="undecided", replacements=("undecided", "drop")), "open"),
+        ("opposes", found_with(TRACKS, effect="undecided", replacements=("undecided", "drop")), "refuted"),
+        ("redundant", found_with(LOOKS, effect="undecided", replacements=("undecided", "drop")), "refuted"),
+        ("redundant", found_with(LOOKS, effect="disagree", replacements=("drop", "none")), "open"),
+        ("redundant", found_with(LOOKS, effect="disagree", replacements=("none", "drop")), "refuted"),
     ],
 )
 def test_what_is_not_known_leaves_a_claim_open_and_what_is_excluded_refutes_it(expected, states, is_so):
@@ -157,6 +164,7 @@ def test_outcomes_are_told_in_the_file_s_order(tmp_path):
     frame = told.assign(
         **{"representation": "carried", "specificity": "specific", "exchange_state": "drop", "feature": "number"},
         **{"partners": "", "doubtful": "", "member": "no", "caveat": "", "probed": True},
+        **dict.fromkeys(("resample_state", "mean_state"), told["effect_state"]),
     )
     assert [(each["head"], each["outcome"]) for each in found.outcomes(frame)] == [
         ("2.1", "confirmed"),
