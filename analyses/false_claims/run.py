@@ -142,6 +142,14 @@ def tested(pools: Sequence[Pool], n: int, truth: float, generator: np.random.Gen
     return claim(drawn, alternative=alternative, resamples=RESAMPLES, seed=int(generator.integers(2**31)))
 
 
+def falsely_said(claims: Sequence[Claims], truth: float) -> tuple[bool, bool]:
+    """Whether a report shows something falsely, and whether it says falsely that something is absent."""
+    return (
+        truth <= 1 and any((each.p_adjusted <= ALPHA).any() for each in claims),
+        truth >= 1 and any((each.p_absent <= ALPHA).any() for each in claims),
+    )
+
+
 Pools = Mapping[tuple[str, str, str], Pool]
 
 
@@ -172,9 +180,9 @@ class Setting:
         absent: list[bool] = []
         for n in (runs, 5 * runs):
             while len(shown) < n:
-                one = tested(own, self.clusters, self.truth, generator)
-                shown.append(self.truth <= 1 and any((each.p_adjusted <= ALPHA).any() for each in one))
-                absent.append(self.truth >= 1 and any((each.p_absent <= ALPHA).any() for each in one))
+                said = falsely_said(tested(own, self.clusters, self.truth, generator), self.truth)
+                shown.append(said[0])
+                absent.append(said[1])
             if max(np.mean(shown), np.mean(absent)) <= 0.08:
                 break
         return {
@@ -221,13 +229,66 @@ def power(pools: Pools, runs: int, n: int = 100) -> Iterator[dict[str, object]]:
         }
 
 
+@dataclass(frozen=True)
+class Fresh:
+    """Whole draws of a generator, with the layouts that it balances.
+
+    Attributes:
+        tables: One a draw.
+        bases: The base run's metric, likewise.
+        sign: As of ``Pool``.
+    """
+
+    tables: Sequence[UnitTable]
+    bases: Sequence[UnitTable]
+    sign: int
+
+    @classmethod
+    def of(cls, folder: Path, task: str, n_units: int, kind: str, draws: int) -> "Fresh":
+        """Draws of a task, with as many units each."""
+        frames = kept(folder, "default", task, range(1000, 1000 + draws), n_units)
+        tables, bases = ([UnitTable.from_frame(each, name, by=by(kind)) for each in frames] for name in (kind, "base"))
+        return cls(tables, bases, 1 if kind == "excess" else -1)
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """The mean over all draws, cell by cell."""
+        return np.mean([estimates(each) for each in self.tables], axis=0)
+
+    def report(self, number: int, truth: float) -> Measured:
+        """A draw, with every cell's mean at `truth` times the minimum."""
+        table, base = self.tables[number], self.bases[number]
+        minimum = MINIMUM if self.sign > 0 else SHARE * np.mean([estimates(each) for each in self.bases])
+        values = table.with_values(table.values - self.truth + self.sign * truth * minimum)
+        return Measured(values, MINIMUM if self.sign > 0 else base.with_values(SHARE * base.values))
+
+
+def on_fresh_draws(folder: Path, draws: int) -> Iterator[dict[str, object]]:
+    """In how many reports on whole draws some head gets a claim that is false; one task has more units, by itself."""
+    for kind, covered in product(KINDS, (COVERED[:-1], COVERED[-1:])):
+        own = [Fresh.of(folder, task, n_units, kind, draws) for task, n_units in covered]
+        alternative = "greater" if kind == "excess" else "two-sided"
+        for truth in TRUTHS:
+            said = []
+            for number in range(draws):
+                measured = [each.report(number, truth) for each in own]
+                claims = claim(measured, alternative=alternative, resamples=RESAMPLES, seed=number)
+                said.append(falsely_said(claims, truth))
+            shown, absent = np.mean(said, axis=0)
+            yield {
+                **{"kind": kind, "cells": sum(len(each.truth) for each in own)},
+                **{"units": " ".join(str(n_units) for _, n_units in covered), "truth": truth, "reports": draws},
+                "false shown": shown if truth <= 1 else np.nan,
+                "false absent": absent if truth >= 1 else np.nan,
+            }
+
+
 def coverage(folder: Path, draws: int) -> Iterator[dict[str, object]]:
     """How often the 95 % interval of a fresh draw of the generator covers the mean of all draws."""
     for task, n_units in COVERED:
-        frames = kept(folder, "default", task, range(1000, 1000 + draws), n_units)
         for kind in KINDS:
-            tables = [UnitTable.from_frame(each, kind, by=by(kind)) for each in frames]
-            truth = np.mean([estimates(each) for each in tables], axis=0)
+            fresh = Fresh.of(folder, task, n_units, kind, draws)
+            tables, truth = fresh.tables, fresh.truth
             found = [cluster_bootstrap(each) for each in tables]
             covered = np.mean([(each.low <= truth) & (truth <= each.high) for each in found], axis=0)
             known = np.isfinite([each.low for each in found]).all(axis=0)
@@ -260,6 +321,7 @@ def main() -> None:
     tables = {
         "false claims": false_claims(pools, options.runs, options.processes),
         "power": pd.DataFrame(power(pools, min(options.runs, 200))),
+        "false claims on fresh draws": pd.DataFrame(on_fresh_draws(options.out, options.fresh)),
         "coverage": pd.DataFrame(coverage(options.out, options.fresh)),
     }
     by_truth = tables["false claims"].groupby("truth")[["false shown", "false absent"]]
