@@ -8,7 +8,7 @@
    it; Student's t and sign flips take both sides to be alike.
 4. The truth lies within ``estimate - t se``, for ``t`` between the quantiles; the interval's ends are both as far as
    the farther of the two. A sample that lacks the few clusters which deviate has a short tail where they would be: with
-   each end at its own quantile, intervals of heads with hardly any effect cover in 87 % (``analyses/false_claims``).
+   each end at its own quantile, intervals of some heads without effect cover in 87 % (``analyses/false_claims``).
    Tests compare ``estimate / se`` with ``t`` (``claim.py``).
 5. Clusters in which a cell was not measured are none of its own: it has the draws that it would have alone. Cells with
    the same clusters share their draws.
