@@ -42,6 +42,12 @@ def task(model):
     return with_gaps(model, random_task(7, lengths=(P,) * 4))
 
 
+@pytest.fixture(scope="module")
+def larger(model):
+    """Of enough units to show that the two runs differ."""
+    return with_gaps(model, random_task(7, lengths=(P,) * 24))
+
+
 def with_gaps(model, task):
     """The task with the answers in the order that the model tells the clean from the corrupted prompt by."""
     units = []
@@ -132,21 +138,21 @@ def normalised(model, task, cells, direction="denoise"):
 
 class TestIdentities:
     @pytest.mark.parametrize("direction", ["denoise", "noise"])
-    def test_patching_all_that_is_written_leaves_the_other_run(self, model, task, direction):
+    def test_patching_all_that_is_written_leaves_the_other_run(self, model, larger, direction):
         names = {"resid_pre": [0], "attn_out": range(LAYERS), "mlp_out": range(LAYERS)}
         sites = [Site(name, layer) for name, layers in names.items() for layer in layers]
         patch = Patch(model, (*sites, Site("resid_pre", 1), Site("resid_post", 1)))
         everything = [change(site.name, site.layer, patch) for site in sites]
         streams = [[change(name, layer, patch)] for name, layer in (("resid_pre", 0), ("resid_pre", 1))]
-        result, effect = normalised(model, task, [everything, *streams, [change("resid_post", 1, patch)]], direction)
+        result, effect = normalised(model, larger, [everything, *streams, [change("resid_post", 1, patch)]], direction)
         np.testing.assert_allclose(effect, 1.0 if direction == "denoise" else 0.0, atol=1e-10)
         np.testing.assert_allclose(result.frame["value"], result.frame["source"], rtol=1e-10)
         assert (result.frame["effect"].abs() > 1e-6).any()
 
-    def test_patching_less_than_all_leaves_something(self, model, task):
+    def test_patching_less_than_all_leaves_something(self, model, larger):
         sites = [Site(name, layer) for name in ("attn_out", "mlp_out") for layer in range(LAYERS)]
         patch = Patch(model, tuple(sites))
-        _, effect = normalised(model, task, [[change(site.name, site.layer, patch) for site in sites]])
+        _, effect = normalised(model, larger, [[change(site.name, site.layer, patch) for site in sites]])
         assert abs(effect[0] - 1) > 1e-3
 
     @pytest.mark.parametrize("site", ["resid_pre", "z", "pattern", "mlp_out"])
