@@ -51,6 +51,7 @@ def test_the_card_is_about_these_weights(model):
         assert interp.load_model(name).hash in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_it_can_do_every_task(report, task):
     row = report.tasks.set_index("task").loc[task]
@@ -58,6 +59,7 @@ def test_it_can_do_every_task(report, task):
     assert row["accuracy_base"] > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["agreement", "ioi", "induction"])
 def test_a_head_attends_and_is_causal(report, task):
     found = tracking(report, task)
@@ -65,10 +67,12 @@ def test_a_head_attends_and_is_causal(report, task):
     assert (found["effect_high"] < 0).all()
 
 
+@pytest.mark.slow
 def test_a_head_attends_and_is_causal_for_coreference_or_reflexives(report):
     assert any(len(tracking(report, task)) for task in SYNTAX)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["agreement", *SYNTAX])
 def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
     """It looks, matters, carries the feature, and another related word, for it alone, turns the answer."""
@@ -78,6 +82,7 @@ def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
     assert (found["tracks_p_adjusted"] <= 0.05).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["ioi", "induction"])
 def test_a_head_tracks_what_has_no_feature(report, task):
     found = report.frame.query("task == @task and verdict == 'tracks'")
@@ -85,6 +90,7 @@ def test_a_head_tracks_what_has_no_feature(report, task):
     assert (found["exchange_state"] == "drop").all()
 
 
+@pytest.mark.slow
 def test_features_that_can_be_read_are_mostly_not_used(report):
     read = report.frame.query("representation == 'carried'")
     unused = read[read["verdict"] == "encodes, unused"]
@@ -93,6 +99,7 @@ def test_features_that_can_be_read_are_mostly_not_used(report):
         assert (unused[replacement].abs() < unused["minimum_effect"]).all()
 
 
+@pytest.mark.slow
 def test_the_agreement_head_does_not_matter_for_induction(report):
     best = tracking(report, "agreement").nsmallest(1, "effect").iloc[0]
     frame = report.frame

@@ -6,7 +6,7 @@ from hostile_pages import PAGES
 
 from interp.report.page import render_page
 
-SIZES = [(375, "dark"), (1440, "light")]
+SIZES = [pytest.param(375, "dark", marks=pytest.mark.slow), (1440, "light")]
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
