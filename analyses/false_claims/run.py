@@ -255,11 +255,15 @@ class Fresh:
         """The mean over all draws, cell by cell."""
         return np.mean([estimates(each) for each in self.tables], axis=0)
 
+    @cached_property
+    def minimum(self) -> float:
+        """In the metric's units."""
+        return MINIMUM if self.sign > 0 else SHARE * float(np.mean([estimates(each) for each in self.bases]))
+
     def report(self, number: int, truth: float) -> Measured:
         """A draw, with every cell's mean at `truth` times the minimum."""
         table, base = self.tables[number], self.bases[number]
-        minimum = MINIMUM if self.sign > 0 else SHARE * np.mean([estimates(each) for each in self.bases])
-        values = table.with_values(table.values - self.truth + self.sign * truth * minimum)
+        values = table.with_values(table.values - self.truth + self.sign * truth * self.minimum)
         return Measured(values, MINIMUM if self.sign > 0 else base.with_values(SHARE * base.values))
 
 
