@@ -71,7 +71,7 @@ def test_published_minimal_pairs(model, paradigms, data_dir, paradigm):
 
 def test_it_writes_english(model):
     """It goes on with words: no byte is left over, and none is repeated without end."""
-    (text,) = model.generate("The old man sat down and", max_new_tokens=20)
+    text = model.generate("The old man sat down and", max_new_tokens=20)
     written = text.removeprefix("The old man sat down and").split()
     assert "\ufffd" not in text
     assert len(set(written)) >= 8

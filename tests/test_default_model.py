@@ -138,5 +138,5 @@ def test_published_minimal_pairs(model, data_dir, paradigm):
 
 
 def test_it_writes_on(model):
-    (text,) = model.generate("Wendy found the key because", max_new_tokens=1)
+    text = model.generate("Wendy found the key because", max_new_tokens=1)
     assert re.fullmatch(r"Wendy found the key because she", text)

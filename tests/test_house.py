@@ -12,10 +12,11 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"shapes", "errors"}
+BASE = {"shapes", "errors", "special_tokens"}
 MAY_IMPORT = {
     "shapes": set(),
     "errors": set(),
+    "special_tokens": set(),
     "source": set(),
     "model": BASE,
     "residual": BASE | {"model", "report"},

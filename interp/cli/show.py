@@ -46,6 +46,7 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 
 def _facts(loaded: Any) -> dict[str, Any]:
+    from interp.interventions.provenance import model_provenance
     from interp.model.transformer import HookedTransformer
     from interp.model.weights import weights_hash
 
@@ -57,7 +58,7 @@ def _facts(loaded: Any) -> dict[str, Any]:
         **(loaded.config.beside_gpt2() if isinstance(loaded, HookedTransformer) else {}),
         "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
         "tokenizer": None if tokenizer is None else f"{type(tokenizer).__name__}, {len(tokenizer)} entries",
-        "bos_token": None if tokenizer is None else tokenizer.bos_token,
+        "special_tokens": model_provenance(loaded)["special_tokens"],
         "hash": getattr(loaded, "hash", None) or weights_hash(loaded),
     }
 

@@ -13,7 +13,6 @@ from interp.interventions.erase import Erase
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import SITES, Site, require_sites
-from interp.model.transformer import HookedTransformer
 
 Positions = tuple[int, ...] | Mapping[int, tuple[int, ...]] | None
 UNWRITTEN = ("embed", "pos_embed", "scores")
@@ -33,13 +32,6 @@ def heads_at(site: str, model: Any) -> int:
     shared = getattr(model.cfg, "n_key_value_heads", None)
     n: int = shared if shared and site in READ_THROUGH_KEY_HEADS else model.cfg.n_heads
     return n
-
-
-def looks_back_only(model: Any) -> bool:
-    """Whether the attention of `model` is causal."""
-    if isinstance(model, HookedTransformer):
-        return model.config.causal
-    return getattr(model.cfg, "attention_dir", "causal") == "causal"
 
 
 @dataclass(frozen=True)
@@ -124,7 +116,7 @@ class Intervention:
         if self.replacement.from_source and any(row.source_positions[each] < 0 for each in positions):
             raise InputError(
                 f"patching {row.run.example.prompt!r} ({len(row.run.prompt)} tokens) from a prompt of another length "
-                f"({len(row.source_tokens) - len(row.continuation)}): some positions correspond to none there; patch "
+                f"({len((row.source or row.run).prompt)}): some positions correspond to none there; patch "
                 "by pos, which leaves these out, or leave such items out"
             )
 
@@ -148,7 +140,7 @@ class Intervention:
         `causal`, of all.
         """
         first = row.run.critical
-        last = len(row.tokens) - 1 - bool(row.continuation)
+        last = len(row.tokens) - 1 - len(row.run.after) - bool(row.continuation)
         own_position_only = self.site.layer == n_layers - 1 and self.site.name not in READ_BY_LATER_POSITIONS
         if own_position_only:
             return any(first <= each <= last for each in self.at(row))

@@ -47,18 +47,18 @@ class Answers:
     @classmethod
     def of(cls, metric: MetricName, batch: Batch) -> "Answers":
         """What `metric` reads of `batch`: the last position, or those that predict the longest continuation."""
-        device, length = batch.tokens.device, batch.length
+        device, last = batch.tokens.device, batch.deciding
         single = [len(row.encoded.right) == len(row.encoded.wrong) == 1 for row in batch.rows]
         right = [row.encoded.right[0] if one else -1 for row, one in zip(batch.rows, single, strict=True)]
         wrong = [row.encoded.wrong[0] if one else -1 for row, one in zip(batch.rows, single, strict=True)]
         n_scored = torch.tensor([len(row.continuation) for row in batch.rows], device=device)
         longest = int(n_scored.max()) if metric == "sentence_log_probability" else 0
-        positions = range(length - 1 - longest, length - 1) if longest else range(length - 1, length)
+        positions = range(last - longest, last) if longest else range(last, last + 1)
         return cls(
             positions,
             torch.tensor(right, device=device),
             torch.tensor(wrong, device=device),
-            batch.tokens[:, length - longest :],
+            batch.tokens[:, last + 1 - longest : last + 1],
             torch.arange(longest, 0, -1, device=device) <= n_scored[:, None],
         )
 

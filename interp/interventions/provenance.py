@@ -9,22 +9,27 @@ from torch import nn
 
 from interp.model.devices import place_of
 from interp.model.loading.bridge import BRIDGE, configuration, is_bridge
+from interp.model.places import looks_back_only
 from interp.model.weights import config_hash, hash_of_values, tokenizer_hash, weights_hash
+from interp.special_tokens import shown_around
 from interp.tasks.task import Task
 
 
 def model_provenance(model: Any) -> dict[str, Any]:
-    """Name, hashes, dtype and device of a model, CPU threads, and the versions it runs under.
+    """Name, hashes, dtype and device of a model, what stands around its texts, CPU threads, and versions.
 
     The hashes of a model that is no ``torch`` module, and so shows no weights, are None; and ``config_hash`` is of one
     that is neither ours nor behind a ``TransformerBridge``.
     """
     (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
+    tokenizer = getattr(model, "tokenizer", None)
+    around = None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(model))
     return {
         "model": f"{BRIDGE}{model.cfg.model_name}" if is_bridge(model) else str(getattr(model, "name", kind)),
         "model_hash": weights_hash(model) if shown else None,
         "config_hash": _config_hash(model) if shown else None,
-        "tokenizer_hash": tokenizer_hash(getattr(model, "tokenizer", None)),
+        "tokenizer_hash": tokenizer_hash(tokenizer),
+        "special_tokens": around,
         "dtype": str(dtype).removeprefix("torch."),
         "device": str(device),
         "threads": torch.get_num_threads(),

@@ -53,13 +53,14 @@ class Row:
 
     @cached_property
     def tokens(self) -> tuple[int, ...]:
-        """Token ids that are run, BOS first."""
-        return self.run.prompt + self.continuation
+        """Token ids that are run, special tokens included."""
+        return self.run.prompt + self.continuation + self.run.after
 
     @cached_property
     def source_tokens(self) -> tuple[int, ...]:
         """Token ids that activations are patched in from; the row's own where nothing is patched."""
-        return (self.source or self.run).prompt + self.continuation
+        source = self.source or self.run
+        return source.prompt + self.continuation + source.after
 
     @cached_property
     def first_difference(self) -> int:
@@ -73,7 +74,7 @@ class Row:
     def source_positions(self) -> tuple[int, ...]:
         """For every position that is run, the one of the source that means the same; -1 where none does."""
         source = self.source or self.run
-        ends = range(len(source.prompt), len(source.prompt) + len(self.continuation))
+        ends = range(len(source.prompt), len(self.source_tokens))
         return (*corresponding(self.run, source), *ends)
 
     @property
@@ -89,7 +90,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of equal length and their tokens on the model's device."""
+    """Rows of equal length, which end alike, and their tokens on the model's device."""
 
     rows: tuple[Row, ...]
     tokens: Tokens
@@ -103,6 +104,11 @@ class Batch:
     def length(self) -> int:
         """Tokens of each row."""
         return self.tokens.shape[1]
+
+    @property
+    def deciding(self) -> int:
+        """The position whose logits decide, the last but for special tokens behind."""
+        return self.length - 1 - len(self.rows[0].run.after)
 
     @property
     def source_tokens(self) -> Tokens:
@@ -189,9 +195,9 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
     Raises:
         InputError: A row is longer than the model's context, or its tokens are not the model's.
     """
-    by_length: dict[tuple[int, int], list[Row]] = {}
+    by_length: dict[tuple[int, int, int], list[Row]] = {}
     for row in rows:
-        by_length.setdefault((len(row.tokens), len(row.source_tokens)), []).append(row)
+        by_length.setdefault((len(row.tokens), len(row.source_tokens), len(row.run.after)), []).append(row)
     _require_known(rows, model.cfg.d_vocab)
     device, _ = place_of(model)
     found = []

@@ -11,7 +11,6 @@ from interp.interventions.audit import audit
 from interp.interventions.cell import Cell
 from interp.interventions.engine.budget import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine
-from interp.interventions.intervention import looks_back_only
 from interp.interventions.measured import Measured, Outcome
 from interp.interventions.metrics import MetricName
 from interp.interventions.own_copy import engine_model
@@ -21,6 +20,7 @@ from interp.interventions.replacement import Replacement, compute_now
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
 from interp.interventions.work import SOURCE, UNCHANGED, Scores, SweepWork
+from interp.model.places import looks_back_only
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task

@@ -105,7 +105,6 @@ def attend(
         "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,
         "not_chosen_on": not_chosen_on,
         "excluded": list(exclude),
-        "special_tokens": counting.reader.special_tokens,
         "longest_window": counting.reader.longest_window,
         "minimum": minimum,
         "alpha": alpha,

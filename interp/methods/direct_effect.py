@@ -53,12 +53,12 @@ def direct_effects(
     blocks, parts = list(model.blocks), []
     for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         kept = read(model, batch.tokens, names)
-        ends = Ends.of(model, batch, kept[last.hook_name][:, -1])
+        ends = Ends.of(model, batch, kept[last.hook_name][:, batch.deciding])
         for each in heads:
             (part,) = each.parts
             layer, (head,) = part.site.layer or 0, part.heads or ()
             writes = blocks[layer].attn.W_O[head]
-            old = kept[part.site.hook_name][:, -1, head]
+            old = kept[part.site.hook_name][:, batch.deciding, head]
             frozen, anew = ends.averaged((new - old) @ writes for new in _values(replacement, part.site, head, batch))
             labels = {"layer": layer, "head": head, "example": batch.examples}
             parts.append(pd.DataFrame({**labels, "direct": frozen, "direct_renormalised": anew}))
@@ -66,10 +66,11 @@ def direct_effects(
 
 
 def _values(replacement: Replacement, site: Site, head: int, batch: Batch) -> Iterator[Float[Tensor, "#batch d_head"]]:
-    """What takes the place of a head's ``z`` at the last position, draw by draw."""
+    """What takes the place of a head's ``z`` at the deciding position, draw by draw."""
     for draw in range(replacement.draws):
         values = replacement.values(site, batch, draw)
-        yield values[:, -1, head if values.shape[2] > 1 else 0]
+        at = batch.deciding if values.shape[1] > 1 else 0
+        yield values[:, at, head if values.shape[2] > 1 else 0]
 
 
 @dataclass(frozen=True)

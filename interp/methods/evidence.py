@@ -16,7 +16,6 @@ from interp.claims.claim import Claims, Measured, claim
 from interp.claims.corrections import Correction, benjamini_hochberg, holm
 from interp.claims.effects import above_chance, against_base
 from interp.claims.units import UnitTable, estimates
-from interp.interventions.intervention import looks_back_only
 from interp.interventions.preparing import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
@@ -27,6 +26,7 @@ from interp.methods.progress import part_of
 from interp.methods.representation import CELL, COLUMNS, representation
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
+from interp.model.places import looks_back_only
 from interp.model.sites import Site
 from interp.runs.run import Run
 from interp.tasks.task import Task

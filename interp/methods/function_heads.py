@@ -28,12 +28,12 @@ from torch import Tensor
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.methods.relations.word_attention import run_patterns
 from interp.model.devices import place_of
+from interp.model.places import looks_back_only
 from interp.residual.batching import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
-from interp.tasks.alignment import special_around
+from interp.special_tokens import special_around
 
 FUNCTIONS = ("previous token", "duplicate token", "induction", "first-token sink")
 ROWS, HALF = 40, 25

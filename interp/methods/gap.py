@@ -25,12 +25,12 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import with_offsets
+from interp.model.places import looks_back_only
 from interp.tasks.readers.gap import read_gap
 
 

@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words
+from interp.model.places import looks_back_only
 from interp.residual.batching import batched
-from interp.tasks.alignment import require_fast, special_around, without_special
+from interp.special_tokens import special_around
+from interp.tasks.alignment import require_fast, without_special
 from interp.tasks.readers.gap import GapItem, read_gap
 from interp.tasks.windows import Window
 from interp.tasks.word_tokens import NONE, align_words

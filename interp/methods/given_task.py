@@ -10,7 +10,7 @@ from interp.errors import InputError
 from interp.interventions.given_numbers import as_list
 from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
-from interp.tasks.alignment import without_special
+from interp.tasks.alignment import tokenize
 from interp.tasks.task import Task
 
 
@@ -56,12 +56,12 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
     if not task.from_text or not getattr(tokenizer, "is_fast", False):
         return
     texts = [each.example.prompt for each in task.examples]
-    for given, text, (expected, _) in zip(task.examples, texts, without_special(tokenizer, texts), strict=True):
-        if given.prompt[1:] != expected:
+    for given, expected in zip(task.examples, tokenize(tokenizer, texts), strict=True):
+        if (given.prompt, given.after) != (expected.ids, expected.after):
             raise InputError(
-                f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(text)} expected "
-                f"tokens {short(list(expected))} behind BOS, got {short(list(given.prompt[1:]))}; encode it with "
-                "tokenizer=model.tokenizer"
+                f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(expected.text)} "
+                f"expected tokens {short(list(expected.ids + expected.after))}, got "
+                f"{short(list(given.prompt + given.after))}; encode it with tokenizer=model.tokenizer"
             )
 
 

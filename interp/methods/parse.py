@@ -23,11 +23,11 @@ from jaxtyping import Float
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.interventions.sweep import Progress
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
+from interp.model.places import looks_back_only
 from interp.residual.batching import batched
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT

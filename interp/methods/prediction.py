@@ -8,8 +8,8 @@ own whose prompts end in that token asks for this; no task that has a name here 
 from typing import Any
 
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.interventions.metrics import MetricName
+from interp.model.places import looks_back_only
 from interp.tasks.task import Task
 
 

@@ -68,6 +68,8 @@ class Attention(nn.Module):
         self.turn, self.score = make_turn(config), make_scores(config)
         self.offsets = make_offsets(config, self.score.scale)
         self.hook_q, self.hook_k, self.hook_v = HookPoint(), HookPoint(), HookPoint()
+        rotary = config.positions == "rotary"
+        self.hook_rot_q, self.hook_rot_k = ((HookPoint() if rotary else nn.Identity()) for _ in "qk")
         self.hook_attn_scores, self.hook_pattern = HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
 
@@ -87,7 +89,8 @@ class Attention(nn.Module):
         q = self.hook_q(project(inputs[0], self.W_Q, self.b_Q))
         k = self.hook_k(project(inputs[1], self.W_K, self.b_K))
         v = self.hook_v(project(inputs[2], self.W_V, self.b_V))
-        q, k = self.turn(q, places.query), self.turn(k, places.key[:, -k.shape[1] :])
+        q = self.hook_rot_q(self.turn(q, places.query))
+        k = self.hook_rot_k(self.turn(k, places.key[:, -k.shape[1] :]))
         if cache is not None:
             k, v = cache.extend(k, v)
         listened = self.hook_attn_scores.listened or self.hook_pattern.listened

@@ -1,153 +1,285 @@
 """Writing on from a prompt: greedy, or sampled with temperature, top-k and top-p (Holtzman et al. 2020)."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from interp.errors import InputError
+from interp.errors import InputError, shown
 from interp.model.cache import KeyValueCache
-from interp.shapes import Tokens
+from interp.model.token_ids import as_padding_mask
+from interp.shapes import PaddingMask, Residual, Tokens
 
 if TYPE_CHECKING:
     from interp.model.transformer import HookedTransformer
 
+ReturnType = Literal["input", "str", "tokens", "embeds"]
+Prompts = str | Sequence[str] | Tokens | Int[Tensor, " pos"] | Residual
+Step = tuple[Int[Tensor, " batch"], Bool[Tensor, " batch"]]
 
-def generate(
-    model: "HookedTransformer",
-    prompts: str | Sequence[str],
-    max_new_tokens: int = 20,
-    *,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
-) -> list[str]:
-    """Continue each prompt and return prompt and continuation as text.
 
-    Prompts of unequal length are padded on the left; padding changes nothing. A prompt stops at
-    the end-of-text token, or where it fills the context.
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen.
 
-    Args:
-        model: The model; it needs a tokenizer.
-        prompts: One text or several.
-        max_new_tokens: Tokens to write, at most.
+    Attributes:
         temperature: 0 takes the most probable token; above, logits are divided by it and sampled.
         top_k: Sample among this many most probable tokens only.
         top_p: Sample among the smallest set of tokens that holds this probability.
         seed: Of the sampling.
-
-    Raises:
-        InputError: A setting is out of range, a prompt leaves no room in the context, or the model is bidirectional.
     """
-    tokens, mask = model.tokenize(prompts, padding_side="left")
-    eos = model.tokenizer.eos_token_id
-    settings: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "eos": eos}
-    written, mask = generate_tokens(model, tokens, max_new_tokens, attention_mask=mask, **settings)
-    return [
-        model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, mask, strict=True)
-    ]
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range.
+
+        Raises:
+            InputError: It says what.
+        """
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {self.seed}")
+        if not 0 <= self.temperature < math.inf:
+            raise InputError(f"temperature: expected 0 (greedy) or more, got {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise InputError(f"top_k: expected at least 1, got {self.top_k}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InputError(f"top_p: expected a share above 0 and at most 1, got {self.top_p}")
+        if self.temperature == 0 and (self.top_k is not None or self.top_p is not None):
+            raise InputError("top_k and top_p choose what is sampled from, but temperature=0 samples nothing; raise it")
+
+    def choose(self, logits: Float[Tensor, "batch d_vocab"], generator: torch.Generator) -> Int[Tensor, " batch"]:
+        """A token of each row."""
+        if self.temperature == 0:
+            return logits.argmax(-1)
+        below = logits - logits.max(-1, keepdim=True).values  # the same distribution, and no quotient overflows
+        smallest = torch.finfo(logits.dtype).tiny  # below it, the temperature itself would become 0
+        ordered, index = (below / max(self.temperature, smallest)).sort(-1, descending=True)
+        if self.top_k is not None:
+            ordered[:, self.top_k :] = -torch.inf
+        probability = ordered.softmax(-1)
+        if self.top_p is not None:
+            before = probability.cumsum(-1) - probability
+            probability = probability.masked_fill(before >= self.top_p, 0.0)
+        draw = torch.multinomial(probability.cpu(), 1, generator=generator).to(index.device)
+        return index.gather(-1, draw)[:, 0]
 
 
 @torch.inference_mode()
-def generate_tokens(
+def generate(
     model: "HookedTransformer",
-    tokens: Tokens,
+    input: Prompts = "",
     max_new_tokens: int = 20,
     *,
-    attention_mask: Tensor | None = None,
-    eos: int | None = None,
+    do_sample: bool | None = None,
     temperature: float = 0.0,
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int = 0,
-) -> tuple[Int[Tensor, "batch written"], Bool[Tensor, "batch written"]]:
-    """Continue each row of tokens, as ``generate`` does with text.
+    stop_at_eos: bool = True,
+    eos_token_id: int | Sequence[int] | None = None,
+    prepend_bos: bool | None = None,
+    attention_mask: Tensor | None = None,
+    use_past_kv_cache: bool = True,
+    return_type: ReturnType = "input",
+    verbose: bool = False,
+) -> str | list[str] | Int[Tensor, "batch written"] | Float[Tensor, "batch written d_model"]:
+    """Continue each prompt; the prompt and what follows is returned.
+
+    Prompts of unequal length are padded on the left; padding changes nothing. A prompt stops at the end-of-text token,
+    or where it fills the context.
 
     Args:
         model: The model.
-        tokens: Prompts, padded on the left where they are of unequal length.
+        input: One text or several; token ids ``[batch pos]``; or embeddings of tokens ``[batch pos d_model]``, as
+            ``hook_embed`` holds them.
         max_new_tokens: Tokens to write, at most.
-        attention_mask: 1 for tokens, 0 for padding; None for no padding.
-        eos: The token that ends a row; None for none.
-        temperature: As in ``generate``, and so the rest.
+        do_sample: False takes the most probable token whatever the rest says; True samples, at a temperature of 1
+            unless one is given; None samples where `temperature` is above 0.
+        temperature: 0 takes the most probable token; above, logits are divided by it and sampled.
         top_k: Sample among this many most probable tokens only.
         top_p: Sample among the smallest set of tokens that holds this probability.
         seed: Of the sampling.
-
-    Returns:
-        The rows with what was written, and where they hold tokens: what follows a row's end is padding.
+        stop_at_eos: Whether a row ends at an end-of-text token.
+        eos_token_id: Which that is, or are; None for the tokenizer's, if there is one.
+        prepend_bos: Of text, as of ``to_tokens``.
+        attention_mask: Of token ids and embeddings: 1 for tokens, 0 for padding on the left.
+        use_past_kv_cache: Whether keys and values are kept, so that each position is computed once.
+        return_type: ``"str"``: a text for a text, a list for several; ``"tokens"``: ids, with padding in front of
+            shorter prompts and behind rows that end early; ``"embeds"``: their embeddings; ``"input"``: what was
+            given. Embeddings have no tokens: ``"str"`` and ``"tokens"`` are then what is new.
+        verbose: As in TransformerLens; nothing is printed here.
 
     Raises:
-        InputError: A setting is out of range, a prompt leaves no room in the context, or the model is bidirectional.
+        InputError: A setting is out of range, a prompt leaves no room in the context, there is text and no tokenizer,
+            or the model is bidirectional.
     """
-    _check(max_new_tokens, temperature, top_k, top_p, seed)
-    tokens, mask = model.as_tokens(tokens, attention_mask)
-    _require_room(model, tokens)
-    if not bool(mask[:, -1].all()):
+    if return_type not in get_args(ReturnType):
+        raise InputError(f"return_type: expected one of {', '.join(get_args(ReturnType))}, got {shown(return_type)}")
+    how: dict[str, Any] = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    how |= {"seed": seed, "stop_at_eos": stop_at_eos, "eos_token_id": eos_token_id, "prepend_bos": prepend_bos}
+    how |= {"attention_mask": attention_mask, "use_past_kv_cache": use_past_kv_cache}
+    prompts, steps = _started(model, input, max_new_tokens, **how)
+    new, kept = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
+    if return_type == "input":
+        return_type = "embeds" if prompts.embeddings is not None else "tokens" if isinstance(input, Tensor) else "str"
+    if return_type == "embeds":
+        return torch.cat([prompts.embedded(model), model.embed(new)], dim=1)
+    if prompts.embeddings is None:
+        new, kept = torch.cat([prompts.tokens, new], dim=1), torch.cat([prompts.mask, kept], dim=1)
+    if return_type == "tokens":
+        return new
+    texts = [model.decoded(row[keep], skip_special_tokens=True) for row, keep in zip(new, kept, strict=True)]
+    return texts[0] if isinstance(input, str) else texts
+
+
+def generate_stream(
+    model: "HookedTransformer",
+    input: Prompts = "",
+    max_new_tokens: int = 20,
+    *,
+    max_tokens_per_yield: int = 25,
+    **how: Any,
+) -> Iterator[Int[Tensor, "batch new"]]:
+    """What ``generate`` writes, in pieces of token ids while it is written; the first holds the prompts, too.
+
+    Args:
+        model: The model.
+        input: One text or several, or token ids ``[batch pos]``.
+        max_new_tokens: Tokens to write, at most.
+        max_tokens_per_yield: Tokens of a row that come at once.
+        how: As of ``generate``, but for ``return_type``.
+
+    Raises:
+        InputError: As ``generate``.
+    """
+    if max_tokens_per_yield < 1:
+        raise InputError(f"max_tokens_per_yield: expected at least 1, got {max_tokens_per_yield}")
+    prompts, steps = _started(model, input, max_new_tokens, **how)
+    return _pieces(prompts, steps, max_tokens_per_yield)
+
+
+@dataclass(frozen=True)
+class _Prompts:
+    """What is continued: tokens, of which the mask says which are no padding; given embeddings take their place."""
+
+    tokens: Tokens
+    mask: PaddingMask
+    embeddings: Residual | None
+
+    def embedded(self, model: "HookedTransformer") -> Residual:
+        """What stands at ``hook_embed``."""
+        return model.embed(self.tokens) if self.embeddings is None else self.embeddings
+
+
+def _started(
+    model: "HookedTransformer",
+    input: Prompts,
+    max_new_tokens: int,
+    *,
+    do_sample: bool | None = None,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+    stop_at_eos: bool = True,
+    eos_token_id: int | Sequence[int] | None = None,
+    prepend_bos: bool | None = None,
+    attention_mask: Tensor | None = None,
+    use_past_kv_cache: bool = True,
+    verbose: bool = False,
+) -> tuple[_Prompts, Iterator[Step]]:
+    """The prompts, checked, and the steps that will continue them."""
+    if do_sample is False:
+        temperature, top_k, top_p = 0.0, None, None
+    sampling = Sampling(temperature or float(bool(do_sample)), top_k, top_p, seed)
+    if max_new_tokens < 1:
+        raise InputError(f"max_new_tokens: expected at least 1, got {max_new_tokens}")
+    prompts = _read(model, input, prepend_bos, attention_mask)
+    _require_room(model, prompts)
+    stops: list[int] = []
+    if stop_at_eos:
+        own = getattr(model.tokenizer, "eos_token_id", None) if eos_token_id is None else eos_token_id
+        stops = [] if own is None else [own] if isinstance(own, int) else list(own)
+    return prompts, _steps(model, prompts, max_new_tokens, sampling, stops, keep=use_past_kv_cache)
+
+
+def _read(model: "HookedTransformer", input: Any, prepend_bos: bool | None, attention_mask: Tensor | None) -> _Prompts:
+    if not (isinstance(input, Tensor) and input.is_floating_point()):
+        how: Any = {"prepend_bos": prepend_bos, "padding_side": "left"}
+        return _Prompts(*model.as_tokens(input, attention_mask, **how), None)
+    width = model.config.d_model
+    if input.ndim != 3 or input.shape[-1] != width or not input.numel():
+        raise InputError(f"embeddings: expected shape [batch pos {width}], got {tuple(input.shape)}")
+    tokens = torch.zeros(input.shape[:2], dtype=torch.long, device=model.W_E.device)
+    return _Prompts(tokens, as_padding_mask(attention_mask, tokens), input.to(model.W_E))
+
+
+def _require_room(model: "HookedTransformer", prompts: _Prompts) -> None:
+    if not model.config.causal:
+        raise InputError("generate: a bidirectional model has no next token; read its logits where a token is masked")
+    if prompts.tokens.shape[1] >= model.config.n_ctx:
+        raise InputError(
+            f"generate: the longest prompt has {prompts.tokens.shape[1]} tokens, expected at most "
+            f"{model.config.n_ctx - 1} (the context less one); shorten it"
+        )
+    if not bool(prompts.mask[:, -1].all()):
         raise InputError(
             "attention_mask: what is written follows a row's last column, but one is padding; pad on the left"
         )
-    generator = torch.Generator(device="cpu").manual_seed(seed)
-    cache = KeyValueCache.empty(model.config.n_layers)
-    running = torch.ones(len(tokens), dtype=torch.bool, device=tokens.device)
-    written, new, new_mask = tokens, tokens, mask
+
+
+@torch.inference_mode()
+def _steps(
+    model: "HookedTransformer",
+    prompts: _Prompts,
+    max_new_tokens: int,
+    sampling: Sampling,
+    stops: Collection[int],
+    *,
+    keep: bool,
+) -> Iterator[Step]:
+    """Each new token of every row, and whether it is one: what follows a row's end is padding."""
+    generator = torch.Generator(device="cpu").manual_seed(sampling.seed)
+    cache = KeyValueCache.empty(model.config.n_layers) if keep else None
+    written, mask = new, new_mask = prompts.tokens, prompts.mask
+    running = torch.ones(len(new), dtype=torch.bool, device=new.device)
+    ends = torch.tensor([*stops], device=new.device, dtype=torch.long)
+    hooks: Any = [] if prompts.embeddings is None else [("hook_embed", partial(_in_place, prompts.embeddings))]
     for _ in range(max_new_tokens):
-        logits = model(new, attention_mask=new_mask, cache=cache, last_only=True)[:, -1]
-        choice = _choose(logits.float(), temperature, top_k, top_p, generator)
-        new, new_mask = choice[:, None], running[:, None]  # what follows a prompt's end is padding
-        written, mask = torch.cat([written, new], 1), torch.cat([mask, new_mask], 1)
-        running = running & (choice != (-1 if eos is None else eos)) & (mask.sum(-1) < model.config.n_ctx)
+        how: Any = {"attention_mask": new_mask, "cache": cache, "last_only": True}
+        logits = model.run_with_hooks(new, fwd_hooks=hooks, **how)[:, -1]
+        choice = sampling.choose(logits.float(), generator)
+        choice = torch.where(running, choice, ends[0]) if stops else choice
+        yield choice, running
+        written, mask = torch.cat([written, choice[:, None]], 1), torch.cat([mask, running[:, None]], 1)
+        running = running & ~torch.isin(choice, ends) & (mask.sum(-1) < model.config.n_ctx)
         if not running.any():
-            break
-    return written, mask
+            return
+        new, new_mask = (written, mask) if cache is None else (choice[:, None], mask[:, -1:])
+        hooks = hooks if cache is None else []
 
 
-def _require_room(model: "HookedTransformer", tokens: Tokens) -> None:
-    if not model.config.causal:
-        raise InputError("generate: a bidirectional model has no next token; read its logits where a token is masked")
-    if tokens.shape[1] >= model.config.n_ctx:
-        raise InputError(
-            f"generate: the longest prompt has {tokens.shape[1]} tokens, expected at most "
-            f"{model.config.n_ctx - 1} (the context less one); shorten it"
-        )
+def _in_place(embeddings: Residual, x: Residual, *, hook: Any) -> Residual:
+    """The embeddings that were given in the place of those of the tokens that stand for them."""
+    return torch.cat([embeddings, x[:, embeddings.shape[1] :]], dim=1)
 
 
-def _check(max_new_tokens: int, temperature: float, top_k: int | None, top_p: float | None, seed: int) -> None:
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed}")
-    if max_new_tokens < 1:
-        raise InputError(f"max_new_tokens: expected at least 1, got {max_new_tokens}")
-    if not 0 <= temperature < math.inf:
-        raise InputError(f"temperature: expected 0 (greedy) or more, got {temperature}")
-    if top_k is not None and top_k < 1:
-        raise InputError(f"top_k: expected at least 1, got {top_k}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise InputError(f"top_p: expected a share above 0 and at most 1, got {top_p}")
-    if temperature == 0 and (top_k is not None or top_p is not None):
-        raise InputError("top_k and top_p choose what is sampled from, but temperature=0 samples nothing; raise it")
-
-
-def _choose(
-    logits: Float[Tensor, "batch d_vocab"],
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-    generator: torch.Generator,
-) -> Int[Tensor, " batch"]:
-    if temperature == 0:
-        return logits.argmax(-1)
-    below = logits - logits.max(-1, keepdim=True).values  # the same distribution, and no quotient overflows
-    smallest = torch.finfo(logits.dtype).tiny  # below it, the temperature itself would become 0
-    ordered, index = (below / max(temperature, smallest)).sort(-1, descending=True)
-    if top_k is not None:
-        ordered[:, top_k:] = -torch.inf
-    probability = ordered.softmax(-1)
-    if top_p is not None:
-        before = probability.cumsum(-1) - probability
-        probability = probability.masked_fill(before >= top_p, 0.0)
-    draw = torch.multinomial(probability.cpu(), 1, generator=generator).to(index.device)
-    return index.gather(-1, draw)[:, 0]
+def _pieces(prompts: _Prompts, steps: Iterator[Step], size: int) -> Iterator[Int[Tensor, "batch new"]]:
+    """The prompts and what is written, in pieces of at least `size` tokens but for the last."""
+    piece = prompts.tokens if prompts.embeddings is None else prompts.tokens[:, :0]
+    for new, _ in steps:
+        piece = torch.cat([piece, new[:, None]], dim=1)
+        if piece.shape[1] >= size:
+            yield piece
+            piece = piece[:, :0]
+    if piece.shape[1]:
+        yield piece

@@ -16,8 +16,9 @@ Scales = Float[Tensor, "*rows 1"]
 class LayerNorm(nn.Module):
     """``(x - mean(x)) / scale * w + b`` with ``scale = sqrt(var(x) + eps)``.
 
-    ``hook_scale`` ``[batch pos 1]`` and ``hook_normalized`` ``[batch pos d_model]`` are TransformerLens' points.
-    Half-precision inputs are normalised in float32 and rounded once, at the end.
+    ``hook_scale`` ``[batch pos 1]`` and ``hook_normalized`` ``[batch pos d_model]`` are TransformerLens' points: the
+    latter holds ``(x - mean(x)) / scale``, before ``w`` and ``b``. Half-precision inputs are normalised in float32,
+    which both points hold, and rounded once, at the end.
     """
 
     w: Tensor
@@ -32,16 +33,16 @@ class LayerNorm(nn.Module):
         self.hook_normalized = HookPoint()
 
     def forward(self, x: Rows) -> Rows:
-        if self.hook_scale.listened:
-            return self.hook_normalized(self._explicit(x))
-        return self.hook_normalized(self._fused(x))
+        listened = self.hook_scale.listened or self.hook_normalized.listened
+        return self._explicit(x) if listened else self._fused(x)
 
     def _fused(self, x: Rows) -> Rows:
         return F.layer_norm(x, x.shape[-1:], self.w, self.b, self.eps)
 
     def _explicit(self, x: Rows) -> Rows:
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        return (self.share(wide, self.hook_scale(self.scale(wide))) + self.b).to(x.dtype)
+        normalized = self.hook_normalized(self.centred(wide) / self.hook_scale(self.scale(wide)))
+        return (normalized * self.w.to(wide.dtype) + self.b).to(x.dtype)
 
     def centred(self, x: Rows) -> Rows:
         """What of `x` is normalised: all but its mean."""

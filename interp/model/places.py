@@ -1,6 +1,7 @@
 """Who stands where, and who may look at whom? What attention has to know beside its queries and keys."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -39,6 +40,12 @@ class Places:
     def distances(self) -> Int[Tensor, "#batch query_pos key_pos"]:
         """How far before its query each key stands; negative for keys behind."""
         return self.query[:, :, None] - self.key[:, None, :]
+
+
+def looks_back_only(model: Any) -> bool:
+    """Whether the attention of `model`, ours or one that follows TransformerLens' protocol, is causal."""
+    own = getattr(getattr(model, "config", None), "causal", None)
+    return getattr(model.cfg, "attention_dir", "causal") == "causal" if own is None else bool(own)
 
 
 def positions_of(seen: SeenMask) -> Int[Tensor, "batch key_pos"]:

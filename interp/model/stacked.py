@@ -75,6 +75,12 @@ class StackedWeights:
         return self._of_mlps("b_in")
 
     @property
+    def W_gate(self) -> Float[Tensor, "layer d_model d_mlp"] | None:  # noqa: N802
+        """What gates neurons, from the stream; None where nothing does."""
+        gated = all(hasattr(getattr(block, "mlp", None), "W_gate") for block in self.blocks)
+        return self._of_mlps("W_gate") if gated else None
+
+    @property
     def W_out(self) -> Float[Tensor, "layer d_mlp d_model"]:  # noqa: N802
         """What writes neurons to the stream."""
         return self._of_mlps("W_out")

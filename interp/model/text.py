@@ -1,19 +1,28 @@
-"""Between text and tokens: the part of the model that knows the tokenizer. BOS is always explicit."""
+"""Between text and tokens: the part of the model that knows the tokenizer."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.errors import InputError
+from interp.errors import InputError, shown
+from interp.model.places import looks_back_only
 from interp.model.token_ids import TOKEN_DTYPES
 from interp.shapes import PaddingMask, Tokens
+from interp.special_tokens import Around, special_around
+
+PaddingSide = Literal["left", "right"]
+Ids = Int[Tensor, "*rows"] | Int[np.ndarray, "*rows"] | Sequence[int]
 
 
 class TextMixin:
-    """TransformerLens' text methods, for a model with ``tokenizer``, ``embed`` and ``unembed``."""
+    """TransformerLens' text methods, for a model with ``tokenizer``, ``embed`` and ``unembed``.
+
+    What stands around a text, ``special_tokens.py`` says.
+    """
 
     tokenizer: Any
     embed: Any
@@ -23,19 +32,28 @@ class TextMixin:
         self,
         texts: str | Sequence[str],
         *,
-        prepend_bos: bool = True,
-        padding_side: Literal["left", "right"] = "right",
+        prepend_bos: bool | None = None,
+        padding_side: PaddingSide = "right",
     ) -> tuple[Tokens, PaddingMask]:
         """Token ids and the mask of real tokens, padded to the longest text.
 
+        Args:
+            texts: One or several.
+            prepend_bos: False for a part of a text, without the special tokens around it; True asks that there be one
+                in front.
+            padding_side: Where shorter texts are padded.
+
         Raises:
             InputError: There is no tokenizer, no text, a text without a token, one that is no Unicode text, or one that
-                the tokenizer cannot encode.
+                the tokenizer cannot encode; or no token to put in front, where one is asked for.
         """
+        if padding_side not in ("left", "right"):
+            raise InputError(f"padding_side: expected 'left' or 'right', got {shown(padding_side)}")
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not texts:
             raise InputError("tokenize: expected at least one text, got none")
-        rows = [self._encode(text, prepend_bos) for text in texts]
+        around = self._around(prepend_bos)
+        rows = [self._encode(text, around) for text in texts]
         width = max(len(row) for row in rows)
         device = self.embed.W_E.device
         # What fills the rows is masked, so where the tokenizer has no BOS, any id will do.
@@ -48,13 +66,14 @@ class TextMixin:
         return tokens, mask
 
     def to_tokens(self, input: str | Sequence[str], prepend_bos: bool | None = None, **unused: Any) -> Tokens:
-        """Token ids, BOS first; several texts are padded on the right.
+        """Token ids with the special tokens around them (see ``tokenize``); several texts are padded on the right.
 
         On the right, padding needs no mask in a causal model; for padding on the left take
         ``tokenize``, whose mask the forward pass then needs.
 
         Raises:
-            InputError: There is no tokenizer, no text, or an option that this model does not have.
+            InputError: As ``tokenize``; an option that this model does not have; or texts of different lengths for a
+                model that reads both sides, and so padding, too.
         """
         if unused.get("padding_side") == "right":
             unused.pop("padding_side")
@@ -65,27 +84,78 @@ class TextMixin:
                 f"to_tokens: pads on the right and has no option {options}; "
                 "use tokenize(..., padding_side='left'), which also gives the attention mask"
             )
-        return self.tokenize(input, prepend_bos=prepend_bos is not False)[0]
+        tokens, mask = self.tokenize(input, prepend_bos=prepend_bos)
+        if not (mask.all() or looks_back_only(self)):
+            raise InputError(
+                "to_tokens: this model reads both sides, and so the padding of shorter texts, too; take "
+                "tokens, mask = model.tokenize(texts) and then model(tokens, attention_mask=mask)"
+            )
+        return tokens
 
-    def to_string(self, tokens: Int[Tensor, "*rows"] | Sequence[int] | int) -> str | list[str]:
+    def to_string(self, tokens: Ids | int) -> str | list[str]:
         """The text of one row of tokens, or a list of texts for several rows."""
         ids = torch.as_tensor(tokens)
         if ids.ndim > 1:
             return [str(self.to_string(row)) for row in ids]
-        return self._tokenizer().decode(ids.reshape(-1).tolist())
+        return self.decoded(ids.reshape(-1))
 
-    def to_str_tokens(self, input: str | Int[Tensor, "*rows"], prepend_bos: bool = True) -> list[str]:
-        """The text of each token of one prompt, each with its leading space.
+    def decoded(self, ids: Int[Tensor, " pos"], *, skip_special_tokens: bool = False) -> str:
+        """The text of ids, special tokens included unless they are to be left out.
 
         Raises:
-            InputError: There is no tokenizer, or there are several prompts.
+            InputError: There is no tokenizer.
         """
-        ids = self.to_tokens(input, prepend_bos) if isinstance(input, str) else input
+        return str(self._tokenizer().decode(ids.tolist(), skip_special_tokens=skip_special_tokens))
+
+    def to_str_tokens(self, input: str | Sequence[str] | Ids, prepend_bos: bool | None = None) -> list[Any]:
+        """The text of each token of one prompt, each with its leading space; of a list of texts, a list of these.
+
+        Raises:
+            InputError: There is no tokenizer, or there are several rows of ids.
+        """
+        if isinstance(input, str):
+            ids = self.to_tokens(input, prepend_bos)
+        elif isinstance(input, Sequence) and not all(isinstance(each, int) for each in input):
+            return [self.to_str_tokens(each, prepend_bos) for each in input]  # type: ignore[arg-type]  # no ids now
+        else:
+            ids = torch.as_tensor(input)
         if ids.ndim > 1 and len(ids) != 1:
             raise InputError(f"to_str_tokens: expected one prompt, got {len(ids)}; call it for each row")
-        decode, bos = self._tokenizer().decode, self._bos()
-        # Behind BOS, because a decoder may strip the space in front of a text's first word.
-        return [decode([bos, each])[len(decode([bos])) :] for each in ids.reshape(-1).tolist()]
+        decode = self._tokenizer().decode
+        # Behind itself, because a decoder may strip the space in front of a text's first word.
+        return [decode([each, each])[len(decode([each])) :] for each in ids.reshape(-1).tolist()]
+
+    def to_single_str_token(self, token: int) -> str:
+        """The text of one token, with its leading space."""
+        return str(self.to_str_tokens([token])[0])
+
+    def get_token_position(
+        self,
+        single_token: str | int | Int[Tensor, ""],
+        input: str | Int[Tensor, "*rows"],
+        mode: Literal["first", "last"] = "first",
+        prepend_bos: bool | None = None,
+    ) -> int:
+        """Where a token stands in one prompt, counted from 0.
+
+        Args:
+            single_token: Its text, such as ``" keys"``, or its id.
+            input: The prompt, as text or as ids.
+            mode: Which of several places is meant.
+            prepend_bos: Of text, as of ``tokenize``.
+
+        Raises:
+            InputError: It does not stand there, is no single token, or there are several prompts.
+        """
+        if mode not in ("first", "last"):
+            raise InputError(f"mode: expected 'first' or 'last', got {shown(mode)}")
+        row = self.to_tokens(input, prepend_bos) if isinstance(input, str) else torch.as_tensor(input)
+        if row.ndim > 1 and len(row) != 1:
+            raise InputError(f"get_token_position: expected one prompt, got {len(row)}; call it for each row")
+        places = (row.reshape(-1) == self.to_ids(single_token).to(row.device)).nonzero().flatten().tolist()
+        if not places:
+            raise InputError(f"{single_token!r}: expected one of the prompt's tokens, got {shown(input)} without it")
+        return int(places[0 if mode == "first" else -1])
 
     def to_single_token(self, text: str) -> int:
         """The id of a text that is exactly one token, such as ``" keys"``.
@@ -93,7 +163,7 @@ class TextMixin:
         Raises:
             InputError: It is not one token.
         """
-        ids = self._encode(text, prepend_bos=False)
+        ids = self._encode(text, ((), ()))
         if len(ids) != 1:
             pieces = self._tokenizer().convert_ids_to_tokens(ids)
             raise InputError(f"{text!r}: expected one token, got {len(ids)} ({' | '.join(pieces)})")
@@ -124,7 +194,19 @@ class TextMixin:
             raise InputError(f"token ids: expected 0 to {len(self.embed.W_E) - 1}, got {ids.tolist()}")
         return ids.long()
 
-    def _encode(self, text: object, prepend_bos: bool) -> list[int]:
+    def _around(self, prepend_bos: bool | None) -> Around:
+        """What stands around every text."""
+        if prepend_bos is False:
+            return (), ()
+        around = special_around(self._tokenizer(), both_sides=not looks_back_only(self))
+        if prepend_bos and not around[0]:
+            raise InputError(
+                "prepend_bos=True: the tokenizer names no BOS token and puts nothing in front of a text; "
+                "leave prepend_bos out"
+            )
+        return around
+
+    def _encode(self, text: object, around: Around) -> list[int]:
         if not isinstance(text, str):
             raise InputError(f"expected text, got {type(text).__name__}")
         try:
@@ -136,16 +218,11 @@ class TextMixin:
             ids = tokenizer.encode(text, add_special_tokens=False)
         except Exception as error:  # tokenizers raises bare Exceptions, as where a word and [UNK] are unknown
             raise InputError(f"{text!r}: the tokenizer cannot encode this ({error}); use another text") from error
-        ids = [self._bos(), *ids] if prepend_bos else ids
+        before, after = around
+        ids = [*before, *ids, *after]
         if not ids:
             raise InputError("expected a text of at least one token, got an empty text")
         return ids
-
-    def _bos(self) -> int:
-        bos = self._tokenizer().bos_token_id
-        if bos is None:
-            raise InputError("the tokenizer names no BOS token; give it one (tokenizer.bos_token = ...)")
-        return bos
 
     def _tokenizer(self) -> Any:
         if self.tokenizer is None:

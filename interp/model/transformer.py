@@ -21,14 +21,14 @@ from interp.model import hooks
 from interp.model.block import AttentionBlock, Blocks, make_block
 from interp.model.cache import KeyValueCache, SeenMask
 from interp.model.config import TransformerConfig
-from interp.model.generation import generate
+from interp.model.generation import generate, generate_stream
 from interp.model.loss import next_token_loss, next_token_losses
 from interp.model.norm import NoNorm, Norm, make_norm
 from interp.model.places import Places, places_of
 from interp.model.points import HookPoint
 from interp.model.positional import AddedEmbedding, Embed, TokenTypeEmbed, make_pos_embed
 from interp.model.stacked import StackedWeights
-from interp.model.text import TextMixin
+from interp.model.text import PaddingSide, TextMixin
 from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
 from interp.model.unembed import PredictionHead, make_unembed
 from interp.model.weights import weights_hash
@@ -105,6 +105,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         return_type: Literal["logits", "loss", "both"] | None = "logits",
         *,
         loss_per_token: bool = False,
+        prepend_bos: bool | None = None,
+        padding_side: PaddingSide = "right",
         stop_at_layer: int | None = None,
         attention_mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
@@ -113,10 +115,12 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         """Logits at every position, or the mean next-token loss in nats.
 
         Args:
-            input: Text (BOS is put in front and several texts are padded), or token ids.
+            input: Text (with the special tokens around it; several texts are padded), or token ids.
             return_type: ``"loss"`` is the mean cross-entropy over the real next tokens, ``"both"`` is
                 ``(logits, loss)``. None returns nothing, as in TransformerLens: for a run that is made for its hooks.
             loss_per_token: The loss as ``[batch pos - 1]``, NaN where the next token or the one before it is padding.
+            prepend_bos: Of text: False for no special tokens around it; see ``tokenize``.
+            padding_side: Of several texts; it changes no logits of theirs.
             stop_at_layer: Return the residual stream that enters this block, and run nothing from there on, so no hook
                 there either; -1 is the last block. A `cache` is left as it was.
             attention_mask: 1 for tokens, 0 for padding, on either side. Padding changes no logits.
@@ -130,7 +134,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         if return_type not in RETURN_TYPES:
             raise InputError(f"return_type: expected 'logits', 'loss', 'both' or None, got {return_type!r}")
         blocks = self._blocks_before(stop_at_layer)
-        tokens, mask = self.as_tokens(input, attention_mask)
+        tokens, mask = self.as_tokens(input, attention_mask, prepend_bos=prepend_bos, padding_side=padding_side)
         if last_only and cache is None and not bool(mask[:, -1].all()):
             raise InputError("last_only: the last position of a row is padding; pad on the left, or take all logits")
         step, seen = (None, mask) if cache is None else self._step(cache, mask)
@@ -171,12 +175,31 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         logits = self.unembed(x)
         if return_type == "logits":
             return logits
+        loss = self.loss_fn(logits, tokens, mask, per_token=loss_per_token)
+        return loss if return_type == "loss" else (logits, loss)
+
+    def loss_fn(
+        self, logits: Logits, tokens: Tokens, attention_mask: Tensor | None = None, per_token: bool = False
+    ) -> Loss:
+        """The loss in nats of logits that this model gave for `tokens`: what ``return_type="loss"`` returns.
+
+        Args:
+            logits: At every position.
+            tokens: What the model was given.
+            attention_mask: 1 for tokens, 0 for padding; None for no padding.
+            per_token: As ``loss_per_token`` of the forward pass.
+
+        Raises:
+            InputError: The model is bidirectional, there is no next token, or shapes do not fit.
+        """
         if not self.config.causal:
             raise InputError(
                 "loss: each position of a bidirectional model sees the next token; there is none to predict"
             )
-        loss = (next_token_losses if loss_per_token else next_token_loss)(logits, tokens, mask)
-        return loss if return_type == "loss" else (logits, loss)
+        if logits.shape[:-1] != tokens.shape:
+            raise InputError(f"logits: expected shape {(*tokens.shape, 'd_vocab')}, got {tuple(logits.shape)}")
+        mask = as_padding_mask(attention_mask, tokens.to(logits.device))
+        return (next_token_losses if per_token else next_token_loss)(logits, tokens.to(logits.device), mask)
 
     def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
         n = self.config.n_layers
@@ -184,15 +207,15 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             raise InputError(f"stop_at_layer: expected a block from 0 to {n} (the end), or from -{n} to -1, got {stop}")
         return list(self.blocks)[:stop]
 
-    def as_tokens(self, input: Any, attention_mask: Tensor | None = None) -> tuple[Tokens, PaddingMask]:
-        """Token ids and mask of text or token ids, on the model's device.
+    def as_tokens(self, input: Any, attention_mask: Tensor | None = None, **of_text: Any) -> tuple[Tokens, PaddingMask]:
+        """Token ids and mask of text or token ids, on the model's device; `of_text` is as of ``tokenize``.
 
         Raises:
             InputError: The text cannot be encoded, the tensor holds no token ids, or the mask does not fit it.
         """
         texts = isinstance(input, Sequence) and all(isinstance(each, str) for each in input)  # one text is one, too
         if texts and attention_mask is None:
-            return self.tokenize(input)
+            return self.tokenize(input, **of_text)
         if texts:
             raise InputError("attention_mask: text makes its own mask; give token ids with a mask, or text alone")
         tokens = as_token_ids(input, self.embed.W_E.device)
@@ -218,7 +241,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         out, cache = super().run_with_cache(input, *args, remove_batch_dim=remove_batch_dim, **kwargs)
         return out, ActivationCache(cache, self, has_batch_dim=not remove_batch_dim)
 
-    generate = generate
+    generate, generate_stream = generate, generate_stream
 
     # Properties, because from Python 3.12 on `isinstance(model, TransformerLensModelWithWeights)` looks for names
     # without asking `__getattr__`, which is how torch finds submodules.
@@ -267,6 +290,15 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         if self.config.positions not in ("learned", "sinusoidal"):
             raise InputError(f"W_pos: positions are {self.config.positions!r} here and have no embedding")
         return self.pos_embed.W_pos
+
+    @property
+    def W_E_pos(self) -> Float[Tensor, "d_vocab+n_ctx d_model"]:  # noqa: N802
+        """The embeddings of tokens, then those of positions: everything that the stream can start with.
+
+        Raises:
+            InputError: Positions are not embedded in this model.
+        """
+        return torch.cat([self.W_E, self.W_pos])
 
     def accumulated_bias(
         self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True

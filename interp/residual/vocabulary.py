@@ -7,11 +7,7 @@ from interp.model.transformer import HookedTransformer
 
 
 def token_texts(model: HookedTransformer, ids: Int[Tensor, " token"]) -> list[str | None]:
-    """The text of each id, with its leading space; None where the model has no tokenizer.
-
-    Raises:
-        InputError: The tokenizer names no BOS token.
-    """
+    """The text of each id, with its leading space; None where the model has no tokenizer."""
     if model.tokenizer is None:
         return [None] * len(ids)
     distinct = ids.unique()

@@ -1,8 +1,7 @@
 """Which tokens of a tokenizer cover which characters of a text?
 
-1. The tokenizer is asked for the text without its own special tokens; BOS is put in front by us,
-   so that position 0 is the same token for every tokenizer. One that has no BOS lends its
-   end-of-text or its ``[CLS]`` token instead, and the log says so.
+1. The tokenizer is asked for the text without its own special tokens; those of ``special_tokens.py`` are put
+   around it by us.
 2. A fast tokenizer reports the characters that each token came from. Byte-level tokenizers may
    count a word's leading space in or out, and SentencePiece may give the space a token of its
    own; so white space at a token's edges does not count.
@@ -10,7 +9,6 @@
    tokens have several positions, in order.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,27 +16,30 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError, TaskError
+from interp.special_tokens import special_around
 from interp.tasks.example import Span
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text in token ids, BOS first, with the characters that each token came from.
+    """A text in token ids, with the characters that each token came from.
 
     Attributes:
         text: What was tokenized.
-        ids: Token ids; ``ids[0]`` is BOS.
-        offsets: For each token the half-open range of characters of ``text``; empty for BOS.
+        ids: Token ids, special tokens in front included.
+        offsets: For each token the half-open range of characters of ``text``; empty for special tokens.
+        n_before: Special tokens in front.
+        after: Special tokens that stand behind the text where it is complete.
     """
 
     text: str
     ids: tuple[int, ...]
     offsets: tuple[tuple[int, int], ...]
+    n_before: int
+    after: tuple[int, ...]
 
     def positions(self, span: Span) -> tuple[int, ...]:
-        """Positions of the tokens that cover `span`, counted from BOS at position 0.
+        """Positions of the tokens that cover `span`, special tokens in front counted.
 
         Raises:
             InputError: No token covers any of the span's characters.
@@ -57,30 +58,6 @@ class TokenizedText:
                 f"{self.text!r}; expected a span inside the text that is not only white space"
             )
         return covering
-
-
-def bos_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The id of the token that goes in front of every text.
-
-    BOS; where the tokenizer has none, its end-of-text token (as GPT-2 uses it) or its ``[CLS]``,
-    with a warning in the log.
-
-    Raises:
-        TaskError: The tokenizer has none of the three.
-    """
-    if tokenizer.bos_token_id is not None:
-        return int(tokenizer.bos_token_id)
-    for name in ("eos_token", "cls_token"):
-        token_id = getattr(tokenizer, f"{name}_id", None)
-        if token_id is not None:
-            logger.warning(
-                "the tokenizer has no bos_token; its %s %r begins every text", name, getattr(tokenizer, name)
-            )
-            return int(token_id)
-    raise TaskError(
-        "the tokenizer has no token to begin a text with: expected a bos_token, eos_token or cls_token, "
-        "got none of them; set tokenizer.bos_token"
-    )
 
 
 def require_fast(tokenizer: object) -> PreTrainedTokenizerBase:
@@ -102,17 +79,18 @@ def require_fast(tokenizer: object) -> PreTrainedTokenizerBase:
 
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[TokenizedText]:
-    """Tokenize `texts`, each with BOS in front and no other special tokens.
+    """Tokenize `texts`, each with the special tokens that stand in front of it.
 
     Raises:
-        TaskError: The tokenizer is slow, or has no token to begin a text with.
+        TaskError: The tokenizer is slow, or cannot encode a text.
     """
     require_fast(tokenizer)
     if not texts:
         return []
-    bos = bos_token_id(tokenizer)
+    before, after = special_around(tokenizer)
+    empty = ((0, 0),) * len(before)
     return [
-        TokenizedText(text, (bos, *ids), ((0, 0), *offsets))
+        TokenizedText(text, (*before, *ids), (*empty, *offsets), len(before), after)
         for text, (ids, offsets) in zip(texts, without_special(tokenizer, texts), strict=True)
     ]
 
@@ -143,27 +121,6 @@ def _require_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise TaskError(f"expected Unicode text, got half of a surrogate pair in {text!r}; read it anew") from error
-
-
-def special_around(tokenizer: PreTrainedTokenizerBase, *, both_sides: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The special tokens that stand before and after every text.
-
-    Args:
-        tokenizer: A fast one.
-        both_sides: Whether they are the tokenizer's own (``[CLS]`` and ``[SEP]`` for an encoder), as far as it has any;
-            else BOS alone.
-
-    Raises:
-        TaskError: The tokenizer has no token to begin a text with.
-    """
-    if both_sides:
-        row = tokenizer("a", add_special_tokens=True, return_special_tokens_mask=True)
-        ids, special = row["input_ids"], row["special_tokens_mask"]
-        text = [number for number, each in enumerate(special) if not each]
-        before, after = tuple(ids[: text[0]]), tuple(ids[text[-1] + 1 :])
-        if before or after:
-            return before, after
-    return (bos_token_id(tokenizer),), ()
 
 
 def inked(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -1,6 +1,7 @@
 """Which position of one prompt means what in another? Words of two examples of a unit, aligned by their spans.
 
-1. What the task names in both prompts corresponds: BOS, the related word, each distractor, the query, the last token.
+1. What the task names in both prompts corresponds: BOS (the special tokens in front), the related word, each
+   distractor, the query, the last token.
    A word of several tokens corresponds token by token where both have as many, else by its last token.
 2. Fillers, the tokens between two neighbouring spans, correspond one by one where the same two spans are neighbours in
    the other prompt, in the same order, with as many fillers between them. All else corresponds to nothing.
@@ -28,9 +29,12 @@ def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...
         for position, other in zip(*found_here, strict=True):
             found[position] = other
     ends, starts = ({ours[name][end]: theirs[name][end] for name in both} for end in (-1, 0))
+    ends[-1] = -1  # what stands in front of a prompt
     stretches = set(fillers(source))
     for between in fillers(run):
-        others = range(ends.get(between.start - 1, NOTHING) + 1, starts.get(between.stop, NOTHING))
+        if between.start - 1 not in ends or between.stop not in starts:
+            continue
+        others = range(ends[between.start - 1] + 1, starts[between.stop])
         if len(between) == len(others) and others in stretches:
             found[between.start : between.stop] = others
             stretches.remove(others)
@@ -38,8 +42,8 @@ def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...
 
 
 def fillers(encoded: EncodedExample) -> Iterator[range]:
-    """The stretches of a prompt in which the task names nothing; BOS and the last token bound all."""
-    named = sorted({position for positions in spans(encoded).values() for position in positions})
+    """The stretches of a prompt in which the task names nothing; its beginning and the last token bound all."""
+    named = sorted({-1, *(position for positions in spans(encoded).values() for position in positions)})
     for before, after in pairwise(named):
         if after - before > 1:
             yield range(before + 1, after)
@@ -48,7 +52,7 @@ def fillers(encoded: EncodedExample) -> Iterator[range]:
 def spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
     """What the task names in a prompt: where two names meet, the later one is the narrower."""
     last = len(encoded.prompt) - 1
-    named = {"BOS": (0,), **encoded.distractors, "related": encoded.related}
+    named = {"BOS": tuple(range(encoded.n_before)), **encoded.distractors, "related": encoded.related}
     if encoded.query is not None and encoded.query < last:
         named["query"] = (encoded.query,)
     named["last"] = (last,)

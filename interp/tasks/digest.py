@@ -24,6 +24,8 @@ def _fields(encoded: EncodedExample) -> Iterator[object]:
     yield from (dict(example.features), encoded.prompt, encoded.right, encoded.wrong)
     yield from (encoded.query, encoded.related, dict(encoded.distractors))
     yield None if example.relation is None else _related(example.relation)
+    if (encoded.n_before, encoded.after) != (1, ()):
+        yield [encoded.n_before, encoded.after]
     if encoded.word_counterfactual is not None:
         yield list(_fields(encoded.word_counterfactual))
 

@@ -75,7 +75,7 @@ def encode_task(
         references: Pairs that replacement values and baselines come from; those with a prompt (or, where whole
             sentences are scored, a sentence) of `pairs` are left out. Without references the units serve each other
             in two halves (one of them empty if there is one unit).
-        n_ctx: Longest row of tokens that the model takes, BOS included; None for no limit.
+        n_ctx: Longest row of tokens that the model takes, special tokens included; None for no limit.
         coverage: Shares of the source in percent, handed on to the task.
         unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens. Patching aligns
             them by the relation's spans (``correspondence.py``), and leaves out what corresponds to nothing.
@@ -85,7 +85,7 @@ def encode_task(
         The task; ``task.dropped`` counts what the tokenizer cannot carry.
 
     Raises:
-        TaskError: The tokenizer is slow or has no BOS, the name is empty, there is no such metric or query, there are
+        TaskError: The tokenizer is slow, the name is empty, there is no such metric or query, there are
             no pairs, some example does not have the feature, or no pair is left; the message then gives the count for
             each requirement that failed.
     """
@@ -207,10 +207,11 @@ def _encode_example(
     right, wrong = _continuation(prompt, with_right), _continuation(prompt, with_wrong)
     _require(metric != "logit_difference" or len(right) == len(wrong) == 1, "answer of more than one token")
     _require(right != wrong, "right and wrong are the same token")
-    longest = max(len(with_right.ids), len(with_wrong.ids))
+    longest = max(len(with_right.ids), len(with_wrong.ids)) + len(prompt.after)
     _require(n_ctx is None or longest <= n_ctx, "longer than the context")
     query, related, distractors = _relation_positions(example, with_right)
-    return EncodedExample(example, prompt.ids, right, wrong, query, related, distractors)
+    of_row = query, related, distractors, None, prompt.n_before, prompt.after
+    return EncodedExample(example, prompt.ids, right, wrong, *of_row)
 
 
 def _with_other_word(

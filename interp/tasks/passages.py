@@ -78,7 +78,7 @@ def task_passages(task: Task, at: At = "query") -> Iterator[Passage]:
         if tokens and max(tokens) < len(encoded.prompt):
             found += 1
             word = _read_word(str(number), unit, encoded, tokens)
-            yield Passage(unit.cluster, encoded.example.template, encoded.prompt, (word,))
+            yield Passage(unit.cluster, encoded.example.template, encoded.prompt + encoded.after, (word,))
     if not found:
         raise TaskError(f"{task.name}: no prompt holds a related word; read the predicting position: at='query'")
 

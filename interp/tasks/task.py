@@ -16,11 +16,11 @@ Query = Literal["predicting position", "later word"]
 
 @dataclass(frozen=True)
 class EncodedExample:
-    """An example in token ids. Positions count from the first token of the row, BOS included.
+    """An example in token ids. Positions count from the first token of the row, special tokens included.
 
     Attributes:
         example: The text that this encodes.
-        prompt: Token ids of the prompt, BOS first.
+        prompt: Token ids of the prompt, special tokens in front (BOS) included.
         right: Token ids of the right continuation (one token where the metric is
             ``logit_difference``).
         wrong: Token ids of the wrong continuation.
@@ -29,6 +29,8 @@ class EncodedExample:
         related: Positions of the related word's tokens.
         distractors: Positions of each distractor's tokens, by its role.
         word_counterfactual: The first of the example's that the tokenizer carries; None for none.
+        n_before: Special tokens in front.
+        after: Special tokens behind, which an encoder reads: ``[SEP]``.
     """
 
     example: Example
@@ -39,6 +41,8 @@ class EncodedExample:
     related: tuple[int, ...]
     distractors: Mapping[str, tuple[int, ...]]
     word_counterfactual: "EncodedExample | None" = None
+    n_before: int = 1
+    after: tuple[int, ...] = ()
 
     @property
     def critical(self) -> int:

@@ -13,7 +13,8 @@ from itertools import accumulate
 
 from transformers import PreTrainedTokenizerBase
 
-from interp.tasks.alignment import special_around, without_special
+from interp.special_tokens import special_around
+from interp.tasks.alignment import without_special
 from interp.tasks.example import Span
 from interp.tasks.treebank import Document, Mention, Sentence, Word
 from interp.tasks.word_tokens import WordTokens, align_words
@@ -72,7 +73,7 @@ class Windows:
     Attributes:
         tokenizer: A fast one.
         n_ctx: Most tokens of a row, special ones included.
-        both_sides: Whether the model looks ahead, so that its tokenizer's own special tokens stand on both sides.
+        both_sides: Whether the model reads a text from both sides, so that special tokens stand behind it, too.
         around: Special tokens before and after every text.
         too_long: Sentences longer than the context, by document and name, and their tokens.
     """

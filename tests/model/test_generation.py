@@ -8,7 +8,6 @@ from variants import VARIANTS
 
 from interp.errors import InputError
 from interp.model.cache import KeyValueCache
-from interp.model.generation import generate_tokens
 
 CAUSAL = {name: fields for name, fields in VARIANTS.items() if fields.get("causal", True)}
 
@@ -48,12 +47,12 @@ def test_the_model_has_more_than_one_thing_to_say(model):
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("n", [1, 5, 100])
 def test_greedy_writing_equals_a_naive_loop(model, greedy, prompt, n):
-    assert model.generate(prompt, n) == [greedy(prompt, n)]
+    assert model.generate(prompt, n) == greedy(prompt, n)
 
 
 @pytest.mark.parametrize("n", [1, 5, 100])
 def test_a_batch_writes_what_each_prompt_writes_alone(model, n):
-    assert model.generate(PROMPTS, n) == [text for prompt in PROMPTS for text in model.generate(prompt, n)]
+    assert model.generate(PROMPTS, n) == [model.generate(prompt, n) for prompt in PROMPTS]
 
 
 def steered(token):
@@ -101,11 +100,11 @@ def test_the_loop_ends_when_all_prompts_have(monkeypatch):
 def test_a_tokenizer_without_an_end_of_text_never_stops():
     model = steered(" key")
     model.tokenizer.eos_token = None
-    assert model.generate("The", 3) == ["The key key key"]
+    assert model.generate("The", 3) == "The key key key"
 
 
 def test_a_prompt_that_ended_does_not_end_the_others(model, monkeypatch):
-    alone = model.generate(PROMPTS[1], 6)[0]
+    alone = model.generate(PROMPTS[1], 6)
     original = type(model).forward
 
     def end_the_first_row(self, *args, **kwargs):
@@ -169,10 +168,8 @@ def test_a_cache_of_another_model_raises(model, n_layers):
 
 def test_tokens_are_written_as_text_is(model):
     tokens, mask = model.tokenize(PROMPTS, padding_side="left")
-    written, kept = generate_tokens(model, tokens, 8, attention_mask=mask, eos=model.tokenizer.eos_token_id)
-    texts = [
-        model.tokenizer.decode(row[keep], skip_special_tokens=True) for row, keep in zip(written, kept, strict=True)
-    ]
+    written = model.generate(tokens, 8, attention_mask=mask)
+    texts = [model.tokenizer.decode(row, skip_special_tokens=True) for row in written]
     assert texts == model.generate(PROMPTS, 8)
     assert torch.equal(written[:, : tokens.shape[1]], tokens)
 
@@ -181,7 +178,8 @@ def test_tokens_are_written_as_text_is(model):
 def test_every_architecture_writes_the_same_with_its_cache_as_without(fields):
     model = random_model(**fields | {"n_ctx": 24})
     tokens = random_tokens(model)
-    written, _ = generate_tokens(model, tokens, 12)
+    written = model.generate(tokens, 12)
+    assert torch.equal(model.generate(tokens, 12, use_past_kv_cache=False), written)
     naive = tokens
     with torch.no_grad():
         for _ in range(12):
@@ -201,7 +199,7 @@ def test_what_follows_padding_is_refused(model):
     tokens, mask = random_tokens(model), torch.ones(3, 1, dtype=torch.bool).expand_as(random_tokens(model)).clone()
     mask[1, -2:] = False
     with pytest.raises(InputError, match="one is padding; pad on the left"):
-        generate_tokens(model, tokens, attention_mask=mask)
+        model.generate(tokens, attention_mask=mask)
     with pytest.raises(InputError, match="last_only: the last position of a row is padding"):
         model(tokens, attention_mask=mask, last_only=True)
 
@@ -209,7 +207,7 @@ def test_what_follows_padding_is_refused(model):
 def test_a_bidirectional_model_writes_nothing():
     model = random_model(causal=False)
     with pytest.raises(InputError, match="a bidirectional model has no next token"):
-        generate_tokens(model, random_tokens(model))
+        model.generate(random_tokens(model))
 
 
 class TestSampling:
@@ -343,11 +341,11 @@ class TestText:
         with pytest.raises(InputError, match="expected a text of at least one token, got an empty text"):
             model.to_tokens("", prepend_bos=False)
 
-    def test_a_tokenizer_without_bos_raises(self):
+    def test_a_tokenizer_without_bos(self):
         model = random_model(tokenizer=word_tokenizer())
         model.tokenizer.bos_token = None
-        with pytest.raises(InputError, match="the tokenizer names no BOS token"):
-            model("The keys")
-        tokens, mask = model.tokenize(["The keys to", "The"], prepend_bos=False)
+        with pytest.raises(InputError, match=r"prepend_bos=True: the tokenizer names no BOS token.*leave prepend_bos"):
+            model("The keys", prepend_bos=True)
+        tokens, mask = model.tokenize(["The keys to", "The"])
         assert mask.tolist() == [[True] * 3, [True, False, False]]
         assert model.to_string(tokens[0]) == "The keys to"

@@ -42,7 +42,8 @@ def test_the_stacked_weights_say_what_the_model_does(model):
     with torch.no_grad():
         _, cache = model.run_with_cache(random_tokens(model), names_filter=lambda name: name.endswith(wanted))
         for layer in range(L):
-            x = cache[f"blocks.{layer}.ln1.hook_normalized"]
+            block = model.blocks[layer]
+            x = cache[f"blocks.{layer}.ln1.hook_normalized"] * block.ln1.w + block.ln1.b
             for letter in "QKV":
                 weight, bias = getattr(model, f"W_{letter}")[layer], getattr(model, f"b_{letter}")[layer]
                 expected = torch.einsum("bpm,hme->bphe", x, weight) + bias
@@ -50,7 +51,8 @@ def test_the_stacked_weights_say_what_the_model_does(model):
             result = torch.einsum("bphe,hem->bphm", cache["z", layer], model.W_O[layer])
             assert relative_error(cache["result", layer], result) < 1e-12
             assert relative_error(cache["attn_out", layer], result.sum(-2) + model.b_O[layer]) < 1e-12
-            pre = cache[f"blocks.{layer}.ln2.hook_normalized"] @ model.W_in[layer] + model.b_in[layer]
+            x = cache[f"blocks.{layer}.ln2.hook_normalized"] * block.ln2.w + block.ln2.b
+            pre = x @ model.W_in[layer] + model.b_in[layer]
             assert relative_error(cache["pre", layer, "mlp"], pre) < 1e-12
             mlp_out = cache["post", layer, "mlp"] @ model.W_out[layer] + model.b_out[layer]
             assert relative_error(cache["mlp_out", layer], mlp_out) < 1e-12

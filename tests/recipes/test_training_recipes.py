@@ -65,7 +65,7 @@ def test_a_seed_gives_one_model_that_loads(tmp_path):
     model = load_model(tmp_path / "mine")
     assert (model.name, model.hash) == ("mine", first.hash)
     assert model.config == recipe.config(len(model.tokenizer))
-    assert len(model.generate("The keys", max_new_tokens=3)) == 1
+    assert model.generate("The keys", max_new_tokens=3).startswith("The keys")
 
 
 def test_a_recipe_of_ones_own(tmp_path, own):

@@ -13,9 +13,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.interventions.intervention import looks_back_only
 from interp.methods.relations.word_attention import with_offsets
 from interp.model.devices import place_of
+from interp.model.places import looks_back_only
 from interp.model.sites import Site
 from interp.residual.collecting import word_activations
 from interp.residual.pooling import Pooling

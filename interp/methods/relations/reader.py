@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from interp.interventions.intervention import looks_back_only
 from interp.methods.relations.batch import Excluded
 from interp.methods.relations.counts import Counted, count
 from interp.methods.relations.word_attention import with_offsets
+from interp.model.places import looks_back_only
 from interp.runs.parts import PartKind
 from interp.tasks.corpus import Corpus
 from interp.tasks.relations import Context, Direction
@@ -77,12 +77,6 @@ class RelationReader:
         self._tokenizer = with_offsets(model, "attend")
         self.causal = looks_back_only(model)
         self.longest_window = min(model.cfg.n_ctx, longest_window)
-
-    @property
-    def special_tokens(self) -> str:
-        """What stands around every text."""
-        before, after = self._windows("sentence").around
-        return " ".join(map(str, self._tokenizer.convert_ids_to_tokens([*before, *after])))
 
     def run(self, group: Group) -> Counted:
         """Count hits by cluster."""

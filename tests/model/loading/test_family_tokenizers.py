@@ -53,7 +53,7 @@ def test_bert_begins_with_cls_and_ends_with_sep(tmp_path, lower):
     model = load_model(model_with(tmp_path, "bert", vocab_size=8, files=files))
     assert type(model.tokenizer) is BertTokenizer
     assert (model.tokenizer.bos_token, model.tokenizer.eos_token) == ("[CLS]", "[SEP]")
-    assert model.to_tokens("The keys").tolist() == [[2, 5 if lower else 1, 6, 7]]
+    assert model.to_tokens("The keys").tolist() == [[2, 5 if lower else 1, 6, 7, 3]]
 
 
 def test_bert_from_tokenizer_json_is_the_same(tmp_path):
