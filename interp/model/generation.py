@@ -73,7 +73,7 @@ class Sampling:
         return index.gather(-1, draw)[:, 0]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def generate(
     model: "HookedTransformer",
     input: Prompts = "",
@@ -113,9 +113,9 @@ def generate(
         prepend_bos: Of text, as of ``to_tokens``.
         attention_mask: Of token ids and embeddings: 1 for tokens, 0 for padding on the left.
         use_past_kv_cache: Whether keys and values are kept, so that each position is computed once.
-        return_type: ``"str"``: a text for a text, a list for several; ``"tokens"``: ids, with padding in front of
-            shorter prompts and behind rows that end early; ``"embeds"``: their embeddings; ``"input"``: what was
-            given. Embeddings have no tokens: ``"str"`` and ``"tokens"`` are then what is new.
+        return_type: ``"str"``: a text for one text or row of ids, a list for several; ``"tokens"``: ids, with padding
+            in front of shorter prompts and behind rows that end early; ``"embeds"``: their embeddings; ``"input"``:
+            what was given. Embeddings have no tokens: ``"str"`` and ``"tokens"`` are then what is new.
         verbose: As in TransformerLens; nothing is printed here.
 
     Raises:
@@ -138,7 +138,7 @@ def generate(
     if return_type == "tokens":
         return new
     texts = [model.decoded(row[keep], skip_special_tokens=True) for row, keep in zip(new, kept, strict=True)]
-    return texts[0] if isinstance(input, str) else texts
+    return texts[0] if isinstance(input, str) or (isinstance(input, Tensor) and len(texts) == 1) else texts
 
 
 def generate_stream(
@@ -237,7 +237,7 @@ def _require_room(model: "HookedTransformer", prompts: _Prompts) -> None:
         )
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def _steps(
     model: "HookedTransformer",
     prompts: _Prompts,
@@ -268,7 +268,7 @@ def _steps(
         hooks = hooks if cache is None else []
 
 
-def _in_place(embeddings: Residual, x: Residual, *, hook: Any) -> Residual:
+def _in_place(embeddings: Float[Tensor, "batch given d_model"], x: Residual, *, hook: Any) -> Residual:
     """The embeddings that were given in the place of those of the tokens that stand for them."""
     return torch.cat([embeddings, x[:, embeddings.shape[1] :]], dim=1)
 

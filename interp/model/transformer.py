@@ -292,8 +292,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         return self.pos_embed.W_pos
 
     @property
-    def W_E_pos(self) -> Float[Tensor, "d_vocab+n_ctx d_model"]:  # noqa: N802
-        """The embeddings of tokens, then those of positions: everything that the stream can start with.
+    def W_E_pos(self) -> Float[Tensor, "rows d_model"]:  # noqa: N802
+        """The embeddings of tokens, then those of positions: ``[d_vocab + n_ctx d_model]``.
 
         Raises:
             InputError: Positions are not embedded in this model.
