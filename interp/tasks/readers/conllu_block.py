@@ -1,5 +1,6 @@
 """What is a sentence of CoNLL-U before it is parsed? A block of lines, each with the place that an error names."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ class Block:
     lines: tuple[Line, ...]
 
     @property
+    def comments(self) -> list[Line]:
+        """The lines that are comments."""
+        return [line for line in self.lines if line.text.startswith("#")]
+
+    @property
     def words(self) -> list[Line]:
         """The lines that are no comments."""
         return [line for line in self.lines if not line.text.startswith("#")]
@@ -44,8 +50,10 @@ def file_blocks(path: Path) -> Iterator[Block]:
     """The sentences of a file: what stands between blank lines.
 
     Raises:
-        TaskError: As ``numbered_lines``; or there is none.
+        TaskError: As ``numbered_lines``; or there is none, or the file is a pipe: a treebank is read again and again.
     """
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise TaskError(f"{path}: expected a CoNLL-U file, got a pipe, which can be read only once; write it to a file")
     lines: list[Line] = []
     n_blocks = 0
     for number, text in numbered_lines(path, "a CoNLL-U file", "name one .conllu file in it"):

@@ -1,21 +1,20 @@
 """How does a block of CoNLL-U become a sentence? Columns, numbers, characters and heads are checked line by line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from conllu import parse
-from conllu.exceptions import ParseException
+from conllu.parser import parse_comment_line
 
 from interp.errors import TaskError
 from interp.tasks.example import Span
 from interp.tasks.readers.conllu_block import Block, placed
+from interp.tasks.readers.conllu_node import NOTHING, Node, node_of
 from interp.tasks.readers.conllu_text import word_spans, written
 from interp.tasks.readers.conllu_tree import check_tree
-from interp.tasks.readers.lines import shortened
 from interp.tasks.treebank import ROOT, Sentence, Word
 
-COLUMNS = 10
+_MAY_BE_SPELLED_SO = ("PUNCT", "SYM", "X")
+"""Parts of speech of an underscore that is meant."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +22,18 @@ class ParsedSentence:
     """A sentence and what its lines say beside it.
 
     Attributes:
-        sentence: The sentence.
+        id: Its name.
+        sentence: The sentence; None where it is distributed without its words.
         comments: By their names.
-        brackets: Place, word and ``Entity=`` of every word that has one.
+        brackets: ``Entity=`` of every node that has one: its place, and the words that the node stands for (of an empty
+            node none, before the next word).
         last_place: Of its last line.
     """
 
-    sentence: Sentence
-    comments: Mapping[str, Any]
-    brackets: tuple[tuple[str, int, str], ...]
+    id: str
+    sentence: Sentence | None
+    comments: Mapping[str, str | None]
+    brackets: tuple[tuple[str, range, str], ...]
     last_place: str
 
 
@@ -42,79 +44,59 @@ def parse_sentence(block: Block) -> ParsedSentence:
         TaskError: A line of it (named) is not CoNLL-U, a head stands outside the sentence, heads go in a circle, or a
             word is not in the text.
     """
-    places = []
+    nodes = []
     for line in block.words:
         with placed(line.place):
-            _check_columns(line.text)
-        places.append(line.place)
-    if not places:
+            nodes.append(node_of(line))
+    if not nodes:
         raise TaskError(f"{block.lines[0].place}: expected words after the comments, got a blank line")
-    try:
-        (tokens,) = parse("\n".join(line.text for line in block.lines) + "\n\n")
-    except (ParseException, ValueError) as error:  # also a number of thousands of digits
-        raise _where_it_fails(block, error) from error
-    nodes = list(zip(places, tokens, strict=True))
+    comments = dict(pair for line in block.comments for pair in parse_comment_line(line.text))
     _check_order(nodes)
-    text = tokens.metadata.get("text") or written(nodes)
-    spans = word_spans(nodes, text)
-    plain = [(place, node) for place, node in nodes if isinstance(node["id"], int)]
-    words = tuple(_word(node, span) for (_, node), span in zip(plain, spans, strict=True))
-    check_tree(plain)
-    brackets = tuple(
-        (place, index, node["misc"]["Entity"])
-        for index, (place, node) in enumerate(plain)
-        if node["misc"] and node["misc"].get("Entity")
-    )
-    sentence = Sentence(str(tokens.metadata.get("sent_id") or block.name), text, words)
-    return ParsedSentence(sentence, tokens.metadata, brackets, places[-1])
+    words = [node for node in nodes if isinstance(node.id, int)]
+    check_tree(words)
+    name, sentence = comments.get("sent_id") or block.name, None
+    if not _without_words(nodes):
+        text = comments.get("text") or written(nodes)
+        spans = word_spans(nodes, text)
+        sentence = Sentence(name, text, tuple(map(_word, words, spans)))
+    return ParsedSentence(name, sentence, comments, tuple(_brackets(nodes)), nodes[-1].place)
 
 
-def _check_columns(line: str) -> None:
-    fields = line.split("\t")
-    if len(fields) != COLUMNS:
-        raise ValueError(f"expected {COLUMNS} columns separated by tabs, got {len(fields)} in {shortened(line)}")
-    empty = [number for number, field in enumerate(fields, start=1) if not field.strip()]
-    if empty:
-        raise ValueError(f"expected '_' where there is nothing, got an empty column {empty[0]} in {shortened(line)}")
-    if fields[0] == "_":
-        raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line)}")
-
-
-def _where_it_fails(block: Block, error: Exception) -> TaskError:
-    """The error of the first line that cannot be parsed by itself."""
-    for line in block.words:
-        try:
-            parse(line.text + "\n\n")
-        except (ParseException, ValueError) as own:
-            return TaskError(f"{line.place}: expected CoNLL-U, got {shortened(line.text)} ({own})")
-    return TaskError(f"{block.lines[0].place}: expected a sentence in CoNLL-U ({error})")
-
-
-def _check_order(nodes: Sequence[tuple[str, Any]]) -> None:
+def _check_order(nodes: Sequence[Node]) -> None:
     """Words are numbered from 1, each after the one before."""
     expected = 1
-    for place, node in nodes:
-        if isinstance(node["id"], int):
-            with placed(place):
-                if node["id"] != expected:
-                    raise ValueError(f"expected the word number {expected}, got {node['id']}")
+    for node in nodes:
+        if isinstance(node.id, int):
+            with placed(node.place):
+                if node.id != expected:
+                    raise ValueError(f"expected the word number {expected}, got {node.id}")
             expected += 1
 
 
-def _word(node: Any, span: Span) -> Word:
-    head = node["head"]
+def _without_words(nodes: Sequence[Node]) -> bool:
+    """Whether a word's form is not said. ``_`` beside words is an underscore where it has a sign's part of speech."""
+    unsaid = [node for node in nodes if node.n_words and node.form == NOTHING]
+    all_words = all(node.form == NOTHING for node in nodes if isinstance(node.id, int))
+    return all_words or any(node.upos not in _MAY_BE_SPELLED_SO for node in unsaid)
+
+
+def _brackets(nodes: Sequence[Node]) -> Iterator[tuple[str, range, str]]:
+    before = 0
+    for node in nodes:
+        if brackets := "".join(node.said("Entity")):
+            yield node.place, range(before, before + node.n_words), brackets
+        before += isinstance(node.id, int)
+
+
+def _word(node: Node, span: Span) -> Word:
     return Word(
-        form=node["form"],
+        form=node.form,
         span=span,
-        lemma=_said(node["lemma"]),
-        upos=_said(node["upos"]),
-        xpos=_said(node["xpos"]),
-        feats=node["feats"] or {},
-        head=ROOT if not head else head - 1,
-        deprel=_said(node["deprel"]),
-        sense=_said((node["misc"] or {}).get("Sense")),
+        lemma=node.lemma,
+        upos=node.upos,
+        xpos=node.xpos,
+        feats=node.feats,
+        head=node.head - 1 if node.head else ROOT,
+        deprel=node.deprel,
+        sense="".join(node.said("Sense")[:1]),
     )
-
-
-def _said(value: str | None) -> str:
-    return "" if value in (None, "_") else str(value)

@@ -1,33 +1,33 @@
 """Do the heads of a CoNLL-U sentence make a tree?"""
 
 from collections.abc import Sequence, Set
-from typing import Any
 
 from interp.tasks.readers.conllu_block import placed
+from interp.tasks.readers.conllu_node import Node
 
 
-def check_tree(nodes: Sequence[tuple[str, Any]]) -> None:
+def check_tree(words: Sequence[Node]) -> None:
     """Refuse heads that make no tree.
 
     Args:
-        nodes: The words, each with its place for an error.
+        words: All of them, in order.
 
     Raises:
         TaskError: A head outside the sentence, a second root, or heads in a circle; it names the place.
     """
     heads: list[int] = []
-    for place, node in nodes:
-        with placed(place):
-            head = node["head"]
-            if head is None or not 0 <= head <= len(nodes):
+    for node in words:
+        with placed(node.place):
+            head = node.head
+            if head is None or not 0 <= head <= len(words):
                 shown = "none" if head is None else head
-                raise ValueError(f"expected a head from 0 to {len(nodes)}, the words of the sentence, got {shown}")
+                raise ValueError(f"expected a head from 0 to {len(words)}, the words of the sentence, got {shown}")
             if head == 0 and 0 in heads:
                 raise ValueError(f"expected one root, got a second one; the first is word {heads.index(0) + 1}")
             heads.append(head)
     rooted = {0}
-    for word, (place, _) in enumerate(nodes, start=1):
-        with placed(place):
+    for word, node in enumerate(words, start=1):
+        with placed(node.place):
             rooted |= _path(word, heads, rooted)
 
 

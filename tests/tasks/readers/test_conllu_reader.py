@@ -1,4 +1,7 @@
+import logging
+import os
 import subprocess
+import threading
 
 import pytest
 from conllu_text import PLAIN, rows
@@ -103,6 +106,9 @@ def test_a_document_without_a_name_has_its_first_sentence_s(write):
         ("# text = w1 other\n" + rows(0, 1), "line 3: expected the text to go on with 'w2', got 'other'"),
         ("1-5\tab\t_\t_\t_\t_\t_\t_\t_\t_\n" + rows(0), "line 1: expected a multiword token of words of the sentence"),
         (rows(0).encode() + b"\xff\n", "line 3: expected UTF-8, got byte 0xff"),
+        (rows(0, 1).replace("w2\t_\tX", "w2\t_\tX\u00a0"), "line 2: expected no space in column 4, got 'X\\xa0'"),
+        (rows(0, 1).replace("2\tw2", " 2\tw2"), "line 2: expected no space in column 1, got ' 2'"),
+        (rows(0).replace("\t_\n", "\t_\t\n"), "line 1: expected 10 columns separated by tabs, got 11"),
         (rows(0).replace("\t_\n", "\tEntity=1)\n"), "line 1: expected an opening bracket of entity '1'"),
         (rows(0).replace("\t_\n", "\tEntity=(1\n"), "line 1: expected a closing bracket for entity '1'"),
     ],
@@ -115,6 +121,100 @@ def test_a_bad_file_is_one_clear_line(write, content, says):
     assert message.startswith(str(path))
     assert says in message
     assert "\n" not in message
+
+
+def test_spaces_in_a_row_end_no_column(write):
+    line = "1\tNew  York\tnew  york\tPROPN\t_\t_\t0\troot\t_\tGloss=big  town|Entity=(1-place)|Entity=(2-state)\n\n"
+    (document,) = read_conllu(write(line))
+    (word,) = document.sentences[0].words
+    assert (word.form, word.lemma, word.head, word.deprel) == ("New  York", "new  york", ROOT, "root")
+    assert [(each.entity, each.type) for each in document.mentions] == [("1", "place"), ("2", "state")]
+
+
+def test_what_misc_says_may_hold_an_equals_sign(write):
+    (document,) = read_conllu(write(rows(0).replace("\t_\n", "\tEntity=(1-a=b)\n")))
+    assert [(each.entity, each.type) for each in document.mentions] == [("1", "a=b")]
+
+
+EMPTY = "{}\t_\t_\tPRON\t_\t_\t_\t_\t{}\tEntity={}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "covered"),
+    [
+        ("(1-person", "1)", (0, 1)),
+        ("(1-person)", "(2-place)", None),
+        ("(1[1/2]-person)", "(1[2/2])", None),
+    ],
+)
+def test_mentions_begin_and_end_at_empty_nodes(write, before, after, covered):
+    lines = EMPTY.format("0.1", "1:nsubj", before) + rows(0, 1).rstrip() + "\n" + EMPTY.format("2.1", "0.1:dep", after)
+    (document,) = read_conllu(write(lines))
+    assert [word.form for word in document.sentences[0].words] == ["w1", "w2"]
+    assert [each.words for each in document.mentions] == ([] if covered is None else [covered])
+
+
+@pytest.mark.parametrize(
+    ("opens", "closes", "covered"), [("1.1", "2", (1,)), ("1", "2.1", (0, 1)), ("1.1", "2.1", (1,)), ("2.1", "3", (2,))]
+)
+def test_a_mention_from_a_node_to_another_has_the_words_in_between(write, opens, closes, covered):
+    lines = []
+    for number in ("1", "1.1", "2", "2.1", "3"):
+        said = ["_", "_"] if "." in number else [str(int(number) - 1), "dep"]
+        entity = {opens: "Entity=(1-a", closes: "Entity=1)"}.get(number, "_")
+        lines.append("\t".join([number, "w", "_", "X", "_", "_", *said, "_", entity]))
+    (document,) = read_conllu(write("\n".join(lines)))
+    assert [each.words for each in document.mentions] == [covered]
+
+
+def test_a_multiword_token_s_entity_is_its_words(write):
+    lines = "1-2\tdunno\t_\t_\t_\t_\t_\t_\t_\tEntity=(1-person)\n" + rows(0, 1, forms=["do", "know"])
+    (document,) = read_conllu(write(lines))
+    assert [each.words for each in document.mentions] == [(0, 1)]
+
+
+WORDLESS = "# text = _ __\n1-2\t__\t_\t_\t_\t_\t_\t_\t_\t_\n" + rows(2, 0, 2, forms="___")
+
+
+@pytest.mark.parametrize("content", [WORDLESS, rows(0, forms="_"), "# newdoc\n" + WORDLESS + WORDLESS])
+def test_a_treebank_without_its_words_is_refused(write, content):
+    with pytest.raises(TaskError, match="expected words, got '_' for all of them: the treebank is distributed without"):
+        list(read_conllu(write(content)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        WORDLESS,
+        rows(0, 1, 1, forms=["the", "dog", "_"]),
+        rows(0, 1, forms="__").replace("\tX\t", "\tPUNCT\t"),
+        "1-2\t_\t_\t_\t_\t_\t_\t_\t_\t_\n" + rows(0, 1, forms=["do", "n't"]),
+    ],
+)
+def test_sentences_without_words_are_left_out_and_it_is_said(write, caplog, content):
+    content = content.replace("\tX\t", "\tNOUN\t")
+    with caplog.at_level(logging.WARNING, logger="interp"):
+        (a, b) = read_conllu(write(f"# newdoc id = a\n{rows(0)}# newdoc id = b\n{content}{rows(0)}"))
+    assert [(each.id, len(each.sentences)) for each in (a, b)] == [("a", 1), ("b", 1)]
+    assert "bank.conllu: 1 of 3 sentences are left out, for they have '_' in place of words" in caplog.text
+
+
+@pytest.mark.parametrize("part_of_speech", ["PUNCT", "SYM", "X"])
+def test_an_underscore_among_words_is_one(write, caplog, part_of_speech):
+    (document,) = read_conllu(write(rows(0, 1, 1, forms=["a", "_", "b"]).replace("\tX\t", f"\t{part_of_speech}\t")))
+    assert [word.form for word in document.sentences[0].words] == ["a", "_", "b"]
+    assert not caplog.text
+
+
+def test_a_pipe_is_refused(tmp_path):
+    """A treebank is read more than once."""
+    os.mkfifo(tmp_path / "pipe")
+    writing = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(PLAIN), daemon=True)
+    writing.start()
+    with pytest.raises(
+        TaskError, match="expected a CoNLL-U file, got a pipe, which can be read only once; write it to"
+    ):
+        list(read_conllu(tmp_path / "pipe"))
 
 
 def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):

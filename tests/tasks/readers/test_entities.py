@@ -13,7 +13,7 @@ def mentions(*brackets, heads=None, fields=("eid", "etype")):
     found = SentenceMentions(fields)
     for word, each in enumerate(brackets):
         if each:
-            found.add(word, each)
+            found.add(range(word, word + 1), each)
     return [
         (each.entity, each.type, each.words, each.head)
         for each in found.mentions(0, words(*(heads or [ROOT] * len(brackets))))
@@ -54,6 +54,10 @@ def test_a_discontinuous_mention_is_one():
     assert mentions("(7[1/2]-person", "7[1/2])", None, "(7[2/2]-person)", heads=[3, 0, 3, ROOT]) == [
         ("7", "person", (0, 1, 3), 3)
     ]
+
+
+def test_the_first_part_says_the_type():
+    assert mentions("(7[1/2]-person)", None, "(7[2/2])", heads=[ROOT, 0, 0]) == [("7", "person", (0, 2), 0)]
 
 
 def test_the_file_names_the_fields():
