@@ -212,6 +212,13 @@ def test_one_prefix_files_also_have_a_logit_difference(tokenizer):
         load_task(f"blimp:{TWO_PREFIX}", n=50, metric="logit_difference", tokenizer=tokenizer)
 
 
+@pytest.mark.parametrize("paradigm", ["animate_subject_trans", "coordinate_structure_constraint_complex_left_branch"])
+def test_a_paradigm_with_space_before_its_words_is_used_or_counted(tokenizer, data_dir, paradigm):
+    task = load_task(f"blimp:{data_dir}/blimp_rest/{paradigm}.jsonl", tokenizer=tokenizer)
+    assert len(task.units) + sum(task.dropped.values()) == 1000
+    assert len(task.units) > 900
+
+
 @pytest.mark.usefixtures("with_data")
 def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
     """The published file has two items whose sentences do not differ."""

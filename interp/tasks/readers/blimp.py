@@ -8,21 +8,26 @@ to be compared:
 * *two prefixes*: a right or a wrong prefix, then the same word;
 * neither: only the whole sentences.
 
-A file is read line by line, and the first line that cannot be used is named. On the Hugging Face hub
-(``nyu-mll/blimp``) the pair's number is called ``pair_id``, and the prefixes are missing: such items have only their
-whole sentences.
+A file is read line by line, and the first line that cannot be used is named.
+
+1. Space around a text does not count: two of the published paradigms have it before ``two_prefix_word``.
+2. On the Hugging Face hub (``nyu-mll/blimp``), and in copies of it, the pair's number is called ``pair_id``, and the
+   prefixes are missing: such items have only their whole sentences.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interp.errors import TaskError
+from interp.errors import TaskError, shown
 from interp.tasks.readers.hub import hub_items, is_hub
 from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False, "none": False}
+"""A truth value as JSON, a table or nothing has it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def read_blimp(path: str | Path) -> Iterator[BlimpItem]:
             not UTF-8, not JSON, lacks a key, or contradicts itself; likewise a data set of the hub and its rows.
     """
     if is_hub(path):
-        yield from hub_items(str(path), _hub_item)
+        yield from hub_items(str(path), _item)
         return
     path, empty = as_path(path), True
     for number, line in numbered_lines(path, "a BLiMP file", "name one .jsonl file in it"):
@@ -91,21 +96,10 @@ def _json_object(line: str) -> dict[str, Any]:
     return record
 
 
-def _hub_item(row: dict[str, Any]) -> BlimpItem:
-    """An item of a data set of the hub: its number may be called otherwise, and its prefixes be missing."""
-    record = dict(row)
-    if "pair_id" in row:
-        record["pairID"] = str(row["pair_id"])
-    for method in ("one_prefix", "two_prefix"):
-        if not any(column.startswith(f"{method}_prefix") for column in row):
-            record[f"{method}_method"] = False
-    return _item(record)
-
-
-def _item(record: dict[str, Any]) -> BlimpItem:
+def _item(record: Mapping[str, Any]) -> BlimpItem:
     item = BlimpItem(
-        uid=_text(record, "UID"),
-        pair_id=_text(record, "pairID"),
+        uid=_name(record, "UID"),
+        pair_id=_name(record, "pairID" if record.get("pair_id") is None else "pair_id"),
         phenomenon=_text(record, "linguistics_term"),
         good=_text(record, "sentence_good"),
         bad=_text(record, "sentence_bad"),
@@ -115,7 +109,7 @@ def _item(record: dict[str, Any]) -> BlimpItem:
     return item
 
 
-def _check_starts(record: dict[str, Any], item: BlimpItem) -> None:
+def _check_starts(record: Mapping[str, Any], item: BlimpItem) -> None:
     """Both sentences must begin with their prefix and critical word, the whole word."""
     if item.prefix is None:
         return
@@ -127,15 +121,15 @@ def _check_starts(record: dict[str, Any], item: BlimpItem) -> None:
             raise ValueError(f"expected a sentence that begins with {prefix!r} {word!r}, got {sentence!r}")
 
 
-def _critical(record: dict[str, Any]) -> dict[str, str]:
+def _critical(record: Mapping[str, Any]) -> dict[str, str]:
     """The prefix and the critical words, where the item has them."""
-    if record.get("one_prefix_method"):
+    if _compared_by(record, "one_prefix"):
         return {
             "prefix": _text(record, "one_prefix_prefix"),
             "word_good": _text(record, "one_prefix_word_good"),
             "word_bad": _text(record, "one_prefix_word_bad"),
         }
-    if record.get("two_prefix_method"):
+    if _compared_by(record, "two_prefix"):
         return {
             "prefix": _text(record, "two_prefix_prefix_good"),
             "word_good": _text(record, "two_prefix_word"),
@@ -143,7 +137,22 @@ def _critical(record: dict[str, Any]) -> dict[str, str]:
     return {}
 
 
-def _text(record: dict[str, Any], key: str) -> str:
+def _compared_by(record: Mapping[str, Any], method: str) -> bool:
+    """Whether a method is to compare the item, and any of what it needs is there."""
+    said = record.get(f"{method}_method")
+    if str(said).lower() not in _FLAGS:
+        raise ValueError(f"expected true or false for '{method}_method', got {shown(said)}")
+    needed = (value for key, value in record.items() if key.startswith((f"{method}_prefix", f"{method}_word")))
+    return _FLAGS[str(said).lower()] and any(value not in (None, "") for value in needed)
+
+
+def _name(record: Mapping[str, Any], key: str) -> str:
+    """A text, or a whole number."""
+    value = record.get(key)
+    return str(value) if type(value) is int else _text(record, key)
+
+
+def _text(record: Mapping[str, Any], key: str) -> str:
     if key not in record:
         raise ValueError(f"expected a key {key!r}, got {sorted(record)}")
     value = record[key]
@@ -153,4 +162,4 @@ def _text(record: dict[str, Any], key: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:  # JSON can write down half of a character as \\ud800
         raise ValueError(f"expected Unicode text for {key!r}, got half of a surrogate pair in {value!r}") from error
-    return value
+    return value.strip()
