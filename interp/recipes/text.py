@@ -14,6 +14,7 @@ import numpy as np
 
 from interp.errors import InputError
 from interp.recipes.tokenizer import BOS
+from interp.tasks.readers.lines import read_only_once
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,13 @@ def read_paragraphs(path: Path, held_out: float) -> Paragraphs:
         held_out: The share that is set aside.
 
     Raises:
-        InputError: The file cannot be read, is no such text, or has too few paragraphs.
+        InputError: The file cannot be read, is a pipe (its hash is taken as well), is no such text, or has too few
+            paragraphs.
     """
+    if read_only_once(path):
+        raise InputError(
+            f"{path}: expected a text in a file, got a pipe, which can be read only once; write it to a file"
+        )
     try:
         with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
             lines = [line for line in map(str.strip, file) if line and line != BOS]

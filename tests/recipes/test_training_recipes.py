@@ -1,7 +1,9 @@
 """`interp train` in small: a recipe's model can be loaded, its seed decides it, and a bad recipe is refused."""
 
 import lzma
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -206,6 +208,17 @@ class TestText:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=r"expected a text in UTF-8, plain or .xz"):
             read_paragraphs(tmp_path / name, 0.0)
+
+    def test_a_pipe_is_refused(self):
+        """The text is hashed as well as read, so that a training goes on with the same one only."""
+        reading, writing = os.pipe()
+        os.write(writing, PROSE.encode())
+        os.close(writing)
+        with pytest.raises(
+            InputError, match="expected a text in a file, got a pipe, which can be read only once; write"
+        ):
+            read_paragraphs(Path(f"/dev/fd/{reading}"), 0.1)
+        os.close(reading)
 
     def test_too_few_paragraphs_are_refused(self, tmp_path):
         (tmp_path / "a.txt").write_text("One.\nTwo.\n")

@@ -1,13 +1,12 @@
 """What is a sentence of CoNLL-U before it is parsed? A block of lines, each with the place that an error names."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from interp.errors import TaskError
-from interp.tasks.readers.lines import numbered_lines
+from interp.tasks.readers.lines import numbered_lines, read_only_once
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def file_blocks(path: Path) -> Iterator[Block]:
     Raises:
         TaskError: As ``numbered_lines``; or there is none, or the file is a pipe: a treebank is read again and again.
     """
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+    if read_only_once(path):
         raise TaskError(f"{path}: expected a CoNLL-U file, got a pipe, which can be read only once; write it to a file")
     lines: list[Line] = []
     n_blocks = 0

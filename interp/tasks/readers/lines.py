@@ -49,6 +49,11 @@ def located(path: Path, number: int) -> Iterator[None]:
         raise TaskError(f"{path}, line {number}: {error}") from error
 
 
+def read_only_once(path: Path) -> bool:
+    """Whether what is there is gone when it has been read, as with a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 def as_path(path: str | Path) -> Path:
     """The path that a user means; ``~`` is their home."""
     return Path(os.path.expanduser(path))

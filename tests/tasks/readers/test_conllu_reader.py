@@ -1,7 +1,6 @@
 import logging
 import os
 import subprocess
-import threading
 
 import pytest
 from conllu_text import PLAIN, rows
@@ -206,15 +205,16 @@ def test_an_underscore_among_words_is_one(write, caplog, part_of_speech):
     assert not caplog.text
 
 
-def test_a_pipe_is_refused(tmp_path):
+def test_a_pipe_is_refused():
     """A treebank is read more than once."""
-    os.mkfifo(tmp_path / "pipe")
-    writing = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(PLAIN), daemon=True)
-    writing.start()
+    reading, writing = os.pipe()
+    os.write(writing, PLAIN.encode())
+    os.close(writing)
     with pytest.raises(
         TaskError, match="expected a CoNLL-U file, got a pipe, which can be read only once; write it to"
     ):
-        list(read_conllu(tmp_path / "pipe"))
+        list(read_conllu(f"/dev/fd/{reading}"))
+    os.close(reading)
 
 
 def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
