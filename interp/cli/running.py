@@ -48,18 +48,21 @@ def events_as_lines() -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Says what is logged as a warning, and keeps the rest."""
+    """Says each different warning once, for a treebank is read again and again, and keeps the rest."""
 
     def __init__(self, level: int):
         super().__init__(level)
+        self.said: set[str] = set()
         self.notes: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Say it, or keep it."""
-        if record.levelno >= logging.WARNING:
-            say_lines("warning", [record.getMessage()])
-        else:
-            self.notes.append(record.getMessage())
+        message = record.getMessage()
+        if record.levelno < logging.WARNING:
+            self.notes.append(message)
+        elif message not in self.said:
+            self.said.add(message)
+            say_lines("warning", [message])
 
 
 def run_of(

@@ -171,6 +171,17 @@ def test_several_files_are_one_corpus(run, data, tmp_path):
     assert printed["n_documents"] == 27
 
 
+def test_sentences_without_words_are_said_once(run, data):
+    """The treebank is read several times."""
+    with data.open("a", encoding="utf-8") as file:
+        file.write("# newdoc id = last\n1\t_\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n")
+    result = run("attend", "--data", data, "--relation", "det")
+    assert result.exit_code == 0, result.output
+    assert "Corpus: bank.conllu: 24 documents, 48 sentences" in result.stdout
+    assert result.stderr.count("warning: ") == 1
+    assert f"warning: {data}: 1 of 49 sentences are left out, for they have '_' in place of words" in result.stderr
+
+
 def test_without_relations_every_label_is_scored(run, data):
     printed = json.loads(run("attend", "--data", data, "--json").stdout)
     assert {each["relation"] for each in printed["relations"]} == {"det", "nsubj", "cop", "punct", "case", "nmod"}

@@ -162,3 +162,13 @@ def test_a_published_treebank_is_the_same_from_rows(data_dir, save):
     found = list(read_conllu(save(*map(row_of, blocks))))
     assert [document.sentences[0] for document in found] == expected[: len(blocks)]
     assert sum(len(document.mentions) for document in found) > 500
+
+
+@pytest.mark.parametrize("token", ["_", None, ""])
+def test_rows_without_words_are_left_out_or_refused(save, caplog, token):
+    without = ROW | {"tokens": [token] * 7, "lemmas": ["_"] * 7, "text": "_ _ _ _ _ _"}
+    with pytest.raises(TaskError, match=r"^hub:.*: expected words, got '_' for all of them"):
+        list(read_conllu(save(without, without)))
+    with caplog.at_level(logging.WARNING, logger="interp"):
+        assert len(list(read_conllu(save(without, ROW)))) == 1
+    assert "1 of 2 sentences are left out, for they have '_' in place of words" in caplog.text
