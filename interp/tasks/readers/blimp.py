@@ -12,7 +12,7 @@ A file is read line by line, and the first line that cannot be used is named.
 
 1. Space around a text does not count: two of the published paradigms have it before ``two_prefix_word``.
 2. On the Hugging Face hub (``nyu-mll/blimp``), and in copies of it, the pair's number is called ``pair_id``, and the
-   prefixes are missing: such items have only their whole sentences.
+   prefixes are missing: such items have only their whole sentences. A pair without a number is its own.
 """
 
 import json
@@ -99,7 +99,7 @@ def _json_object(line: str) -> dict[str, Any]:
 def _item(record: Mapping[str, Any]) -> BlimpItem:
     item = BlimpItem(
         uid=_name(record, "UID"),
-        pair_id=_name(record, "pairID" if record.get("pair_id") is None else "pair_id"),
+        pair_id=_pair_id(record),
         phenomenon=_text(record, "linguistics_term"),
         good=_text(record, "sentence_good"),
         bad=_text(record, "sentence_bad"),
@@ -144,6 +144,12 @@ def _compared_by(record: Mapping[str, Any], method: str) -> bool:
         raise ValueError(f"expected true or false for '{method}_method', got {shown(said)}")
     needed = (value for key, value in record.items() if key.startswith((f"{method}_prefix", f"{method}_word")))
     return _FLAGS[str(said).lower()] and any(value not in (None, "") for value in needed)
+
+
+def _pair_id(record: Mapping[str, Any]) -> str:
+    """The pair's number; of a pair without one, its right sentence, which no other pair has."""
+    key = next((key for key in ("pairID", "pair_id") if record.get(key) is not None), "sentence_good")
+    return _name(record, key)
 
 
 def _name(record: Mapping[str, Any], key: str) -> str:
