@@ -68,29 +68,34 @@ class GPT(nn.Module):
 
 
 class FirstBlock(nn.Module):
-    def __init__(self, d, n_head, block_size):
+    def __init__(self, d, n_head, block_size, joined=None):
         super().__init__()
-        self.n_head = n_head
+        self.n_head, self.out = n_head, joined or "proj"
         self.ln1, self.ln2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.attn = nn.ModuleDict({name: nn.Linear(d, d) for name in ("key", "query", "value", "proj")})
+        apart = {name: nn.Linear(d, d) for name in ("key", "query", "value")}
+        together = {"c_attn": nn.Linear(d, 3 * d)}
+        self.attn = nn.ModuleDict({**(together if joined else apart), self.out: nn.Linear(d, d)})
         self.attn.register_buffer("mask", torch.ones(block_size, block_size).tril()[None, None])
         self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d), nn.Dropout(0.1))
 
     def forward(self, x):
         read = self.ln1(x)
-        q, k, v = (by_head(self.attn[name](read), self.n_head) for name in ("query", "key", "value"))
-        x = x + self.attn["proj"](attended(q, k, v))
+        if "c_attn" in self.attn:
+            all_three = self.attn["c_attn"](read).chunk(3, dim=-1)
+        else:
+            all_three = [self.attn[name](read) for name in ("query", "key", "value")]
+        x = x + self.attn[self.out](attended(*(by_head(each, self.n_head) for each in all_three)))
         return x + self.mlp(self.ln2(x))
 
 
 class FirstMinGPT(nn.Module):
-    """minGPT of 2020."""
+    """minGPT of 2020; where `joined`, as its copies have it, with one matrix, and so called what the heads write by."""
 
-    def __init__(self, *, n_layer, n_head, n_embd, vocab_size, block_size):
+    def __init__(self, *, n_layer, n_head, n_embd, vocab_size, block_size, joined=None):
         super().__init__()
         self.tok_emb = nn.Embedding(vocab_size, n_embd)
         self.pos_emb = nn.Parameter(torch.zeros(1, block_size, n_embd))
-        self.blocks = nn.Sequential(*[FirstBlock(n_embd, n_head, block_size) for _ in range(n_layer)])
+        self.blocks = nn.Sequential(*[FirstBlock(n_embd, n_head, block_size, joined) for _ in range(n_layer)])
         self.ln_f, self.head = nn.LayerNorm(n_embd), nn.Linear(n_embd, vocab_size, bias=False)
 
     def forward(self, tokens):

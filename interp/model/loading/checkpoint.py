@@ -8,7 +8,7 @@ import json
 import pickle
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,15 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from interp.errors import LoadError, shown
-from interp.model.loading.taker import Taker, require_numbers
+from interp.model.loading.taker import UNQUANTISED, Taker, require_numbers
+from interp.model.loading.wrappers import unwrapped
 
 State = dict[str, Tensor]
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 BIN = "pytorch_model.bin"
+BIN_INDEX = "pytorch_model.bin.index.json"
+GGUF = ".gguf"
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -42,32 +45,63 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(folder: Path) -> State:
-    """All tensors of a checkpoint folder: safetensors (one file or shards), else ``pytorch_model.bin``.
+    """All tensors of a checkpoint folder: safetensors, else PyTorch files; one file or shards.
 
     Raises:
         LoadError: There are no weights, a shard is missing or repeats a tensor, or a file is damaged or holds
             more than dense tensors.
     """
-    if (folder / WEIGHTS).is_file():
-        return read_safetensors(folder / WEIGHTS)
-    if (folder / INDEX).is_file():
-        weight_map = read_json(folder / INDEX).get("weight_map")
-        named = isinstance(weight_map, dict) and all(isinstance(shard, str) for shard in weight_map.values())
-        if not named or not weight_map:
-            raise LoadError(f"{folder / INDEX}: expected a 'weight_map' from tensors to the names of files")
-        state: State = {}
-        for shard in sorted(set(weight_map.values())):
-            tensors = read_safetensors(folder / shard)
-            if twice := state.keys() & tensors.keys():
-                raise LoadError(
-                    f"{folder / shard}: tensor {min(twice)!r} is in an earlier shard too; expected each tensor once; "
-                    "fetch or save the shards again"
-                )
-            state.update(tensors)
-        return state
-    if (folder / BIN).is_file():
-        return file_state(read_torch(folder / BIN), folder / BIN)
-    raise LoadError(f"{folder}: no weights here; expected {WEIGHTS}, {INDEX} with its shards, or {BIN}")
+    for whole, index, read in ((WEIGHTS, INDEX, _plain_safetensors), (BIN, BIN_INDEX, _plain_torch)):
+        if (folder / whole).is_file():
+            return read(folder / whole)
+        if (folder / index).is_file():
+            return _shards(folder, index, read)
+    raise no_weights(folder, f"no weights here; expected {WEIGHTS}, or {INDEX} with its shards, or {BIN}")
+
+
+def no_weights(folder: Path, what: str) -> LoadError:
+    """The error that says `what` is expected in `folder`, and what lies there instead."""
+    names = sorted(path.name for path in folder.iterdir())
+    if gguf := next((name for name in names if name.endswith(GGUF)), None):
+        return gguf_refusal(folder / gguf)
+    held = (
+        f"got {', '.join(map(shown, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "the folder is empty"
+    )
+    return LoadError(f"{folder}: {what}; {held}")
+
+
+def gguf_refusal(path: Path) -> LoadError:
+    """The error that says who reads a GGUF file."""
+    return LoadError(
+        f"{path}: a GGUF file, which transformers reads; give load_model what "
+        f"AutoModelForCausalLM.from_pretrained({str(path.parent)!r}, gguf_file={path.name!r}) returns"
+    )
+
+
+def _plain_safetensors(path: Path) -> State:
+    return unwrapped(read_safetensors(path), path)
+
+
+def _plain_torch(path: Path) -> State:
+    return file_state(read_torch(path), path)
+
+
+def _shards(folder: Path, index: str, read: Callable[[Path], State]) -> State:
+    """The tensors of all files that an index names."""
+    weight_map = read_json(folder / index).get("weight_map")
+    named = isinstance(weight_map, dict) and all(isinstance(shard, str) for shard in weight_map.values())
+    if not named or not weight_map:
+        raise LoadError(f"{folder / index}: expected a 'weight_map' from tensors to the names of files")
+    state: State = {}
+    for shard in sorted(set(weight_map.values())):
+        tensors = read(folder / shard)
+        if twice := state.keys() & tensors.keys():
+            raise LoadError(
+                f"{folder / shard}: tensor {min(twice)!r} is in an earlier shard too; expected each tensor once; "
+                "fetch or save the shards again"
+            )
+        state.update(tensors)
+    return state
 
 
 def read_safetensors(path: Path) -> State:
@@ -117,7 +151,7 @@ def _require_uncompressed(path: Path) -> None:
 
 
 def as_state(content: object, source: str | Path) -> State:
-    """`content`, which must be a dictionary from names to dense tensors with values.
+    """`content`, which must be a dictionary from names to dense tensors with values; its names are unwrapped.
 
     Raises:
         LoadError: It is something else.
@@ -127,18 +161,23 @@ def as_state(content: object, source: str | Path) -> State:
     for name, value in content.items():
         if not isinstance(name, str):
             raise LoadError(f"{source}: expected a dictionary from names to tensors, but {shown(name)} is no name")
+        if "_packed_params" in name:
+            raise LoadError(f"{source}: {name!r} is quantised; {UNQUANTISED}")
+        if isinstance(value, dict):
+            raise LoadError(
+                f"{source}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}; if it holds the "
+                "weights, save it alone"
+            )
         if not isinstance(value, Tensor):
             raise LoadError(f"{source}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
         if value.is_meta:
             raise LoadError(f"{source}: tensor {name!r} has no values (device 'meta'); save or load the real weights")
         if value.is_quantized:
-            raise LoadError(
-                f"{source}: tensor {name!r} is quantised ({value.dtype}); save it in a floating-point dtype"
-            )
+            raise LoadError(f"{source}: tensor {name!r} is quantised ({value.dtype}); {UNQUANTISED}")
         if value.layout != torch.strided or value.is_nested:
             kind = "nested" if value.is_nested else value.layout
             raise LoadError(f"{source}: tensor {name!r} is stored as {kind}; save it dense, with .to_dense()")
-    return content
+    return unwrapped(content, source)
 
 
 def file_state(content: object, path: Path) -> State:

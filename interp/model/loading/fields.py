@@ -5,6 +5,7 @@ from typing import Any
 
 from interp.errors import ConfigError, LoadError, shown
 from interp.model.config import LARGEST, Activation, TransformerConfig, require_count
+from interp.model.loading.taker import UNQUANTISED
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": "gelu_new",
@@ -38,7 +39,11 @@ class ForeignConfig:
         """
         self.fields, self.source, self.family = fields, source, family
         self._names: dict[str, str] = {}
-        self.require(quantization_config=None)
+        if self.get("quantization_config") is not None:
+            raise LoadError(
+                f"{source}: quantization_config={shown(fields['quantization_config'])} is not supported: its weights "
+                f"are quantised; {UNQUANTISED}"
+            )
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.fields:

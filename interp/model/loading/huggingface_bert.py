@@ -5,13 +5,12 @@ Left out are the parts that say nothing about tokens: the pooler and the head fo
 
 import re
 
-from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading.fields import HIDDEN, ForeignConfig
-from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
+from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm, require_head
 from interp.model.loading.taker import Taker
 
-LEFT_OUT = re.compile(r"(^|\.)pooler\.|^cls\.seq_relationship\.|(^|\.)embeddings\.position_ids$")
+LEFT_OUT = re.compile(r"(^|\.)pooler\.|(^|\.)cls\.seq_relationship\.|(^|\.)embeddings\.position_ids$")
 HEAD = "cls.predictions"
 
 
@@ -47,12 +46,9 @@ def bert_weights(take: Taker, config: TransformerConfig) -> Parameters:
     Raises:
         LoadError: The head that predicts tokens is missing.
     """
-    if f"{HEAD}.transform.dense.weight" not in take:
-        raise LoadError(
-            f"{take.source}: tensor '{HEAD}.transform.dense.weight' is missing: this BERT has no head that predicts "
-            "tokens, so it has no logits; load it with BertForMaskedLM and train the head, or take a checkpoint of one"
-        )
-    body, d_model = take.prefix("bert."), config.d_model
+    body = take.prefix("bert.", "embeddings.word_embeddings.weight")
+    require_head(take, f"{HEAD}.transform.dense.weight")
+    d_model = config.d_model
     words = f"{body}embeddings.word_embeddings.weight"
     yield from embeddings(take, words, f"{HEAD}.decoder.weight", config)
     yield "pos_embed.W_pos", take(f"{body}embeddings.position_embeddings.weight", config.n_ctx, d_model)

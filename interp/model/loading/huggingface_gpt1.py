@@ -3,7 +3,7 @@
 from interp.model.config import Activation, TransformerConfig
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.huggingface_gpt2 import BIASES, gpt2_blocks, gpt_sizes
-from interp.model.loading.layers import Parameters, conv1d, embeddings
+from interp.model.loading.layers import Parameters, conv1d, embeddings, require_head
 from interp.model.loading.taker import Taker
 
 ACT_FNS: dict[str, Activation] = {"gelu": "gelu_new", "relu": "relu", "silu": "silu", "swish": "silu"}
@@ -29,7 +29,9 @@ def gpt1_config(config: ForeignConfig) -> TransformerConfig:
 
 def gpt1_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from a Hugging Face OpenAI-GPT's tensors, with or without the ``transformer.`` prefix."""
-    body = take.prefix("transformer.")
+    body = take.prefix("transformer.", "tokens_embed.weight")
+    if not config.tied:
+        require_head(take, "lm_head.weight")
     yield from embeddings(take, f"{body}tokens_embed.weight", "lm_head.weight", config)
     yield "pos_embed.W_pos", take(f"{body}positions_embed.weight", config.n_ctx, config.d_model)
     yield from gpt2_blocks(take, f"{body}h", config, conv1d)

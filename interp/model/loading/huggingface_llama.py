@@ -10,7 +10,7 @@ from typing import Any
 
 from interp.model.config import Bias, TransformerConfig
 from interp.model.loading.fields import HIDDEN, ForeignConfig
-from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
+from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm, require_head
 from interp.model.loading.taker import Taker
 
 FREQUENCIES = re.compile(r"\.rotary_emb\.inv_freq$")
@@ -86,7 +86,9 @@ def _head_width(config: ForeignConfig) -> Any:
 
 def llama_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from the tensors of a Hugging Face Llama, Mistral or Qwen 2."""
-    body, d_model = take.prefix("model."), config.d_model
+    body, d_model = take.prefix("model.", "embed_tokens.weight"), config.d_model
+    if not config.tied:
+        require_head(take, "lm_head.weight")
     yield from embeddings(take, f"{body}embed_tokens.weight", "lm_head.weight", config)
     for layer in range(config.n_layers):
         theirs, ours = f"{body}layers.{layer}", f"blocks.{layer}"

@@ -10,7 +10,7 @@ import einops
 
 from interp.model.config import LARGEST, Bias, TransformerConfig
 from interp.model.loading.fields import HIDDEN, ForeignConfig
-from interp.model.loading.layers import Parameters, embeddings, heads_out, linear, mlp_in, mlp_out, norm
+from interp.model.loading.layers import Parameters, embeddings, heads_out, linear, mlp_in, mlp_out, norm, require_head
 from interp.model.loading.taker import Taker
 
 LEFT_OUT = re.compile(r"\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)$")
@@ -48,8 +48,10 @@ def neox_config(config: ForeignConfig) -> TransformerConfig:
 
 def neox_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from a Hugging Face GPT-NeoX' tensors."""
-    body, d_model = take.prefix("gpt_neox."), config.d_model
+    body, d_model = take.prefix("gpt_neox.", "embed_in.weight"), config.d_model
     unembed = "lm_head.weight" if "lm_head.weight" in take else "embed_out.weight"  # its name since, and before, 5.0
+    if not config.tied:
+        require_head(take, unembed)
     yield from embeddings(take, f"{body}embed_in.weight", unembed, config)
     for layer in range(config.n_layers):
         theirs, ours = f"{body}layers.{layer}", f"blocks.{layer}"

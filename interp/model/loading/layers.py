@@ -10,6 +10,7 @@ import einops
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading.taker import Taker
 
@@ -76,6 +77,20 @@ def mlp_out(take: Taker, name: str, ours: str, config: TransformerConfig, matrix
     yield f"{ours}.W_out", matrix(take, name, config.d_mlp, config.d_model)
     if "mlp" in config.biases:
         yield f"{ours}.b_out", take(f"{name}.bias", config.d_model)
+
+
+def require_head(take: Taker, name: str) -> None:
+    """Refuse a body alone, as transformers writes it.
+
+    Raises:
+        LoadError: The tensor `name` of the head that predicts tokens is missing.
+    """
+    if name not in take:
+        raise LoadError(
+            f"{take.source}: tensor {name!r} is missing: this model has no head that predicts tokens, so it has no "
+            "logits; save one of a class with a head (AutoModelForCausalLM, BertForMaskedLM) that was trained; interp "
+            "attend, which reads no logits, takes it as 'bridge:FOLDER', from the folder that it was saved in"
+        )
 
 
 def embeddings(take: Taker, embed: str, unembed: str, config: TransformerConfig) -> Parameters:

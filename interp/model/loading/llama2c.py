@@ -21,7 +21,8 @@ from interp.model.loading.build import Checkpoint
 from interp.model.loading.checkpoint import file_state
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.layers import Parameters, embeddings, heads_out, mlp_in, mlp_out, norm
-from interp.model.loading.nanogpt import is_tied, unwrapped
+from interp.model.loading.llama2c_tokenizer import tokenizer_beside
+from interp.model.loading.nanogpt import is_tied
 from interp.model.loading.taker import Taker
 
 BUFFERS = re.compile(r"^freqs_(cos|sin)$|\.attention\.mask$")
@@ -43,11 +44,12 @@ def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
     Raises:
         LoadError: Its arguments describe no model, or its first layer has no neurons to count.
     """
-    state = unwrapped(file_state(content["model"], path), path)
+    state = file_state(content["model"], path)
     if W_1 not in state or state[W_1].ndim != 2:
         raise LoadError(f"{path}: tensor {W_1!r} is no matrix here, which would say how many neurons there are")
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}
     config = llama2c_config(ForeignConfig(fields, f"{path}: model_args", FAMILY), tied=is_tied(state, W_E, W_U))
+    tokenizer = tokenizer_beside(path, config.d_vocab) if tokenizer is None else tokenizer
     return Checkpoint(str(path), FAMILY, config, state, llama2c_weights, tokenizer, BUFFERS)
 
 

@@ -26,7 +26,7 @@ from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.llama2c import BUFFERS, FAMILY, W_E, W_U, llama2c_config, llama2c_weights
-from interp.model.loading.llama2c_tokenizer import TOKENIZER_BIN, read_tokenizer_bin
+from interp.model.loading.llama2c_tokenizer import tokenizer_beside
 
 MAGIC = 0x616B3432
 NUMBERS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
@@ -35,7 +35,7 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 
 def bin_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """The model in llama2.c's `path`, with the ``tokenizer.bin`` beside it unless another is given.
+    """The model in llama2.c's `path`, with the tokenizer beside it unless another is given.
 
     Raises:
         LoadError: It is no such file, of an unknown version, quantised, or shorter or longer than its header says.
@@ -50,9 +50,7 @@ def bin_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Che
             f"{path}: expected {start + 4 * numbers} bytes of a llama2.c model of version {version} with these sizes, "
             f"got {size}; fetch or export it again, or give the folder of another kind of model"
         )
-    beside = path.parent / TOKENIZER_BIN
-    if tokenizer is None and beside.is_file():
-        tokenizer = read_tokenizer_bin(beside, config.d_vocab)
+    tokenizer = tokenizer_beside(path, config.d_vocab) if tokenizer is None else tokenizer
     state = _state(path, start // 4, shapes, config.n_layers)
     return Checkpoint(str(path), FAMILY, config, state, llama2c_weights, tokenizer, BUFFERS)
 

@@ -1,4 +1,4 @@
-"""llama2.c's ``tokenizer.bin``: every token's score and text, as a fast tokenizer.
+"""llama2.c's ``tokenizer.bin``, or ``tok512.bin``: every token's score and text, as a fast tokenizer.
 
 llama2.c encodes a text so: a space in front, a token for each character (a character that is none becomes its bytes),
 then, again and again, the two neighbours that make the token with the best score become that token. Byte-pair encoding
@@ -24,6 +24,18 @@ BOS, EOS = "<s>", "</s>"
 """Tokens 1 and 2, which the file writes with a line break on either side."""
 
 
+def tokenizer_beside(path: Path, d_vocab: int) -> PreTrainedTokenizerFast | None:
+    """The tokenizer beside the model in `path`: ``tok512.bin``, as of a vocabulary of its own, or ``tokenizer.bin``."""
+    names = (own_name(d_vocab), TOKENIZER_BIN)
+    beside = next((path.parent / name for name in names if (path.parent / name).is_file()), None)
+    return None if beside is None else read_tokenizer_bin(beside, d_vocab)
+
+
+def own_name(d_vocab: int) -> str:
+    """What llama2.c calls the tokenizer of a vocabulary of that size which it trained itself."""
+    return f"tok{d_vocab}.bin"
+
+
 def read_tokenizer_bin(path: Path, d_vocab: int) -> PreTrainedTokenizerFast:
     """The tokenizer in `path`.
 
@@ -42,7 +54,7 @@ def read_tokenizer_bin(path: Path, d_vocab: int) -> PreTrainedTokenizerFast:
     if len(pieces) != d_vocab:
         raise LoadError(
             f"{path}: {len(pieces)} tokens, but the model's vocabulary has {d_vocab}; "
-            "put its own tokenizer there, or give load_model(..., tokenizer=...)"
+            f"put its own tokenizer beside it, as {own_name(d_vocab)}, or give load_model(..., tokenizer=...)"
         )
     pieces[1:3] = [BOS, EOS]
     vocabulary: dict[str, int] = {}

@@ -23,15 +23,17 @@ from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.loading.agreement import require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind
 from interp.model.loading.build import build
-from interp.model.loading.checkpoint import BIN
-from interp.model.loading.sources import file_checkpoint, folder_checkpoint, module_checkpoint
+from interp.model.loading.checkpoint import BIN, BIN_INDEX
+from interp.model.loading.sources import ADAPTER, file_checkpoint, folder_checkpoint, module_checkpoint
 from interp.model.loading.tokenizer_files import FILES as TOKENIZER_FILES
+from interp.model.loading.wrappers import module_within
 from interp.model.transformer import HookedTransformer
 
 DEFAULT = "default"
 ZOO = Path(str(resources.files("interp.model.zoo")))
 WEIGHTS = "model*.safetensors"  # not a second copy under other names, as some repositories hold
-FILES = ["config.json", WEIGHTS, "model.safetensors.index.json", *TOKENIZER_FILES]
+BIN_SHARDS = "pytorch_model-*.bin"
+FILES = ["config.json", ADAPTER, WEIGHTS, "model.safetensors.index.json", *TOKENIZER_FILES]
 
 
 def load_model(
@@ -62,8 +64,9 @@ def load_model(
     if isinstance(name_or_path, str) and name_or_path.startswith(BRIDGE):
         return load_bridge(name_or_path.removeprefix(BRIDGE), to_device, to_dtype, tokenizer)
     if isinstance(name_or_path, nn.Module):
-        from_module = _from_bridge if is_bridge(name_or_path) else _from_module
-        return from_module(name_or_path, tokenizer, to_device, to_dtype)
+        module = module_within(name_or_path)
+        from_module = _from_bridge if is_bridge(module) else _from_module
+        return from_module(module, tokenizer, to_device, to_dtype)
     if not isinstance(name_or_path, str | Path | None):
         raise LoadError(
             f"expected a model's name, its folder or file, a transformers module or None, got {shown(name_or_path)}; "
@@ -146,7 +149,7 @@ def _download(name: str) -> Path:
     try:
         folder = Path(snapshot_download(name, allow_patterns=FILES))
         if not any(folder.glob(WEIGHTS)):
-            snapshot_download(name, allow_patterns=[BIN])
+            snapshot_download(name, allow_patterns=[BIN, BIN_INDEX, BIN_SHARDS])
         return folder
     except HFValidationError as error:
         raise LoadError(f"{name!r}: neither a folder nor a hub name; {known}") from error

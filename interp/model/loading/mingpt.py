@@ -4,8 +4,10 @@ minGPT writes the config before it has filled it in, so sizes that are null ther
 number of heads off the ``model_type``. There are two generations of names:
 
 ===========  ======================================  ==========================================================
-since 2022   ``transformer.h.0.attn.c_attn.weight``  as GPT-2, kept as ``Linear`` keeps it; the tanh approximation
-2020         ``blocks.0.attn.query.weight``          queries, keys and values apart; the exact GELU
+since 2022   ``transformer.h.0.attn.c_attn.weight``  as GPT-2, kept as ``Linear`` keeps it, on 23 and 24 June 2022
+                                                     as ``Conv1D`` does; the tanh approximation
+2020         ``blocks.0.attn.query.weight``          queries, keys and values apart, in copies of it also together
+                                                     (``blocks.0.attn.c_attn.weight``); the exact GELU
 ===========  ======================================  ==========================================================
 
 Both keep each layer's mask, and an unembedding of its own.
@@ -13,6 +15,7 @@ Both keep each layer's mask, and an unembedding of its own.
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +28,20 @@ from interp.model.loading.build import Checkpoint
 from interp.model.loading.checkpoint import State
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.huggingface_gpt2 import BIASES, gpt_sizes
-from interp.model.loading.layers import Parameters, embeddings, heads_in, heads_out, mlp_in, mlp_out, norm
-from interp.model.loading.nanogpt import nanogpt_weights, unwrapped
+from interp.model.loading.layers import (
+    Matrix,
+    Parameters,
+    conv1d,
+    embeddings,
+    heads_in,
+    heads_out,
+    joined_heads_in,
+    linear,
+    mlp_in,
+    mlp_out,
+    norm,
+)
+from interp.model.loading.nanogpt import nanogpt_weights
 from interp.model.loading.taker import Taker
 
 MASKS = re.compile(r"\.attn\.(bias|mask)$")
@@ -53,7 +68,6 @@ def mingpt_checkpoint(
     Raises:
         LoadError: The config describes no model, or neither it nor a tensor tells a size.
     """
-    state = unwrapped(state, path)
     described = written.get("model")
     if not isinstance(described, dict):
         raise LoadError(
@@ -63,8 +77,14 @@ def mingpt_checkpoint(
     first = "tok_emb.weight" in state
     fields = ForeignConfig(_filled_in(described, state, first), f"{path.parent / 'config.json'}", "minGPT")
     config = mingpt_config(fields, first)
-    weights = first_mingpt_weights if first else nanogpt_weights
+    weights = first_mingpt_weights if first else partial(nanogpt_weights, matrix=_matrix(state))
     return Checkpoint(str(path), "minGPT", config, state, weights, tokenizer, MASKS)
+
+
+def _matrix(state: Mapping[str, Tensor]) -> Matrix:
+    """How the matrices of layers are kept: ``c_attn``, which is no square, tells."""
+    joined = state.get("transformer.h.0.attn.c_attn.weight")
+    return conv1d if joined is not None and joined.ndim == 2 and joined.shape[0] < joined.shape[1] else linear
 
 
 def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], first: bool) -> dict[str, Any]:
@@ -104,10 +124,19 @@ def first_mingpt_weights(take: Taker, config: TransformerConfig) -> Parameters:
     for layer in range(config.n_layers):
         block = f"blocks.{layer}"
         yield from norm(take, f"{block}.ln1", f"{block}.ln1", d_model)
-        for letter, name in (("Q", "query"), ("K", "key"), ("V", "value")):
-            yield from heads_in(take, f"{block}.attn.{name}", f"{block}.attn", letter, config)
-        yield from heads_out(take, f"{block}.attn.proj", f"{block}.attn", config)
+        yield from _first_attention(take, f"{block}.attn", config)
         yield from norm(take, f"{block}.ln2", f"{block}.ln2", d_model)
         yield from mlp_in(take, f"{block}.mlp.0", f"{block}.mlp", config)
         yield from mlp_out(take, f"{block}.mlp.2", f"{block}.mlp", config)
     yield from norm(take, "ln_f", "ln_final", d_model)
+
+
+def _first_attention(take: Taker, attn: str, config: TransformerConfig) -> Parameters:
+    """A layer's attention, with queries, keys and values apart, or in one matrix, as later in ``c_attn``."""
+    joined = f"{attn}.c_attn.weight" in take
+    if joined:
+        yield from joined_heads_in(take, f"{attn}.c_attn", attn, config, linear)
+    else:
+        for letter, name in (("Q", "query"), ("K", "key"), ("V", "value")):
+            yield from heads_in(take, f"{attn}.{name}", attn, letter, config)
+    yield from heads_out(take, f"{attn}.{'c_proj' if f'{attn}.c_proj.weight' in take else 'proj'}", attn, config)

@@ -1,18 +1,16 @@
 """nanoGPT's training checkpoint, ``ckpt.pt``: ``model`` (the state dict) and ``model_args`` among other things.
 
-Its layers are called as GPT-2's are, but kept as PyTorch's ``Linear`` keeps them. Four things depend on when and how it
-was trained:
+Its layers are called as GPT-2's are, but kept as PyTorch's ``Linear`` keeps them. Three things depend on when and how
+it was trained:
 
-1. ``torch.compile`` and data parallelism put ``_orig_mod.`` and ``module.`` in front of the names.
-2. Without PyTorch's own attention, each layer's mask is registered as ``attn.bias``.
-3. Since January 2023 the embeddings are tied; both are in the file, and whether they are equal tells.
-4. Since 27 January 2023, ``model_args`` say whether there are ``bias``; before, there always were. Since 17 May 2023,
+1. Without PyTorch's own attention, each layer's mask is registered as ``attn.bias``.
+2. Since January 2023 the embeddings are tied; both are in the file, and whether they are equal tells.
+3. Since 27 January 2023, ``model_args`` say whether there are ``bias``; before, there always were. Since 17 May 2023,
    its GELU is the exact one; before, it was the tanh approximation, and nothing in the file says which. It is read as
    the exact one where ``bias`` is named, and as the approximation where it is not. In what was trained between the two
    dates, each neuron is then off by at most 0.0005.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,16 +20,14 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading.build import Checkpoint
-from interp.model.loading.checkpoint import State, file_state
+from interp.model.loading.checkpoint import file_state
 from interp.model.loading.fields import ForeignConfig
 from interp.model.loading.huggingface_gpt2 import BIASES, MASKS, gpt2_blocks, gpt_sizes
-from interp.model.loading.layers import Parameters, embeddings, linear, norm
+from interp.model.loading.layers import Matrix, Parameters, embeddings, linear, norm
 from interp.model.loading.taker import Taker
 
-WRAPPED = re.compile(r"^(_orig_mod\.|module\.)+")
 W_E, W_U = "transformer.wte.weight", "lm_head.weight"
 
 
@@ -42,24 +38,9 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
         LoadError: Its arguments describe no model, or ``model`` is no state dict.
     """
     config = nanogpt_config(ForeignConfig(content["model_args"], f"{path}: model_args", "nanoGPT"))
-    state = unwrapped(file_state(content["model"], path), path)
+    state = file_state(content["model"], path)
     config = replace(config, tied=is_tied(state, W_E, W_U))
     return Checkpoint(str(path), "nanoGPT", config, state, nanogpt_weights, tokenizer, MASKS)
-
-
-def unwrapped(state: State, path: Path) -> State:
-    """`state` with the names that the module itself has, without what wrapped it.
-
-    Raises:
-        LoadError: Two tensors then have the same name.
-    """
-    plain: State = {}
-    for name, tensor in state.items():
-        own = WRAPPED.sub("", name)
-        if own in plain:
-            raise LoadError(f"{path}: tensor {own!r} is there twice, once as {name!r}; expected each tensor once")
-        plain[own] = tensor
-    return plain
 
 
 def is_tied(state: Mapping[str, Tensor], embed: str, unembed: str) -> bool:
@@ -84,9 +65,9 @@ def nanogpt_config(config: ForeignConfig) -> TransformerConfig:
     )
 
 
-def nanogpt_weights(take: Taker, config: TransformerConfig) -> Parameters:
+def nanogpt_weights(take: Taker, config: TransformerConfig, matrix: Matrix = linear) -> Parameters:
     """Our parameters from the tensors of nanoGPT, or of minGPT since 2022, which has the same names."""
     yield from embeddings(take, W_E, W_U, config)
     yield "pos_embed.W_pos", take("transformer.wpe.weight", config.n_ctx, config.d_model)
-    yield from gpt2_blocks(take, "transformer.h", config, linear)
+    yield from gpt2_blocks(take, "transformer.h", config, matrix)
     yield from norm(take, "transformer.ln_f", "ln_final", config.d_model, bias="norm" in config.biases)

@@ -8,6 +8,8 @@ from torch import Tensor
 from interp.errors import LoadError, suggest
 from interp.model.devices import DTYPES
 
+UNQUANTISED = "take the model as it was before it was quantised"
+
 
 class Taker:
     """Gives each tensor of a checkpoint once, checked: its name, its shape, its dtype, and that it holds numbers.
@@ -56,8 +58,20 @@ class Taker:
         require_numbers(tensor, name, self.source)
         return tensor
 
-    def prefix(self, prefix: str) -> str:
-        """`prefix` where names begin with it; nothing where the checkpoint is of the body alone."""
+    def prefix(self, prefix: str, embed: str) -> str:
+        """`prefix` where names begin with it; nothing where the checkpoint is of the body alone.
+
+        Where the whole model was a part of another module, as of Lightning's, which may call it ``model``, all names
+        begin with that, too; it is taken off.
+
+        Args:
+            prefix: Before the names of the body's tensors.
+            embed: The token embedding's name in the body.
+        """
+        before = [name.removesuffix(embed) for name in self._left if name == embed or name.endswith(f".{embed}")]
+        outer = before[0].removesuffix(prefix) if len(before) == 1 else ""
+        if outer and all(name.startswith(outer) for name in self._left):
+            self._left = {name.removeprefix(outer): tensor for name, tensor in self._left.items()}
         return prefix if any(name.startswith(prefix) for name in self._left) else ""
 
     def take_copy(self, name: str, original: Tensor, original_name: str) -> None:
@@ -95,7 +109,10 @@ def require_numbers(tensor: Tensor, name: str, source: str) -> None:
         LoadError: `tensor` holds whole numbers (a quantised checkpoint), NaN or infinity; it is named.
     """
     if tensor.dtype not in DTYPES.values():
-        raise LoadError(f"{source}: tensor {name!r}: expected one of {', '.join(DTYPES)}, got {tensor.dtype}")
+        raise LoadError(
+            f"{source}: tensor {name!r}: expected one of {', '.join(DTYPES)}, got {tensor.dtype}; if it is quantised, "
+            f"{UNQUANTISED}"
+        )
     if not tensor.is_meta and not tensor.isfinite().all():
         bad = int((~tensor.isfinite()).sum())
         raise LoadError(f"{source}: tensor {name!r}: {bad} of its {tensor.numel()} values are NaN or infinite")

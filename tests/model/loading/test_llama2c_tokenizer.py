@@ -5,8 +5,11 @@ import random
 import struct
 
 import pytest
+import torch
 from refusals import refused
+from tiny_models import word_tokenizer
 from written_checkpoints import export, llama
+from written_models import LLAMA
 
 from interp.errors import LoadError
 from interp.model.loading import load_model
@@ -81,6 +84,34 @@ def test_beside_the_model_it_is_read(tmp_path):
         assert model.tokenizer.bos_token == "<s>"
         assert model.to_str_tokens("ab")[0] == "<s>"
     assert load_model(path, tokenizer=model.tokenizer).tokenizer is model.tokenizer
+
+
+@pytest.mark.parametrize("kind", ["bin", "pt"])
+def test_one_of_a_vocabulary_of_its_own(tmp_path, kind):
+    """It is called after its size, and lies there beside Llama's."""
+    pieces, scores = random_vocabulary(random.Random(0), n_merges=30)
+    theirs = llama(vocab_size=len(pieces))
+    if kind == "bin":
+        path = export(theirs, tmp_path / "model.bin")
+    else:
+        path = tmp_path / "ckpt.pt"
+        arguments = LLAMA | {"vocab_size": len(pieces), "norm_eps": 1e-5}
+        torch.save({"model": theirs.state_dict(), "model_args": arguments}, path)
+    write(tmp_path / "tokenizer.bin", pieces[:-1], scores[:-1])
+    refused(path, rf"tokenizer.bin: .*put its own tokenizer beside it, as tok{len(pieces)}.bin, or give load_model")
+    write(tmp_path / f"tok{len(pieces)}.bin", pieces, scores)
+    for source in (path, tmp_path):
+        model = load_model(source)
+        assert model.to_tokens("abc").tolist() == [[1, *encode("abc", pieces, scores)]]
+
+
+def test_one_of_transformers_beside_the_model(tmp_path):
+    """As the command line advises where there is none."""
+    tokenizer = word_tokenizer()
+    path = export(llama(vocab_size=len(tokenizer)), tmp_path / "model.bin")
+    assert load_model(path).tokenizer is None
+    tokenizer.save_pretrained(tmp_path)
+    assert load_model(path).tokenizer.get_vocab() == tokenizer.get_vocab()
 
 
 def test_it_travels_along(tmp_path):

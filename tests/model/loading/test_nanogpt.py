@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 
 import pytest
 import torch
@@ -147,6 +148,23 @@ class TestMinGPT:
         theirs = drawn(FirstMinGPT(**SIZES))
         assert "blocks.0.attn.mask" in theirs.state_dict()
         assert error(save_min(tmp_path, theirs, n_head=3), theirs) < 1e-10
+
+    @pytest.mark.parametrize("joined", ["proj", "c_proj"])
+    def test_the_first_generation_with_one_matrix(self, tmp_path, joined):
+        theirs = drawn(FirstMinGPT(**SIZES, joined=joined))
+        assert "blocks.0.attn.c_attn.weight" in theirs.state_dict()
+        assert error(save_min(tmp_path, theirs, n_head=3), theirs) < 1e-10
+
+    def test_matrices_that_are_not_transposed(self, tmp_path):
+        """As two days' commits of June 2022 had them."""
+        theirs = nano(tied=False, gelu=tanh_gelu, mask=True)
+        save_min(tmp_path, theirs, **SIZES)
+        matrices = re.compile(r"\.(c_attn|c_proj|c_fc)\.weight$")
+        state = theirs.state_dict()
+        torch.save(
+            {name: each.T if matrices.search(name) else each for name, each in state.items()}, tmp_path / "model.pt"
+        )
+        assert error(tmp_path, theirs) < 1e-10
 
     def test_how_many_heads_nobody_says(self, tmp_path):
         path = save_min(tmp_path, nano(tied=False, mask=True)) / "model.pt"

@@ -117,7 +117,11 @@ def test_transformers_own_name_of_a_gpt2s_context(gpt2):
         ("llama", {"attention_bias": True}, "'model.layers.0.self_attn.q_proj.bias' is missing; did you mean"),
         ("llama", {"num_hidden_layers": 1}, "tensor 'model.layers.1.input_layernorm.weight' is not part of Llama"),
         ("llama", {"model_type": "qwen2"}, "tensor 'model.layers.0.self_attn.q_proj.bias' is missing"),
-        ("llama", {"model_type": "bert"}, "'cls.predictions.transform.dense.weight' is missing: this BERT has no head"),
+        (
+            "llama",
+            {"model_type": "bert"},
+            "'cls.predictions.transform.dense.weight' is missing: this model has no head",
+        ),
         ("llama", {"tie_word_embeddings": True}, "'lm_head.weight' and 'model.embed_tokens.weight' differ"),
         (
             "llama",
@@ -201,7 +205,7 @@ def test_a_shard_that_the_index_does_not_name(tmp_path):
 @pytest.mark.parametrize("kind", [BertModel, BertForSequenceClassification])
 def test_a_bert_that_predicts_no_tokens(kind):
     sizes = {"num_hidden_layers": 1, "hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 9}
-    refused(kind(BertConfig(**sizes)), "this BERT has no head that predicts tokens, so it has no logits")
+    refused(kind(BertConfig(**sizes)), "this model has no head that predicts tokens, so it has no logits")
 
 
 @pytest.mark.parametrize(

@@ -26,11 +26,11 @@ class TestWhere:
         refused("./nowhere", "nowhere: .*")
 
     def test_empty_folder(self, tmp_path):
-        refused(tmp_path, re.escape(f"{tmp_path}: the folder is empty; expected config.json"))
+        refused(tmp_path, re.escape(f"{tmp_path}: no config.json here; expected it, ") + ".*; the folder is empty")
 
     def test_folder_without_a_config(self, gpt2):
         (gpt2 / "config.json").unlink()
-        refused(gpt2, "the folder has no config.json")
+        refused(gpt2, "no config.json here; expected it, model.safetensors and .*; got .*'model.safetensors'")
 
     def test_a_file(self, gpt2):
         expected = (

@@ -1,0 +1,46 @@
+"""What PyTorch and training libraries put around a module, and so into the names of its tensors.
+
+Compilation, data parallelism, sharding and recomputation each keep the module that they wrap as their only child, and
+run it as it is. Any block of a model may be wrapped as well as the whole.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from interp.errors import LoadError
+
+WRAPPERS = ("_orig_mod", "module", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""What wrappers call the module within: ``torch.compile``; data parallelism and DeepSpeed; Lightning; FSDP; torch's
+activation checkpointing."""
+_WRAPPED = re.compile(rf"(?:^|(?<=\.))(?:{'|'.join(WRAPPERS)})\.")
+_ADAPTED = re.compile(r"^base_model\.|\.lora_[A-Za-z_]+\.")
+
+
+def module_within(module: nn.Module) -> nn.Module:
+    """The module that was wrapped, or that is all of a ``Sequential``; `module` itself where nothing wraps it."""
+    names = {*WRAPPERS, *(["0"] if isinstance(module, nn.Sequential) and len(module) == 1 else [])}
+    within = next((child for name, child in module.named_children() if name in names), None)
+    return module if within is None else module_within(within)
+
+
+def unwrapped(state: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:
+    """`state` with the names that the module itself has, without those of what wrapped it.
+
+    Raises:
+        LoadError: Two tensors then have the same name, or some are adapters of PEFT, which change the others.
+    """
+    plain: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        own = _WRAPPED.sub("", name)
+        if own in plain:
+            raise LoadError(f"{source}: tensor {own!r} is there twice, once as {name!r}; expected each tensor once")
+        if _ADAPTED.search(own):
+            raise LoadError(
+                f"{source}: tensor {own!r} is part of an adapter of PEFT; merge it into the weights first, and give "
+                "what model.merge_and_unload() returns"
+            )
+        plain[own] = tensor
+    return plain

@@ -1,0 +1,207 @@
+"""The same weights in what training leaves around them: compiled, parallel, sharded, within another module."""
+
+import re
+
+import pytest
+import torch
+from foreign_models import VARIANTS, random_foreign
+from refusals import refused
+from safetensors.torch import load_file, save_file
+from tiny_models import random_gpt2, random_model
+from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaModel
+
+from interp.model.loading import load_model
+from interp.model.loading.wrappers import WRAPPERS
+
+FAMILIES = ("gpt2", *VARIANTS)
+
+
+def module_of(family):
+    return random_gpt2() if family == "gpt2" else random_foreign(family)
+
+
+def renamed(folder, change):
+    """The folder of a checkpoint with other names of its tensors."""
+    path = folder / "model.safetensors"
+    save_file({change(name): tensor for name, tensor in load_file(path).items()}, path)
+    return folder
+
+
+class Wrapper(nn.Module):
+    """As data parallelism, DeepSpeed and sharding keep a module; it computes what the module does."""
+
+    def __init__(self, module, name):
+        super().__init__()
+        self.add_module(name, module)
+
+
+class LightningLike(nn.Module):
+    """Somebody's training code, which may compute anything with the model in it."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod.", "_forward_module.", "model.", "net."])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_folder_whose_names_have_a_prefix(tmp_path, family, prefix):
+    module = module_of(family)
+    module.save_pretrained(tmp_path)
+    expected = load_model(tmp_path).hash
+    assert load_model(renamed(tmp_path, lambda name: prefix + name)).hash == expected == load_model(module).hash
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_folder_whose_blocks_were_wrapped(tmp_path, name):
+    random_gpt2().save_pretrained(tmp_path)
+    expected = load_model(tmp_path).hash
+    assert load_model(renamed(tmp_path, lambda each: re.sub(r"\.h\.(\d)\.", rf".h.\1.{name}.", each))).hash == expected
+
+
+def test_a_body_alone_within_another_module(tmp_path):
+    random_gpt2().transformer.save_pretrained(tmp_path)
+    expected = load_model(tmp_path).hash
+    assert load_model(renamed(tmp_path, lambda name: f"model.{name}")).hash == expected
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        torch.compile,
+        nn.DataParallel,
+        nn.Sequential,
+        checkpoint_wrapper,
+        lambda module: torch.compile(nn.DataParallel(torch.compile(module))),
+        *(lambda module, name=name: Wrapper(module, name) for name in WRAPPERS),
+    ],
+)
+def test_a_wrapped_module(wrap):
+    module = random_gpt2()
+    assert load_model(wrap(module)).hash == load_model(module).hash
+
+
+def test_a_module_with_a_compiled_block():
+    module = random_gpt2()
+    expected = load_model(module).hash
+    module.transformer.h[1] = torch.compile(module.transformer.h[1])
+    assert any("_orig_mod" in name for name in module.state_dict())
+    assert load_model(module).hash == expected
+
+
+def test_what_was_wrapped_is_told_about():
+    refused(torch.compile(random_model()), "'random' already is an interp model")
+    refused(nn.DataParallel(nn.Linear(2, 2)), "got Linear, which has no config$")
+
+
+def test_a_module_that_holds_one():
+    holder = LightningLike(random_gpt2())
+    refused(
+        nn.Sequential(holder, nn.Linear(2, 2)),
+        r"got Sequential, which has no config; give the GPT2LMHeadModel in it, module.get_submodule\('0.model'\)",
+    )
+    refused(holder, r"got LightningLike, .* give the GPT2LMHeadModel in it, module.get_submodule\('model'\)")
+    assert load_model(holder.get_submodule("model")).hash == load_model(random_gpt2()).hash
+
+
+def test_lightnings_checkpoint(tmp_path):
+    module = random_gpt2()
+    content = {"epoch": 1, "global_step": 9, "state_dict": LightningLike(module).state_dict()}
+    torch.save(content, tmp_path / "last.ckpt")
+    refused(tmp_path, "last.ckpt: a checkpoint of Lightning.*; save its 'state_dict' as pytorch_model.bin in a folder")
+    (tmp_path / "model").mkdir()
+    torch.save(torch.load(tmp_path / "last.ckpt")["state_dict"], tmp_path / "model" / "pytorch_model.bin")
+    module.config.save_pretrained(tmp_path / "model")
+    assert load_model(tmp_path / "model").hash == load_model(module).hash
+
+
+def test_a_name_that_is_there_twice(tmp_path):
+    random_gpt2().save_pretrained(tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    name = "transformer.ln_f.weight"
+    save_file({**state, f"module.{name}": state[name].clone()}, tmp_path / "model.safetensors")
+    refused(tmp_path, rf"model.safetensors: tensor '{name}' is there twice")
+
+
+class TestShardsOfPyTorchFiles:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        random_gpt2().save_pretrained(tmp_path, max_shard_size="2KB")
+        for path in tmp_path.glob("model-*.safetensors"):
+            torch.save(load_file(path), tmp_path / f"pytorch_{path.stem}.bin")
+            path.unlink()
+        index = tmp_path / "model.safetensors.index.json"
+        text = index.read_text().replace("model-", "pytorch_model-").replace(".safetensors", ".bin")
+        (tmp_path / "pytorch_model.bin.index.json").write_text(text)
+        index.unlink()
+        return tmp_path
+
+    def test_they_are_read(self, folder):
+        assert len([*folder.glob("*.bin")]) > 2
+        assert load_model(folder).hash == load_model(random_gpt2()).hash
+
+    def test_one_is_missing(self, folder):
+        shard = min(folder.glob("*.bin"))
+        shard.unlink()
+        refused(folder, f"{shard.name}: not a readable PyTorch file")
+
+
+class TestAdapters:
+    ADVICE = "merge it into .*, and give .*merge_and_unload"
+
+    def test_a_folder(self, tmp_path):
+        """Even where the model's weights lie beside it: transformers would add the adapter to them."""
+        random_gpt2().save_pretrained(tmp_path)
+        (tmp_path / "adapter_config.json").write_text("{}")
+        refused(tmp_path, rf"an adapter of PEFT \(adapter_config.json\); {self.ADVICE}")
+
+    @pytest.mark.parametrize(
+        "name", ["base_model.model.transformer.wte.weight", "transformer.h.0.attn.c_attn.lora_A.default.weight"]
+    )
+    def test_weights(self, tmp_path, name):
+        random_gpt2().save_pretrained(tmp_path)
+        save_file({name: torch.ones(2), "lm_head.weight": torch.ones(2)}, tmp_path / "model.safetensors")
+        refused(tmp_path, f"tensor '{name}' is part of an adapter of PEFT; {self.ADVICE}")
+
+
+class TestOtherFormats:
+    ADVICE = r"a GGUF file, .*give load_model what AutoModelForCausalLM.from_pretrained\('.*', gguf_file='tiny.gguf'\)"
+
+    def test_gguf(self, tmp_path):
+        (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
+        for source in (tmp_path, tmp_path / "tiny.gguf"):
+            refused(source, f"tiny.gguf: {self.ADVICE}")
+        random_gpt2().config.save_pretrained(tmp_path)
+        refused(tmp_path, f"tiny.gguf: {self.ADVICE}")
+
+    def test_weights_of_another_library_are_named(self, tmp_path):
+        random_gpt2().config.save_pretrained(tmp_path)
+        (tmp_path / "tf_model.h5").touch()
+        refused(tmp_path, r"no weights here; expected model.safetensors, .*; got 'config.json', 'tf_model.h5'$")
+
+
+class TestWithoutAHead:
+    def test_a_llama_alone(self):
+        body = LlamaModel(random_foreign("llama").config)
+        refused(
+            body,
+            "LlamaModel: tensor 'lm_head.weight' is missing: .* so it has no logits; save one of a class with a head",
+        )
+
+    def test_one_whose_unembedding_is_its_embedding(self):
+        module = random_foreign("llama", tie_word_embeddings=True)
+        assert load_model(module.model).hash == load_model(module).hash
+
+
+class TestQuantised:
+    def test_by_transformers(self):
+        module = random_gpt2()
+        module.config.quantization_config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+        refused(module, "quantization_config=.* is not supported: its weights are quantised; take the model as it was")
+
+    def test_by_pytorch(self):
+        module = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=40, n_positions=16))
+        quantised = torch.ao.quantization.quantize_dynamic(module, {nn.Linear}, dtype=torch.qint8)
+        refused(quantised, "'lm_head._packed_params.*' is quantised; take the model as it was before")
