@@ -7,8 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError, shown
+from interp.model.given_tokenizer import what_instead
 from interp.model.places import looks_back_only
 from interp.model.token_ids import TOKEN_DTYPES
 from interp.shapes import PaddingMask, Tokens
@@ -227,4 +229,6 @@ class TextMixin:
     def _tokenizer(self) -> Any:
         if self.tokenizer is None:
             raise InputError("this model has no tokenizer: give token ids instead of text, or set model.tokenizer")
+        if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
+            raise InputError(what_instead(self.tokenizer))
         return self.tokenizer

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, shown, suggest
 from interp.model.devices import resolve_device, resolve_dtype
+from interp.model.given_tokenizer import as_tokenizer
 from interp.model.loading.agreement import require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind
 from interp.model.loading.build import build
@@ -41,7 +43,7 @@ def load_model(
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
-    tokenizer: PreTrainedTokenizerBase | None = None,
+    tokenizer: PreTrainedTokenizerBase | Tokenizer | None = None,
 ) -> HookedTransformer | Any:
     """Load a model, in evaluation mode, with its weights unchanged.
 
@@ -53,14 +55,16 @@ def load_model(
             ``TransformerBridge`` is returned as it is. A ``Path`` is always a folder or a file.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
-        tokenizer: Instead of the one that lies beside the weights, which is then not read.
+        tokenizer: Instead of the one that lies beside the weights, which is then not read; of ``transformers``, or of
+            ``tokenizers``.
 
     Raises:
         LoadError: The source is missing, incomplete, damaged or of an unknown architecture, its name could mean
-            two things, or its weights do not fit into `dtype`.
+            two things, its weights do not fit into `dtype`, or `tokenizer` is none.
         ConfigError: No such device or dtype here.
     """
     to_device, to_dtype = resolve_device(device), resolve_dtype(dtype)
+    tokenizer = as_tokenizer(tokenizer)
     if isinstance(name_or_path, str) and name_or_path.startswith(BRIDGE):
         return load_bridge(name_or_path.removeprefix(BRIDGE), to_device, to_dtype, tokenizer)
     if isinstance(name_or_path, nn.Module):
