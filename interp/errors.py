@@ -3,6 +3,7 @@
 What a message quotes may come from a stranger's file: it is cut where it is long, and what is no Unicode is escaped.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
@@ -10,14 +11,22 @@ from reprlib import Repr
 
 LONGEST, ENDING = 1_500, 400
 """Characters of a message, and how many of them are its end, which says what to do."""
+CLEAR, CLAUSE = 500, 240
+"""Characters of a message that is read at one look, and of a clause in one that is longer."""
 MOST_SHOWN = 80
 """Characters of a value, and of a name that is compared with others."""
 
 
 def plain(message: str) -> str:
-    """A message as it can be written down: its beginning and its end, in Unicode."""
-    text = message.encode(errors="backslashreplace").decode()
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - ENDING]} ... {text[-ENDING:]}"
+    """A message as it can be written down: one line in Unicode, whose long clauses are cut in the middle."""
+    text = re.sub(r"\s*\n\s*", " ", message.encode(errors="backslashreplace").decode())
+    if len(text) > CLEAR:  # what drowns it stands between the clauses that say what was expected and what to do
+        text = "; ".join(_cut(clause, CLAUSE, CLAUSE // 4) for clause in text.split("; "))
+    return _cut(text, LONGEST, ENDING)
+
+
+def _cut(text: str, longest: int, ending: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - ending]} ... {text[-ending:]}"
 
 
 class InterpError(Exception):
@@ -63,6 +72,18 @@ class _Short(Repr):
         self.maxstring = self.maxother = self.maxlong = MOST_SHOWN
         self.maxlist = self.maxtuple = self.maxdict = 8
         self.maxlevel = 3
+
+    def repr1(self, x: object, level: int) -> str:
+        """An ordered dictionary as any other."""
+        return self.repr_dict(x, level) if isinstance(x, dict) else super().repr1(x, level)
+
+    def repr_instance(self, x: object, level: int) -> str:
+        """What would take several lines, such as a module, a tensor or a table, by its kind and its shape."""
+        text = super().repr_instance(x, level)
+        if "\n" not in text:
+            return text
+        shape = getattr(x, "shape", None)
+        return f"a {type(x).__name__}{'' if shape is None else f' of shape {tuple(shape)}'}"
 
     def repr_dict(self, x: dict[object, object], level: int) -> str:
         """The first fields in their order."""

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from interp.model.devices import place_of
+from interp.model.given_model import require_model
 from interp.model.loading.bridge import BRIDGE, configuration, is_bridge
 from interp.model.places import looks_back_only
 from interp.model.weights import config_hash, hash_of_values, tokenizer_hash, weights_hash
@@ -20,7 +21,11 @@ def model_provenance(model: Any) -> dict[str, Any]:
 
     The hashes of a model that is no ``torch`` module, and so shows no weights, are None; and ``config_hash`` is of one
     that is neither ours nor behind a ``TransformerBridge``.
+
+    Raises:
+        InputError: It is no model.
     """
+    require_model(model)
     (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
     tokenizer = getattr(model, "tokenizer", None)
     around = None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(model))

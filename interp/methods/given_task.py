@@ -6,10 +6,11 @@ from dataclasses import replace
 from reprlib import repr as short
 from typing import Any
 
-from interp.errors import InputError
+from interp.errors import InputError, shown
 from interp.interventions.given_numbers import as_list
 from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
+from interp.model.given_model import require_model
 from interp.tasks.alignment import tokenize
 from interp.tasks.task import Task
 
@@ -28,8 +29,7 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
             tokens of a given task's text; or `n` of a task that has its units.
         TaskError: The name is unknown, or the task cannot be used.
     """
-    if not hasattr(model, "cfg"):
-        raise InputError(f"model: expected a model, got {model!r}; load one with interp.load_model")
+    require_model(model)
     tokenizer = getattr(model, "tokenizer", None)
     if isinstance(task, Task):
         if n is not None:
@@ -40,7 +40,7 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
         _require_tokens_of(tokenizer, task)
         return task
     if not isinstance(task, str):
-        raise InputError(f"task: expected a Task or the name of one, got {task!r}; see interp.list_tasks()")
+        raise InputError(f"task: expected a Task or the name of one, got {shown(task)}; see interp.list_tasks()")
     if tokenizer is None:
         raise InputError(
             f"task {task!r} is a name, but the model has no tokenizer to encode it with; "
@@ -88,7 +88,7 @@ def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n
     """
     listed = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
     if listed is None:
-        raise InputError(f"tasks: expected tasks, or names of some, got {tasks!r:.60}; see interp.list_tasks()")
+        raise InputError(f"tasks: expected tasks, or names of some, got {shown(tasks)}; see interp.list_tasks()")
     of_tasks = None if any(isinstance(each, str) for each in listed) else n
     return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in listed]
 

@@ -42,6 +42,7 @@ from interp.methods.probes.labels import PLACES, Labelled, drawn, labelled, with
 from interp.methods.probes.measuring import Measured, Measuring
 from interp.methods.probes.result import ProbeResult
 from interp.methods.probes.sources import Activations, device_of, held, passages_of
+from interp.model.given_model import require_model
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.residual.pooling import Pooling
@@ -128,6 +129,7 @@ def probe(
         LoadError: The store is damaged.
     """
     _check(kind, correction, {"minimum": minimum, "alpha": alpha}, folds)
+    require_model(model)
     sites = distinct_sites(site)
     cells = [
         cell

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from interp.errors import InputError
 from interp.model.config import BIASES, TransformerConfig
+from interp.model.given_model import require_ours
 from interp.model.norm import NoNorm
 from interp.model.transformer import HookedTransformer
 
@@ -96,6 +97,7 @@ def remade(model: HookedTransformer, **fields: Any) -> HookedTransformer:
 
 
 def _require_pre_norm(model: HookedTransformer, what: str) -> None:
+    require_ours(model, what)
     if model.config.norm_position != "pre":
         raise InputError(
             f"{what}: this model normalises the stream itself (post-norm), so no weight that reads it can take a norm "

@@ -189,11 +189,11 @@ class TextMixin:
         try:
             ids = torch.as_tensor(given, device=self.embed.W_E.device)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"tokens: expected a text of one token, or token ids, got {tokens!r}") from error
+            raise InputError(f"tokens: expected a text of one token, or token ids, got {shown(tokens)}") from error
         if ids.dtype not in TOKEN_DTYPES:
-            raise InputError(f"tokens: expected a text of one token, or token ids, got {tokens!r}")
+            raise InputError(f"tokens: expected a text of one token, or token ids, got {shown(tokens)}")
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.embed.W_E):
-            raise InputError(f"token ids: expected 0 to {len(self.embed.W_E) - 1}, got {ids.tolist()}")
+            raise InputError(f"token ids: expected 0 to {len(self.embed.W_E) - 1}, got {shown(ids.tolist())}")
         return ids.long()
 
     def _around(self, prepend_bos: bool | None) -> Around:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.model.given_model import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.residual.stream import ResidualStream
 
@@ -45,6 +46,7 @@ def direct_logit_attribution(
         InputError: `pos` lies outside a prompt, a prompt is all padding, or `right` or `wrong` are no ids, one or
             one a prompt.
     """
+    require_ours(model, "direct_logit_attribution")
     n, device = len(stream.tokens), stream.total.device
     rows = torch.arange(n, device=device)
     at = _positions(stream, pos)

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformer_lens.ActivationCache import ActivationCache
 
 from interp.errors import InputError
+from interp.model.given_model import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -97,6 +98,7 @@ def residual_stream(
         InputError: The prompts do not fit the model, the model normalises the stream itself, or a hook of the user's
             writes to the stream past its components.
     """
+    require_ours(model, "residual_stream")
     require_additive(model)
     tokens, mask = model.as_tokens(prompts, attention_mask)
     last = f"blocks.{model.config.n_layers - 1}.hook_resid_post"

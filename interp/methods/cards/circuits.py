@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.methods.cards.ours import require_ours
 from interp.methods.components import Head
+from interp.model.given_model import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit
 from interp.residual.vocabulary import token_texts

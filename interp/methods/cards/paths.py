@@ -21,11 +21,11 @@ import pandas as pd
 
 from interp.interventions.intervention import heads_at
 from interp.interventions.sweep import Progress
-from interp.methods.cards.ours import require_ours
 from interp.methods.components import Head, head_name
 from interp.methods.given_task import as_pairs
 from interp.methods.path_nodes import paths_from, paths_to
 from interp.methods.path_patching import path_patch
+from interp.model.given_model import require_ours
 from interp.tasks.task import Task, Unit
 
 COLUMNS = (

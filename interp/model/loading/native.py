@@ -43,6 +43,8 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
         LoadError: The weights are not finite, or not in this dtype; nothing is written.
         ConfigError: No such dtype.
     """
+    if not isinstance(model, HookedTransformer):
+        raise OutputError(f"save_model: expected one of our own models, got {shown(model)}; load it with load_model")
     folder = Path(folder)
     held = None if dtype is None else resolve_dtype(dtype)
     state = {name: p.detach().to("cpu", held).contiguous() for name, p in model.named_parameters()}
