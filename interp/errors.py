@@ -78,11 +78,10 @@ class _Short(Repr):
         return self.repr_dict(x, level) if isinstance(x, dict) else super().repr1(x, level)
 
     def repr_instance(self, x: object, level: int) -> str:
-        """What would take several lines, such as a module, a tensor or a table, by its kind and its shape."""
-        text = super().repr_instance(x, level)
-        if "\n" not in text:
+        """What takes several lines, such as a module or a table, or tells but its address: kind and shape."""
+        text, shape = super().repr_instance(x, level), getattr(x, "shape", None)
+        if "\n" not in text and " at 0x" not in text and (shape is None or "..." not in text):
             return text
-        shape = getattr(x, "shape", None)
         return f"a {type(x).__name__}{'' if shape is None else f' of shape {tuple(shape)}'}"
 
     def repr_dict(self, x: dict[object, object], level: int) -> str:

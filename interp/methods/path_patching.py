@@ -29,7 +29,7 @@ from interp.methods.given_task import as_pairs
 from interp.methods.patching import PatchResult
 from interp.methods.path_changes import Arriving, Mlps, Runs
 from interp.methods.path_nodes import Node, Path, parse_path
-from interp.model.transformer import HookedTransformer
+from interp.model.given_model import require_ours
 from interp.residual.stream import require_additive
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
@@ -88,11 +88,7 @@ def path_patch(
     for name, given, known in (("direction", direction, Direction), ("mlps", mlps, Mlps)):
         if given not in get_args(known):
             raise InputError(f"{name}: {given!r} is unknown; {suggest(str(given), get_args(known))}")
-    if not isinstance(model, HookedTransformer):
-        raise InputError(
-            f"path patching: expected one of our own models, whose attention it repeats, got a {type(model).__name__}; "
-            "load its weights with interp.load_model"
-        )
+    require_ours(model, "path patching")  # its attention is repeated
     require_additive(model)
     listed = as_list(paths)
     if listed is None:

@@ -26,7 +26,6 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.effects import check_share
 from interp.claims.units import UnitTable, estimates
-from interp.errors import InputError
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress, Sweep
@@ -35,6 +34,7 @@ from interp.methods.components import Head, check_heads, choose_components, site
 from interp.methods.direct_effect import direct_effects
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
+from interp.model.given_model import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
@@ -135,11 +135,7 @@ def self_repair(
             replacement that the task cannot provide, or a share out of range.
         AuditError: The engine's numbers are not those of the plain way.
     """
-    if not isinstance(model, HookedTransformer):
-        raise InputError(
-            f"self_repair: expected one of our models, got {type(model).__name__}, whose last LayerNorm may be another "
-            "one; load it with load_model"
-        )
+    require_ours(model, "self_repair")  # whose last LayerNorm is known
     check_share("minimum_effect", minimum_effect)
     chosen = choose_components(model, heads=check_heads(model, heads))
     given = as_predicted(task, model, n=n, seed=seed)

@@ -153,7 +153,7 @@ def test_total_effects_are_those_of_ablation(model):
 
 
 def test_models_of_others_are_refused():
-    with pytest.raises(InputError, match="self_repair: expected one of our models, got HandModel"):
+    with pytest.raises(InputError, match="self_repair: expected one of our own models, got a HandModel"):
         unchecked(self_repair)(HandModel(), varied_task())
 
 
