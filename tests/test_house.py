@@ -1,6 +1,7 @@
 """The plan of the house, held: who may import whom, and what an import brings along."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,36 @@ def test_rooms_import_only_what_stands_below_them(path):
     assert own in MAY_IMPORT, f"{own} is no room of the plan"
     foreign = set(imported_rooms(path)) - {own}
     assert foreign <= MAY_IMPORT[own]
+
+
+RUN_NOTHING = {
+    *("heads_at", "looks_back_only", "mlp_nodes", "parse_path", "patch_cells", "paths_from", "paths_to", "repeated"),
+    *("require_additive", "require_sites", "shows_keys_and_values"),
+    *("restore_checkpoint", "save_checkpoint", "save_forerunner", "save_model"),
+    "audit",  # a part of `Sweep.run`
+}
+"""Documented functions that are given a model and only look at it, or at its weights."""
+
+
+def documented_functions():
+    """Those of the modules that docs/reference has pages of, and their methods."""
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    for module in {name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(), re.MULTILINE)}:
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        if not path.exists() or room(path) in ("claims", "report", "tasks"):
+            continue
+        yield from ((module, each) for each in ast.parse(path.read_text()).body if isinstance(each, ast.FunctionDef))
+
+
+def test_what_runs_a_model_does_so_in_ordinary_modes():
+    """Or under a caller's autocast or inference mode it would measure something else, or nothing."""
+    without = {
+        f"{module}.{each.name}"
+        for module, each in documented_functions()
+        if {"model", "translator"} & {argument.arg for argument in each.args.args} and not each.name.startswith("_")
+        if "ordinary_modes()" not in map(ast.unparse, each.decorator_list)
+    }
+    assert {each.rsplit(".", 1)[1] for each in without} == RUN_NOTHING
 
 
 def test_no_module_is_called_utils():

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -62,6 +63,7 @@ class NeuralForerunner(TextMixin, Forerunner):
 
     config: NeuralConfig
 
+    @torch.inference_mode(False)
     def __init__(
         self,
         config: NeuralConfig,

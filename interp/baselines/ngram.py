@@ -28,6 +28,7 @@ from interp.baselines.configs import ForerunnerConfig, require_counts
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.ngram_tables import OrderTable, continuations, occurrences
 from interp.errors import ConfigError, InputError, shown
+from interp.model.modes import ordinary_modes
 from interp.shapes import Logits, PaddingMask, Tokens
 
 
@@ -126,6 +127,7 @@ class NGram(Forerunner):
         return total
 
 
+@ordinary_modes()
 def fit_ngram(
     rows: Iterable[Sequence[int]],
     config: NGramConfig,

@@ -21,6 +21,7 @@ from interp.baselines.recurrent import Recurrent, RecurrentConfig
 from interp.errors import ConfigError, LoadError, OutputError, shown, suggest
 from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_safetensors
 from interp.model.loading.tokenizer_files import load_tokenizer
+from interp.model.modes import ordinary_modes
 
 FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
 NEURAL: dict[str, tuple[type[NeuralForerunner], type[NeuralConfig]]] = {
@@ -54,6 +55,7 @@ def save_forerunner(model: Forerunner, folder: str | Path) -> Path:
     return folder
 
 
+@ordinary_modes()
 def load_forerunner(folder: str | Path) -> Forerunner:
     """The model that ``save_forerunner`` wrote to `folder`.
 

@@ -154,6 +154,7 @@ class Translator(StrictHooks, HookedRootModule):
         config: What it is made of.
     """
 
+    @torch.inference_mode(False)
     def __init__(self, config: TranslatorConfig, *, seed: int = 0):
         super().__init__()
         self.config = config

@@ -22,6 +22,7 @@ from interp.calibration.roles import BY_ATTRACTORS, Planted, Role
 from interp.calibration.stream import FEWEST, WORDS
 from interp.claims.rules import Verdict
 from interp.errors import InputError
+from interp.model.modes import ordinary_modes
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
@@ -111,6 +112,7 @@ class Plan:
         return found
 
 
+@ordinary_modes()
 def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD, special: str = "") -> Plan:
     """A plan at random.
 

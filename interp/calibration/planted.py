@@ -23,6 +23,7 @@ from interp.calibration.language import LONGEST, tokenizer, vocabulary
 from interp.calibration.roles import Planted
 from interp.calibration.stream import Stream
 from interp.model.config import TransformerConfig
+from interp.model.modes import ordinary_modes
 from interp.model.transformer import HookedTransformer
 
 LOGITS = 5.0
@@ -45,6 +46,7 @@ class Shape:
         return self.n_heads // (self.n_kv_heads or self.n_heads)
 
 
+@ordinary_modes()
 def plant(
     shape: Shape, heads: Sequence[Planted], *, sharpness: float = 1.0, noise: float = 0.1, seed: int = 0
 ) -> HookedTransformer:

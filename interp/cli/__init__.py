@@ -106,4 +106,5 @@ def main() -> None:
     """Run the command line of this process and exit."""
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other libraries, as of a download, are for terminals, too
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files, and a backend of the shell's may be missing
     app(prog_name="interp")

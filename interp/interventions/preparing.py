@@ -38,10 +38,12 @@ from interp.interventions.replacement import (
     Zero,
 )
 from interp.interventions.rows import Row, task_rows
+from interp.model.modes import ordinary_modes
 from interp.model.sites import Site
 from interp.tasks.task import Task
 
 
+@ordinary_modes()
 def make_replacement(
     kind: Kind | Means,
     model: Any,

@@ -35,6 +35,7 @@ from interp.methods.relations.counting import Counting, named
 from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.judging import tabulate
 from interp.methods.relations.result import RelationResult
+from interp.model.modes import ordinary_modes
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.tasks.corpus import Contents, Corpus, Documents
@@ -48,6 +49,7 @@ LONGEST_WINDOW = 512
 _CORRECTIONS = get_args(Correction)
 
 
+@ordinary_modes()
 def attend(
     model: Any,
     corpus: Documents | Corpus,

@@ -25,6 +25,7 @@ from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
 from interp.methods.grid import Axis, as_grid
 from interp.methods.in_one_line import InOneLine
 from interp.methods.patching import patch_cells
+from interp.model.modes import ordinary_modes
 from interp.tasks.task import Task
 
 
@@ -65,6 +66,7 @@ class AttributionResult(InOneLine):
         return pd.DataFrame(columns | counts, index=table.cells).reset_index()
 
 
+@ordinary_modes()
 def attribute(
     model: Any,
     task: Task | str,

@@ -41,6 +41,7 @@ from interp.methods.judged_models import Asked, Judged, judge_models
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
+from interp.model.modes import ordinary_modes
 from interp.runs.answers import answered
 from interp.runs.log import Log
 from interp.runs.names import LOG
@@ -159,6 +160,7 @@ class HeadsReport:
         return save_report(self, out, command=command)
 
 
+@ordinary_modes()
 def heads(
     model: Any,
     tasks: Sequence[str | Task] = TASKS,

@@ -30,6 +30,7 @@ from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.methods.relations.word_attention import run_patterns
 from interp.model.devices import place_of
+from interp.model.modes import ordinary_modes
 from interp.model.places import looks_back_only
 from interp.residual.batching import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
@@ -40,6 +41,7 @@ ROWS, HALF = 40, 25
 """Rows of random tokens, and tokens of each half."""
 
 
+@ordinary_modes()
 def function_heads(
     model: Any, rows: Iterable[Sequence[int]] | None = None, *, n_rows: int = ROWS, seed: int = 0
 ) -> pd.DataFrame:

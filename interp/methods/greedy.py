@@ -31,6 +31,7 @@ from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, set_name
 from interp.methods.given_task import as_predicted
+from interp.model.modes import ordinary_modes
 from interp.tasks.task import Task
 
 
@@ -56,6 +57,7 @@ class GreedyResult(SweepResult):
         return super().summary().assign(**columns)
 
 
+@ordinary_modes()
 def greedy(
     model: Any,
     task: Task | str,

@@ -40,6 +40,7 @@ from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.given_task import several_predicted
 from interp.methods.progress import part_of
+from interp.model.modes import ordinary_modes
 from interp.runs.answers import all_answered, answered
 from interp.runs.executors import HERE, Executor
 from interp.runs.processes import spread
@@ -122,6 +123,7 @@ class HeadCard:
         return save_card(self, out, command=command)
 
 
+@ordinary_modes()
 def head_card(
     model: Any,
     head: Head | str,
@@ -221,6 +223,7 @@ def _request(
     }
 
 
+@ordinary_modes()
 def head_cards(
     model: Any,
     tasks: Sequence[Task],

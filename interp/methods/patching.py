@@ -32,6 +32,7 @@ from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
+from interp.model.modes import ordinary_modes
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task
 
@@ -95,6 +96,7 @@ class PatchResult(SweepResult):
         return pd.DataFrame(columns, index=gap.cells).reset_index()
 
 
+@ordinary_modes()
 def patch(
     model: Any,
     task: Task | str,

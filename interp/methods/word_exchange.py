@@ -33,6 +33,7 @@ from interp.interventions.word_exchange import WordExchange
 from interp.methods.components import Head, check_heads
 from interp.methods.given_task import as_predicted
 from interp.methods.task_attention import is_testable
+from interp.model.modes import ordinary_modes
 from interp.model.sites import Site
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
@@ -42,6 +43,7 @@ SAME_VALUE = "the word counterfactual has the same value of the feature"
 """Why a unit is left out."""
 
 
+@ordinary_modes()
 def exchange_word(
     model: Any,
     task: Task | str,

@@ -2,6 +2,7 @@
 
 Precisions are asked for by operator: torch's older names for the same (``allow_tf32``) refuse to be read once the newer
 ones were used. These say what the older have set, too.
+Autocast is none of the settings: nothing is measured in it (``modes.py``).
 """
 
 from collections.abc import Mapping
@@ -30,24 +31,14 @@ ATTENTION = {
     "cudnn_sdp": "cudnn_sdp_enabled",
 }
 """Which ways to compute attention may be taken: of ``torch.backends.cuda``, on a CPU as well, by what asks for each."""
-AUTOCAST = ("cpu", "cuda")
-"""Kinds of device whose operations may be computed in another type than their numbers have."""
-_DETERMINISTIC, _OFF = "deterministic", "off"
+_DETERMINISTIC = "deterministic"
 
 
 def arithmetic() -> dict[str, Any]:
     """The settings of this process, as JSON has values."""
     found = {name: attrgetter(name)(torch.backends) for name in SETTINGS}
     attention = {name: getattr(torch.backends.cuda, asks)() for name, asks in ATTENTION.items()}
-    return {**found, **attention, **_autocast(), _DETERMINISTIC: torch.get_deterministic_debug_mode()}
-
-
-def _autocast() -> dict[str, str]:
-    """By kind of device the type that is computed in, or ``off``."""
-    return {
-        f"autocast.{kind}": str(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else _OFF
-        for kind in AUTOCAST
-    }
+    return {**found, **attention, _DETERMINISTIC: torch.get_deterministic_debug_mode()}
 
 
 def set_arithmetic(settings: Mapping[str, Any]) -> None:
@@ -59,9 +50,4 @@ def set_arithmetic(settings: Mapping[str, Any]) -> None:
             setattr(attrgetter(owner)(torch.backends), attribute, settings[name])
     for name in ATTENTION:
         getattr(torch.backends.cuda, f"enable_{name}")(settings[name])
-    for kind in AUTOCAST:
-        dtype = settings[f"autocast.{kind}"]
-        torch.set_autocast_enabled(kind, dtype != _OFF)
-        if dtype != _OFF:
-            torch.set_autocast_dtype(kind, getattr(torch, dtype.removeprefix("torch.")))
     torch.set_deterministic_debug_mode(settings[_DETERMINISTIC])

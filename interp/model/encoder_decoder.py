@@ -23,6 +23,7 @@ from interp.model.attention import Attention
 from interp.model.block import Block, PostNormBlock, Rows, make_block
 from interp.model.config import TransformerConfig
 from interp.model.hooks import StrictHooks
+from interp.model.modes import ordinary_modes
 from interp.model.norm import NoNorm, make_norm
 from interp.model.places import Places, places_of, positions_of
 from interp.model.points import HookPoint
@@ -87,6 +88,7 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
         config: Of both stacks; source and target share one vocabulary.
     """
 
+    @torch.inference_mode(False)
     def __init__(self, config: TransformerConfig, *, seed: int = 0):
         """Make the model.
 
@@ -181,6 +183,7 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
         x = self.embed(tokens) * math.sqrt(self.config.d_model)
         return x if self.pos_embed is None else x + self.pos_embed(places.query)
 
+    @ordinary_modes()
     @torch.inference_mode()
     def translate(
         self, source: Source, max_new_tokens: int, *, bos: int, eos: int, source_mask: SourceMask | None = None

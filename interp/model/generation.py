@@ -12,6 +12,7 @@ from torch import Tensor
 
 from interp.errors import InputError, shown
 from interp.model.cache import KeyValueCache
+from interp.model.modes import ordinary_modes
 from interp.model.token_ids import as_padding_mask
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -73,6 +74,7 @@ class Sampling:
         return index.gather(-1, draw)[:, 0]
 
 
+@ordinary_modes()
 @torch.no_grad()
 def generate(
     model: "HookedTransformer",
@@ -237,7 +239,6 @@ def _require_room(model: "HookedTransformer", prompts: _Prompts) -> None:
         )
 
 
-@torch.no_grad()
 def _steps(
     model: "HookedTransformer",
     prompts: _Prompts,
@@ -256,8 +257,9 @@ def _steps(
     hooks: Any = [] if prompts.embeddings is None else [("hook_embed", partial(_in_place, prompts.embeddings))]
     for _ in range(max_new_tokens):
         how: Any = {"attention_mask": new_mask, "cache": cache, "last_only": True}
-        logits = model.run_with_hooks(new, fwd_hooks=hooks, **how)[:, -1]
-        choice = sampling.choose(logits.float(), generator)
+        with ordinary_modes(), torch.no_grad():  # not those of who takes the step
+            logits = model.run_with_hooks(new, fwd_hooks=hooks, **how)[:, -1]
+            choice = sampling.choose(logits.float(), generator)
         choice = torch.where(running, choice, ends[0]) if stops else choice
         yield choice, running
         written, mask = torch.cat([written, choice[:, None]], 1), torch.cat([mask, running[:, None]], 1)

@@ -127,7 +127,7 @@ class Relative(NoOffsets):
 
 
 def _slopes(n: int) -> Float[Tensor, " head"]:
-    return 2 ** (-8 * torch.arange(1, n + 1, dtype=torch.float64) / n)
+    return 2 ** (-8 * torch.arange(1, n + 1, dtype=torch.float64, device="cpu") / n)
 
 
 def make_turn(config: TransformerConfig) -> Rotary | NoTurn:

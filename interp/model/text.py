@@ -96,7 +96,7 @@ class TextMixin:
 
     def to_string(self, tokens: Ids | int) -> str | list[str]:
         """The text of one row of tokens, or a list of texts for several rows."""
-        ids = torch.as_tensor(tokens)
+        ids = torch.as_tensor(tokens, device="cpu")
         if ids.ndim > 1:
             return [str(self.to_string(row)) for row in ids]
         return self.decoded(ids.reshape(-1))

@@ -24,6 +24,7 @@ from torch import nn
 from interp.errors import ConfigError, InputError, shown, suggest
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
 from interp.model.config import LARGEST, require_count
+from interp.model.modes import ordinary_modes
 from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
@@ -109,6 +110,7 @@ def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iter
             row = []
 
 
+@ordinary_modes()
 def train(
     model: nn.Module,
     rows: Iterable[list[int]],

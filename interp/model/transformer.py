@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from transformer_lens import HookedRootModule
 from transformer_lens.ActivationCache import ActivationCache
 from transformer_lens.config import TransformerLensConfig
@@ -54,6 +54,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
 
     name: str
 
+    @torch.inference_mode(False)
     def __init__(
         self,
         config: TransformerConfig,
@@ -97,7 +98,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             kind = name.rsplit(".", 1)[-1]
             if kind.startswith(DRAWN) and parameter.device.type != "meta":
                 std = {"W_E": embedding, "W_pos": embedding, "W_O": write, "W_out": write}.get(kind, 0.02)
-                nn.init.normal_(parameter, std=std, generator=generator)
+                drawn = torch.empty_like(parameter, device="cpu").normal_(std=std, generator=generator)
+                parameter.data.copy_(drawn)  # wherever it lies, as on the default device
 
     def forward(
         self,

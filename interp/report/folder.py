@@ -20,7 +20,7 @@ import pandas as pd
 
 from interp.errors import InputError, OutputError
 from interp.report.development import DevelopmentFrames, development_figure
-from interp.report.figure import Figure
+from interp.report.figure import Figure, ordinary_style
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
@@ -32,6 +32,7 @@ CARDS = "cards"
 """The folder of the heads' cards within that of the report."""
 
 
+@ordinary_style()
 def save_report(
     report: HeadsFrames,
     out: str | Path,

@@ -19,7 +19,7 @@ import pandas as pd
 from interp.errors import shown as quoted
 from interp.report.amounts import estimate, or_dash
 from interp.report.document import render
-from interp.report.figure import Figure, inline
+from interp.report.figure import Figure, inline, ordinary_style
 
 MOST_ROWS, MOST_SENTENCES = 10, 6
 MOST_DRAWN = 200
@@ -52,6 +52,7 @@ class Glance:
     draw: Callable[[], Figure] | None = None
 
 
+@ordinary_style()
 def as_html(glance: Glance) -> str:
     """A fragment of HTML for ``_repr_html_``."""
     return render(

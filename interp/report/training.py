@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import seaborn as sns
 
-from interp.report.figure import Figure
+from interp.report.figure import Figure, ordinary_style
 from interp.report.given import require_rows
 from interp.report.place import FOLDER, absolute, check_new_folder, os_errors_of
 
@@ -25,6 +25,7 @@ def check_training_folder(out: str | Path, *, begun: bool) -> Path:
     return absolute(out, FOLDER) if begun else check_new_folder(out)
 
 
+@ordinary_style()
 def save_loss(frame: pd.DataFrame, folder: Path) -> None:
     """Write ``loss.csv`` and ``loss.png`` to `folder`.
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.devices import place_of
+from interp.model.modes import ordinary_modes
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read
@@ -141,7 +142,7 @@ def _run(model: Any, tokens: Tokens, sites: Sequence[Site], pool: Callable[[Tens
     # Nobody reads the logits, and they can cost as much as the blocks.
     needed = max((site.layer + 1 for site in sites if site.layer is not None), default=0)
     stop = {"stop_at_layer": needed} if isinstance(model, HookedTransformer) else {}
-    with torch.no_grad():  # a probe may be trained on what comes out, which inference mode would forbid
+    with ordinary_modes(), torch.no_grad():  # a probe may be trained on what comes out
         model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
     return {site: values[site] for site in sites}
 

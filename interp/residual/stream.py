@@ -17,6 +17,7 @@ from transformer_lens.ActivationCache import ActivationCache
 
 from interp.errors import InputError
 from interp.model.given_model import require_ours
+from interp.model.modes import ordinary_modes
 from interp.model.transformer import HookedTransformer
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -80,7 +81,8 @@ class ResidualStream:
         return pd.concat([labels, tiled], axis=1).assign(norm=sizes[:, example, pos].flatten().numpy())
 
 
-@torch.inference_mode()
+@ordinary_modes()
+@torch.no_grad()
 def residual_stream(
     model: HookedTransformer,
     prompts: str | Sequence[str] | Int[Tensor, "batch pos"],

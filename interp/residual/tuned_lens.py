@@ -17,6 +17,7 @@ from torch import Tensor
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.model.loading.checkpoint import check_numbers, check_shapes, read_safetensors
+from interp.model.modes import ordinary_modes
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.logit_lens import logit_lens
@@ -69,6 +70,7 @@ class TunedLens:
         return Path(path)
 
     @classmethod
+    @ordinary_modes()
     def load(cls, path: str | Path, model: HookedTransformer) -> "TunedLens":
         """The lens that ``save`` wrote to `path`, on the model's device.
 
@@ -100,6 +102,7 @@ def translated(x: Residual, W: Float[Tensor, "d_model d_model"], b: Float[Tensor
     return x + (x.to(W.dtype) @ W + b).to(x.dtype)
 
 
+@ordinary_modes()
 def compare_lenses(
     model: HookedTransformer, prompts: str | Sequence[str] | Int[Tensor, "batch pos"], lens: TunedLens
 ) -> pd.DataFrame:

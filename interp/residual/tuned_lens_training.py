@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.model.modes import ordinary_modes
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.boundaries import boundary_streams, kl_divergence, log_probabilities, read_out
@@ -27,6 +28,7 @@ class TunedLensFitter:
         losses: The KL of each step before it, in nats, one number a depth.
     """
 
+    @ordinary_modes()
     def __init__(self, model: HookedTransformer):
         self._model = model
         width, dtype = model.config.d_model, torch.promote_types(model.W_E.dtype, torch.float32)
@@ -41,6 +43,7 @@ class TunedLensFitter:
         hashes = self._model.hash, config_hash(self._model)
         return TunedLens(self._W.detach().clone(), self._b.detach().clone(), *hashes)
 
+    @ordinary_modes()
     def update(self, rows: Tokens, *, lr: float = DEFAULT_LR) -> "TunedLensFitter":
         """Take one step on rows of token ids without padding.
 
@@ -75,6 +78,7 @@ class TunedLensFitter:
         return loss.item(), of_W, of_b
 
 
+@ordinary_modes()
 def train_tuned_lens(
     model: HookedTransformer,
     rows: Int[Tensor, "row pos"],

@@ -24,6 +24,7 @@ from torch import Tensor
 from interp.errors import InputError, LoadError, shown, suggest
 from interp.interventions.provenance import model_provenance
 from interp.model.devices import resolve_dtype
+from interp.model.modes import ordinary_modes
 from interp.model.sites import Site
 from interp.runs.folder import PARTIAL
 from interp.runs.index import INDEX, read_index
@@ -120,6 +121,7 @@ class ActivationStore:
                     f"{here}; load that model, or collect anew"
                 )
 
+    @ordinary_modes()
     def read(
         self, site: Site, rows: Rows | None = None, heads: Sequence[int] | None = None
     ) -> Float[Tensor, "row ..."]:

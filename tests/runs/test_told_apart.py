@@ -160,14 +160,14 @@ class TestModels:
 
 
 class TestArithmetic:
-    def test_autocast_is_another_run_here_and_in_workers(self, tmp_path):
-        model, single = random_model(n_layers=3, dtype=torch.float32), {"plainly": True}
-        sweep(Run(tmp_path), model=model, **single)
+    def test_autocast_is_no_other_run_and_changes_nothing(self, tmp_path):
+        model = random_model(n_layers=3, dtype=torch.float32)
+        expected = sweep(Run(tmp_path), model=model)
         with torch.autocast("cpu", torch.bfloat16):
-            here = sweep(Run(tmp_path), model=model, **single)
-            there = sweep(Run(None, Processes(2)), model=model, **single)
-        assert len(keys_of(tmp_path)) == 2
-        pd.testing.assert_frame_equal(here.frame, there.frame, check_exact=True)
+            found = [sweep(how, model=model) for how in (Run(tmp_path), None, Run(None, Processes(2)))]
+        assert len(keys_of(tmp_path)) == 1
+        for each in found:
+            pd.testing.assert_frame_equal(each.frame, expected.frame, check_exact=True)
 
     def test_another_way_to_compute_attention_is_another_run(self, tmp_path):
         sweep(Run(tmp_path))

@@ -22,6 +22,7 @@ from interp.methods.probes.logistic import MOST_STEPS, fit_logistic
 from interp.methods.probes.mlp import HIDDEN, MOST_EPOCHS, fit_mlp
 from interp.methods.probes.problems import Examples, LinearProbes, Problems
 from interp.methods.probes.targets import Target
+from interp.model.modes import ordinary_modes
 
 
 class _ClassProbe(ClassifierMixin, BaseEstimator):
@@ -93,6 +94,7 @@ class LogisticProbe(_LikelyProbe):
         self.C = C
         self.max_iter = max_iter
 
+    @ordinary_modes()
     def fit(self, X: Any, y: Any) -> "LogisticProbe":
         """Fit to rows `X` and their classes `y`; warns where it does not converge.
 
@@ -126,6 +128,7 @@ class RidgeClassifierProbe(_ClassProbe):
     def __init__(self, alpha: Any = 1.0):
         self.alpha = alpha
 
+    @ordinary_modes()
     def fit(self, X: Any, y: Any) -> "RidgeClassifierProbe":
         """Fit to rows `X` and their classes `y`.
 
@@ -153,6 +156,7 @@ class LDAProbe(_LikelyProbe):
     def __init__(self, shrinkage: Any = 0.0):
         self.shrinkage = shrinkage
 
+    @ordinary_modes()
     def fit(self, X: Any, y: Any) -> "LDAProbe":
         """Fit to rows `X` and their classes `y`.
 
@@ -185,6 +189,7 @@ class MLPProbe(_LikelyProbe):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @ordinary_modes()
     def fit(self, X: Any, y: Any) -> "MLPProbe":
         """Fit to rows `X` and their classes `y`.
 
@@ -198,6 +203,7 @@ class MLPProbe(_LikelyProbe):
         self._probes, self.n_iter_ = found.double(), found.n_epochs
         return self
 
+    @ordinary_modes()
     def _scores(self, x: Float[np.ndarray, "example feature"]) -> Float[np.ndarray, "example column"]:
         return self._probes.scores(_rows(x))[0, :, :, 0].numpy()
 
@@ -216,6 +222,7 @@ class RidgeProbe(RegressorMixin, BaseEstimator):
     def __init__(self, alpha: Any = 1.0):
         self.alpha = alpha
 
+    @ordinary_modes()
     def fit(self, X: Any, y: Any) -> "RidgeProbe":
         """Fit to rows `X` and their numbers `y`.
 

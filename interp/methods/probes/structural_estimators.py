@@ -23,6 +23,7 @@ from interp.methods.probes.structural import (
     squared_distances,
     squared_norms,
 )
+from interp.model.modes import ordinary_modes
 
 Sentences = Sequence[Float[np.ndarray, "..."]]
 """Vectors ``[word, feature]`` of each sentence."""
@@ -61,6 +62,7 @@ class _StructuralProbe(BaseEstimator):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
+    @ordinary_modes()
     def fit(self, X: Sentences, y: Truths) -> "_StructuralProbe":
         """Fit to the words' vectors of sentences.
 
@@ -95,6 +97,7 @@ class _StructuralProbe(BaseEstimator):
         self.n_iter_ = int(found.n_epochs[0])
         return self
 
+    @ordinary_modes()
     def predict(self, X: Sentences) -> list[Float[np.ndarray, "..."]]:
         """Of each sentence, the predicted distances ``[word, word]`` or depths ``[word]``, in edges.
 

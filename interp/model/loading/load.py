@@ -29,6 +29,7 @@ from interp.model.loading.checkpoint import BIN, BIN_INDEX
 from interp.model.loading.sources import ADAPTER, file_checkpoint, folder_checkpoint, module_checkpoint
 from interp.model.loading.tokenizer_files import FILES as TOKENIZER_FILES
 from interp.model.loading.wrappers import module_within
+from interp.model.modes import ordinary_modes
 from interp.model.transformer import HookedTransformer
 
 DEFAULT = "default"
@@ -38,6 +39,7 @@ BIN_SHARDS = "pytorch_model-*.bin"
 FILES = ["config.json", ADAPTER, WEIGHTS, "model.safetensors.index.json", *TOKENIZER_FILES]
 
 
+@ordinary_modes()
 def load_model(
     name_or_path: str | Path | nn.Module | None = None,
     *,

@@ -5,12 +5,14 @@ from pathlib import Path
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.page import render_calibration
 from interp.report.calibration.plots import figures
+from interp.report.figure import ordinary_style
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import CALIBRATION, write_manifest
 
 _TABLES = ("false_discoveries", "recall", "false_tracks", "decoys", "special", "single_heads", "confusion", "halves")
 
 
+@ordinary_style()
 def save_calibration(frames: CalibrationFrames, out: str | Path, *, command: str | None = None) -> Path:
     """Write tables, figures, page and manifest into the folder `out`.
 

@@ -5,11 +5,13 @@ from pathlib import Path
 from interp.report.cards.frames import COLUMNS, CardFrames, Shown, shown
 from interp.report.cards.page import render_card
 from interp.report.cards.plots import paths_figure, shares_figure
+from interp.report.figure import ordinary_style
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import CARD, write_manifest
 from interp.report.names import file_names
 
 
+@ordinary_style()
 def save_card(card: CardFrames, out: str | Path, *, command: str | None = None) -> Path:
     """Write a card's frames, figures, page and manifest into the folder `out`.
 

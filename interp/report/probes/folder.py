@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from interp.report.figure import ordinary_style
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import PROBES, write_manifest
 from interp.report.probes.frames import ProbeFrames
@@ -9,6 +10,7 @@ from interp.report.probes.page import render_probes
 from interp.report.probes.plots import figures
 
 
+@ordinary_style()
 def save_probes(frames: ProbeFrames, out: str | Path, command: str | None = None) -> Path:
     """Write what probes found into the folder `out`.
 

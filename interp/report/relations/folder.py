@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from interp.report.figure import ordinary_style
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import RELATIONS, write_manifest
 from interp.report.relations.frames import RelationFrames
@@ -11,6 +12,7 @@ from interp.report.relations.page import render_relations
 from interp.report.relations.plots import baselines_figure, relations_figure
 
 
+@ordinary_style()
 def save_relations(
     frames: RelationFrames, maps: pd.DataFrame | None, out: str | Path, command: str | None = None
 ) -> Path:

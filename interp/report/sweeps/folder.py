@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from interp.report.figure import ordinary_style
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import SWEEP, write_manifest
 from interp.report.sweeps.cells import described
@@ -14,6 +15,7 @@ from interp.report.sweeps.plots import heatmap_figure, strongest_figure
 from interp.report.sweeps.states import statuses
 
 
+@ordinary_style()
 def save_sweep(frames: SweepFrames, out: str | Path, *, command: str | None = None) -> Path:
     """Write a sweep's frames, figures, page and manifest into the folder `out`.
 

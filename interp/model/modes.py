@@ -1,0 +1,31 @@
+"""Which of torch's modes does a measurement run in? Those of a new process, whatever the caller has set around it.
+
+A mode changes what an operation does where nobody sees it: inference mode makes tensors that can never have gradients,
+autocast computes in another type than the numbers have, a default device takes tensors away from the model. A forward
+of somebody's own (``model(tokens)``) stays in the modes that they asked for; what is measured, trained or loaded does
+not depend on them.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+AUTOCAST = ("cpu", "cuda")
+"""Kinds of device whose operations may be computed in another type than their numbers have."""
+
+
+@contextmanager
+def ordinary_modes() -> Iterator[None]:
+    """Gradients can be taken, numbers keep their type, and tensors are made on the CPU unless they are told where.
+
+    A context, and a decorator of a function that is no generator.
+    """
+    with ExitStack() as modes:
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.enable_grad())
+        for kind in AUTOCAST:
+            modes.enter_context(torch.autocast(kind, enabled=False))
+        if torch.get_default_device().type != "cpu":  # the mode slows every operation
+            modes.enter_context(torch.device("cpu"))
+        yield
