@@ -5,6 +5,7 @@ to the memory of who sends it.
 A worker that dies, killed or out of memory, is replaced, and its job is done again. Where no worker lives long enough
 to end any job, a job is at fault, and it is said which.
 A worker whose asker dies, however it dies, ends at once; the shared memory is then removed by Python's own tracker.
+The script that asks is begun anew in a worker only where the work has parts of it, such as a class that it defines.
 """
 
 import multiprocessing
@@ -12,13 +13,16 @@ import os
 import pickle
 import platform
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import spawn
 from multiprocessing.connection import Connection, wait
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -70,8 +74,15 @@ class Terms:
 class Held:
     """Work as a worker has it: unpacked for its first job, so that what is wrong here comes out as that job's error."""
 
-    def __init__(self, packed: Packed, terms: Terms):
-        self._packed, self._terms = packed, terms
+    def __init__(self, packed: Packed, terms: Terms, script: Mapping[str, str] | None = None):
+        """Hold some work.
+
+        Args:
+            packed: The work.
+            terms: On which it is done.
+            script: Where its parts of the asker's script come from, as ``multiprocessing`` says it; None for nowhere.
+        """
+        self._packed, self._terms, self._script = packed, terms, script or {}
         self._work: Any = None
 
     def run(self, job: Any) -> Any:
@@ -82,6 +93,7 @@ class Held:
         """
         if self._work is None:
             self._terms.accept()
+            _begin_anew(self._script)
             self._work = self._unpacked()
         return self._work.run(job)
 
@@ -119,7 +131,9 @@ class Workers:
             InputError: The work cannot be sent to another process, or there is too little shared memory for it.
         """
         self._n, self._terms = n, Terms.of_this_process(threads)
-        self._memory, self._spans = _shared(pack(work))
+        packed = pack(work)
+        self._script = _script() if b"__main__" in packed.data else {}
+        self._memory, self._spans = _shared(packed)
         self._workers: list[_Worker] = []
         self._deaths = 0
 
@@ -173,8 +187,10 @@ class Workers:
         here, there = _CONTEXT.Pipe()
         slot = min({*range(self._n)} - {each.slot for each in self._workers})
         of_work = (self._memory.name, self._spans)
-        process = _CONTEXT.Process(target=_work, args=(there, of_work, self._terms, _gpu(slot)), daemon=True)
-        process.start()
+        known = (there, of_work, self._terms, self._script, _gpu(slot))
+        process = _CONTEXT.Process(target=_work, args=known, daemon=True)
+        with _without_script():
+            process.start()
         there.close()
         worker = _Worker(process, here, slot)
         self._workers.append(worker)
@@ -191,8 +207,36 @@ class Workers:
             raise InputError(
                 f"processes: {MOST_DEATHS} of them ended one after the other (exit code {dead.process.exitcode}) and "
                 f"none did its job, the last of which was {str(dead.job)[:100]}; give fewer processes, or less memory "
-                "to each; and a script that asks for processes has to begin below if __name__ == '__main__'"
+                "to each"
             )
+
+
+def _script() -> dict[str, str]:
+    """Where the script of this process is."""
+    return {name: each for name, each in spawn.get_preparation_data("").items() if name.startswith("init_main")}
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes that are begun here do not begin this one's script, all of which would be done once more."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _begin_anew(script: Mapping[str, str]) -> None:
+    """Run the asker's script, for what it defines."""
+    try:
+        spawn.prepare(dict(script))
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"processes: the work has parts of the script that asks for it, which each process runs for them; expected "
+            f"that to end well, got {type(error).__name__}: {error}; put what the script does below "
+            "if __name__ == '__main__':, or leave the processes out"
+        ) from error
 
 
 def _shared(packed: Packed) -> tuple[SharedMemory, list[Span]]:
@@ -242,7 +286,13 @@ def _gpu(slot: int) -> str | None:
     return names[slot % len(names)]
 
 
-def _work(connection: Connection, of_work: tuple[str, list[Span]], terms: Terms, gpu: str | None) -> None:
+def _work(
+    connection: Connection,
+    of_work: tuple[str, list[Span]],
+    terms: Terms,
+    script: Mapping[str, str],
+    gpu: str | None,
+) -> None:
     """What a worker does, until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked
     Thread(target=_end_with_asker, daemon=True).start()
@@ -251,7 +301,7 @@ def _work(connection: Connection, of_work: tuple[str, list[Span]], terms: Terms,
     name, spans = of_work
     memory = SharedMemory(name=name)
     data, *buffers = (_bytes_of(memory)[begin:end] for begin, end in spans)
-    work = Held(Packed(bytes(data), buffers), terms)
+    work = Held(Packed(bytes(data), buffers), terms, script)
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(done(work, received(connection.recv_bytes())))

@@ -84,6 +84,43 @@ def test_workers_end_with_a_killed_asker_and_its_memory_is_removed(tmp_path):
     until(lambda: not any(each.exists() for each in memory), "the memory was removed")
 
 
+TWICE = """
+class Twice:
+    def run(self, job):
+        return job * 2
+"""
+UNGUARDED = """
+from interp.runs.executors import Processes
+
+print("begun")
+print(sorted(Processes(2).stream(Twice(), [1, 2], threads=1)))
+"""
+
+
+def said_by(script, text):
+    """The lines of a script, and the last of what went wrong."""
+    script.write_text(text)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines(), done.stderr.splitlines()[-1:]
+
+
+def test_a_script_that_asks_for_processes_is_not_begun_in_them(tmp_path):
+    (tmp_path / "twice.py").write_text(TWICE)
+    said = said_by(tmp_path / "script.py", f"from twice import Twice\n{UNGUARDED}")
+    assert said == (["begun", "[(1, 2), (2, 4)]"], [])
+
+
+def test_a_script_that_the_work_has_parts_of_has_to_be_guarded(tmp_path):
+    lines, wrong = said_by(tmp_path / "script.py", TWICE + UNGUARDED)
+    assert set(lines) == {"begun"}
+    assert len(lines) <= 3
+    assert "InputError: processes: the work has parts of the script" in wrong[0]
+    assert wrong[0].endswith("put what the script does below if __name__ == '__main__':, or leave the processes out")
+    guarded = UNGUARDED.replace('\nprint("begun")\n', "\nif __name__ == '__main__':\n    print('begun')\n    ")
+    assert said_by(tmp_path / "guarded.py", TWICE + guarded) == (["begun", "[(1, 2), (2, 4)]"], [])
+
+
 def test_too_little_shared_memory_is_said():
     inside = 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec "$0" -c "$1"'
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
