@@ -1,5 +1,6 @@
 """The command ``interp``: subcommands and nothing else; each imports what it needs when it runs."""
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -104,6 +105,11 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    if sys.getfilesystemencoding() == "ascii":  # Python can name no other file, and knows better
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606  # this very command
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other libraries, as of a download, are for terminals, too
     os.environ["MPLBACKEND"] = "agg"  # figures go to files, and a backend of the shell's may be missing

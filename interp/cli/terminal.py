@@ -4,7 +4,6 @@ On a terminal progress is a bar; elsewhere a line a minute, without escape codes
 """
 
 import json
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from interp.cli.saying import colours, say, say_lines
-from interp.report.legible import ACTING, legible
+from interp.report.legible import legible
 
 SELDOM = 60.0
 """Seconds between lines of progress, where no bar is drawn."""
@@ -85,13 +84,8 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """Print the one JSON object of a command; a character that acts stands as JSON's own escape, so nothing is lost."""
-    say(ACTING.sub(_escaped, json.dumps(result, ensure_ascii=False, allow_nan=False)))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+    """Print the one JSON object of a command, in ASCII: every terminal and pipe can carry it, and nothing is lost."""
+    say(json.dumps(result, allow_nan=False).replace("\x7f", r"\u007f"))
 
 
 def verbatim(text: str, style: str = "") -> Text:

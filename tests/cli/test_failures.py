@@ -125,3 +125,10 @@ def test_an_argument_that_is_no_text_is_one_line_and_exit_code_2(calls, run, com
     assert result.exit_code == 2
     assert result.stderr == "error: argument 'lat\\udce4': expected text in UTF-8, got other bytes; rename the file\n"
     assert calls == {}
+
+
+def test_a_backend_of_the_shells_that_is_missing_does_not_matter(tmp_path):
+    command = [sys.executable, "-m", "interp", "ablate", "--task", "nonsense", "--out", tmp_path / "report"]
+    there = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MPLBACKEND": "no such backend"}
+    done = subprocess.run(command, env=there, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("error: unknown task 'nonsense'")

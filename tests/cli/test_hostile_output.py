@@ -1,6 +1,8 @@
 """Names that would move the cursor, wipe the screen, name the window or turn round a line are read, and do not."""
 
 import json
+import os
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -96,3 +98,15 @@ def test_errors_and_warnings_are_read(run, fail_with, tmp_path):
     check(run(HOSTILE).stderr)
     fail_with("interp.tasks.catalogue.load_task", TaskError(f"unknown task {HOSTILE}"))
     check(run("heads", "--out", tmp_path / "r", "--task", "x").stderr)
+
+
+@pytest.mark.parametrize("locale", [{"PYTHONUTF8": "0", "LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {}])
+def test_whatever_the_locale_names_are_right_and_nothing_breaks(tmp_path, locale):
+    folder = tmp_path / "a b" / "ü\nx"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **locale}
+    command = [sys.executable, "-m", "interp", "runs", "ls", "--runs", folder]
+    told, listed = (
+        subprocess.run([*command, *more], env=environment, capture_output=True, check=True) for more in (["--json"], [])
+    )
+    assert json.loads(told.stdout.decode("ascii")) == {"folder": str(folder), "runs": [], "anew": {}}
+    assert b"Traceback" not in told.stderr + listed.stderr

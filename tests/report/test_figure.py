@@ -1,9 +1,22 @@
 from io import BytesIO
 
+import matplotlib
+import pytest
+from cycler import cycler
 from IPython.core.formatters import PNGFormatter
 from matplotlib import image
+from synthetic_heads import synthetic_report
 
+import interp
 from interp.report.figure import Figure
+from interp.report.folder import save_report
+
+SETTINGS = [
+    {"text.usetex": True},
+    {"axes.prop_cycle": cycler(linestyle=["-", ":"])},
+    {"figure.subplot.left": 0.9, "figure.subplot.right": 0.95, "figure.autolayout": True},
+    {"font.family": ["no such font"]},
+]
 
 
 def test_a_notebook_shows_a_figure_without_being_told_to():
@@ -11,3 +24,21 @@ def test_a_notebook_shows_a_figure_without_being_told_to():
     picture, shown = PNGFormatter()(figure)
     assert image.imread(BytesIO(picture)).shape[:2] == (150, 300)
     assert shown == {"width": 192, "height": 96}
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: next(iter(settings)))
+def test_a_report_is_drawn_alike_whatever_matplotlib_is_told(tmp_path, settings):
+    report = synthetic_report()
+    expected = save_report(report, tmp_path / "expected")
+    with matplotlib.rc_context(settings):
+        found = save_report(report, tmp_path / "found")
+        assert all(matplotlib.rcParams[name] == value for name, value in settings.items())
+    for picture in expected.rglob("*.png"):
+        assert (found / picture.relative_to(expected)).read_bytes() == picture.read_bytes()
+
+
+def test_a_figure_of_a_users_own_takes_no_token_for_tex(tmp_path):
+    with matplotlib.rc_context({"text.usetex": True}):
+        figure = interp.plots.overview(synthetic_report(tasks=("50 % of_{it",)))
+        figure.savefig(tmp_path / "figure.png", bbox_inches="tight")
+        assert figure._repr_png_()[0]
