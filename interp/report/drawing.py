@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
@@ -82,16 +83,17 @@ def hatching(hatch: str = UNMEASURED) -> Patch:
 
 def verdict_marker(verdict: Verdict, x: ArrayLike = (), y: ArrayLike = ()) -> Line2D:
     """A verdict's shape at every (x, y), edged black or white so that it shows on any colour."""
-    return Line2D(
-        x,
-        y,
-        linestyle="none",
-        marker=verdict.marker,
-        markersize=11 if verdict.marker == "*" else 7,  # of a star, little is filled
-        markerfacecolor="black" if verdict.filled else "white",
-        markeredgecolor="white" if verdict.filled else "black",
-        markeredgewidth=0.4 if verdict.filled else 1.2,
-    )
+    with rc_context({"text.usetex": False}):  # some shapes are letters, which TeX, if asked for, would set
+        return Line2D(
+            x,
+            y,
+            linestyle="none",
+            marker=verdict.marker,
+            markersize=11 if verdict.marker == "*" else 7,  # of a star, little is filled
+            markerfacecolor="black" if verdict.filled else "white",
+            markeredgecolor="white" if verdict.filled else "black",
+            markeredgewidth=0.4 if verdict.filled else 1.2,
+        )
 
 
 def short(text: str, most: int) -> str:

@@ -35,9 +35,12 @@ class Figure(matplotlib.figure.Figure):
 def ordinary_style() -> Iterator[None]:
     """Matplotlib's own settings: a report looks alike, and can be drawn, whatever a matplotlibrc or a style says.
 
-    A context, and a decorator.
+    But for fonts, since what is drawn may be in a script that needs another. A context, and a decorator.
     """
-    with matplotlib.style.context("default"):
+    fonts: dict[str, Any] = {
+        name: value for name, value in matplotlib.rcParams.items() if name.startswith("font.") and name != "font.size"
+    }
+    with matplotlib.style.context(["default", fonts]):
         yield
 
 

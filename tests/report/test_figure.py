@@ -8,7 +8,7 @@ from matplotlib import image
 from synthetic_heads import synthetic_report
 
 import interp
-from interp.report.figure import Figure
+from interp.report.figure import Figure, ordinary_style
 from interp.report.folder import save_report
 
 SETTINGS = [
@@ -24,6 +24,11 @@ def test_a_notebook_shows_a_figure_without_being_told_to():
     picture, shown = PNGFormatter()(figure)
     assert image.imread(BytesIO(picture)).shape[:2] == (150, 300)
     assert shown == {"width": 192, "height": 96}
+
+
+def test_a_report_is_drawn_in_fonts_that_a_user_names():
+    with matplotlib.rc_context({"font.family": ["DejaVu Serif"]}), ordinary_style():
+        assert matplotlib.rcParams["font.family"] == ["DejaVu Serif"]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: next(iter(settings)))
