@@ -24,8 +24,9 @@ def ordinary_modes() -> Iterator[None]:
     with ExitStack() as modes:
         modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.enable_grad())
-        for kind in AUTOCAST:
+        for kind in filter(torch.is_autocast_enabled, AUTOCAST):
             modes.enter_context(torch.autocast(kind, enabled=False))
+            modes.callback(torch.clear_autocast_cache)  # weights may have been trained meanwhile
         if torch.get_default_device().type != "cpu":  # the mode slows every operation
             modes.enter_context(torch.device("cpu"))
         yield

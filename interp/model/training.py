@@ -241,6 +241,7 @@ class _Run:
 
     def _loss(self, batch: list[list[int]]) -> torch.Tensor:
         device = next(self._model.parameters()).device
+        torch.clear_autocast_cache()  # within a caller's autocast, the weights of the step before are kept there
         with torch.autocast(device.type, torch.bfloat16, enabled=self._config.precision == "bfloat16"):
             return self._model(torch.tensor(batch, device=device), return_type="loss")
 

@@ -55,10 +55,13 @@ def corpus():
     return list(linked_documents(agreement.pairs(12, seed=0)))
 
 
-def trained(model):
-    model = interp.fold_layer_norm(model)
-    curve = train(model, ROWS, TrainingConfig(steps=2, batch_size=2, warmup_steps=0), held_out=ROWS[:1])
-    return curve, model.hash
+def trained(precision):
+    def run(model):
+        model = interp.fold_layer_norm(model)
+        config = TrainingConfig(steps=3, batch_size=1, warmup_steps=0, precision=precision)
+        return train(model, ROWS, config, held_out=ROWS[3:]), model.hash
+
+    return run
 
 
 def attributed(model):
@@ -106,7 +109,8 @@ MEASURED = {
     "looks_for": lambda model: looks_for(model, 2, 2, " key"),
     "fold_layer_norm": lambda model: interp.fold_layer_norm(model).hash,
     "text": lambda model: (model.to_string(model.to_tokens(TEXTS)), model.to_string([5, 6]), model.to_str_tokens("a")),
-    "train": trained,
+    "train": trained("float32"),
+    "train in 16 bits": trained("bfloat16"),
     "draw": lambda _model: draw(3).model().hash,
     "logistic": fitted(LogisticProbe),
     "LDA": fitted(LDAProbe),
@@ -194,3 +198,14 @@ def test_the_callers_modes_are_there_afterwards():
         assert torch.is_inference_mode_enabled()
         assert torch.is_autocast_enabled("cpu")
         assert torch.zeros(1).is_meta
+
+
+def test_a_callers_autocast_sees_what_was_trained_meanwhile():
+    model = interp.fold_layer_norm(interp.load_model())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.no_grad():
+            model(TEXTS[0])
+        train(model, ROWS, TrainingConfig(steps=1, batch_size=1, warmup_steps=0, precision="bfloat16"))
+        found = model(TEXTS[0])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert model(TEXTS[0]).equal(found)
