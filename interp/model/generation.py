@@ -143,6 +143,7 @@ def generate(
     return texts[0] if isinstance(input, str) or (isinstance(input, Tensor) and len(texts) == 1) else texts
 
 
+@ordinary_modes()
 def generate_stream(
     model: "HookedTransformer",
     input: Prompts = "",
