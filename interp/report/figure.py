@@ -2,8 +2,10 @@
 
 import base64
 import io
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib.figure
@@ -11,6 +13,7 @@ import matplotlib.style
 from matplotlib.backend_bases import RendererBase
 from matplotlib.text import Text
 
+logger = logging.getLogger(__name__)
 _INCH = 96
 """Pixels of a browser's inch; those of the picture are finer, for screens that have more."""
 
@@ -44,14 +47,36 @@ def ordinary_style() -> Iterator[None]:
         yield
 
 
-def inline(figure: matplotlib.figure.Figure, dpi: float | None = None) -> str:
-    """The picture as a data URI: what it stands in needs no other file.
+Draws = Mapping[str, Callable[[], matplotlib.figure.Figure]]
+"""What draws each figure, by its name."""
+
+
+def pictures(draws: Draws, dpi: float | None = None) -> dict[str, bytes]:
+    """Each figure as a PNG, but for those that cannot be drawn: numbers are not lost for want of a picture.
 
     Args:
-        figure: Any of matplotlib's.
-        dpi: Pixels for an inch; None for the figure's own.
+        draws: By the figures' names.
+        dpi: Pixels for an inch; None for each figure's own.
     """
-    return "data:image/png;base64," + base64.b64encode(_png(figure, dpi)).decode()
+    found = {}
+    for name, draw in draws.items():
+        try:
+            found[name] = _png(draw(), dpi)
+        except Exception as error:  # whatever matplotlib, a font or a backend raises
+            logger.warning("picture %r cannot be drawn (%s: %s); all else is kept", name, type(error).__name__, error)
+    return found
+
+
+def write_pictures(draws: Draws, folder: Path, dpi: float | None = None) -> None:
+    """Write what can be drawn into `folder`, which is made, as ``{name}.png``."""
+    folder.mkdir(exist_ok=True)
+    for name, png in pictures(draws, dpi).items():
+        (folder / f"{name}.png").write_bytes(png)
+
+
+def inline(png: bytes) -> str:
+    """A picture as a data URI: what it stands in needs no other file."""
+    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def _png(figure: matplotlib.figure.Figure, dpi: float | None = None) -> bytes:

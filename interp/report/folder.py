@@ -14,13 +14,12 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-
-import pandas as pd
 
 from interp.errors import InputError, OutputError
 from interp.report.development import DevelopmentFrames, development_figure
-from interp.report.figure import Figure, ordinary_style
+from interp.report.figure import Figure, ordinary_style, write_pictures
 from interp.report.frames import HEAD_COLUMNS, HeadsFrames
 from interp.report.manifest import HEADS, files_of_report, write_manifest
 from interp.report.names import file_names, with_shown_names
@@ -66,7 +65,8 @@ def save_report(
         _write_figures(report, draft / "figures")
         if development is not None:
             development.frame.to_csv(draft / "development.csv", index=False)
-            development_figure(development.frame, development.tasks).savefig(draft / "figures" / "development.png")
+            draw = partial(development_figure, development.frame, development.tasks)
+            write_pictures({"development": draw}, draft / "figures")
         for name, card in cards.items():
             (draft / CARDS).mkdir(exist_ok=True)
             (draft / CARDS / f"{name}.html").write_text(card, encoding="utf-8")
@@ -169,16 +169,12 @@ def _write_frames(report: HeadsFrames, folder: Path) -> None:
 
 
 def _write_figures(report: HeadsFrames, folder: Path) -> None:
-    folder.mkdir()
-    overview(report).savefig(folder / "overview.png")
     shown = with_shown_names(report)
-    draw: dict[str, Callable[[pd.DataFrame, str], Figure]] = {
-        "attention": attention_heatmap,
-        "effect": effect_heatmap,
-    }
+    draws: dict[str, Callable[[], Figure]] = {"overview": partial(overview, report)}
     names = file_names([str(task) for task in report.tasks["task"]])
     for task, name in zip(shown.tasks["task"], names, strict=True):
-        for kind, function in draw.items():
-            function(shown.frame, task).savefig(folder / f"{kind}_{name}.png")
+        draws[f"attention_{name}"] = partial(attention_heatmap, shown.frame, task)
+        draws[f"effect_{name}"] = partial(effect_heatmap, shown.frame, task)
         if shown.frame.loc[shown.frame["task"] == task, "probe"].notna().any():
-            probe_heatmap(shown.frame, task).savefig(folder / f"probe_{name}.png")
+            draws[f"probe_{name}"] = partial(probe_heatmap, shown.frame, task)
+    write_pictures(draws, folder)

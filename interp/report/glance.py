@@ -19,7 +19,7 @@ import pandas as pd
 from interp.errors import shown as quoted
 from interp.report.amounts import estimate, or_dash
 from interp.report.document import render
-from interp.report.figure import Figure, inline, ordinary_style
+from interp.report.figure import Figure, inline, ordinary_style, pictures
 
 MOST_ROWS, MOST_SENTENCES = 10, 6
 MOST_DRAWN = 200
@@ -55,6 +55,7 @@ class Glance:
 @ordinary_style()
 def as_html(glance: Glance) -> str:
     """A fragment of HTML for ``_repr_html_``."""
+    drawn = {} if glance.draw is None else pictures({glance.figure: glance.draw}, _DPI)
     return render(
         "glance.html",
         title=glance.title,
@@ -64,7 +65,7 @@ def as_html(glance: Glance) -> str:
         rows=glance.table.head(MOST_ROWS).astype(str).to_numpy().tolist(),
         n_more=glance.n_rows - min(len(glance.table), MOST_ROWS),
         rest=glance.rest,
-        picture=None if glance.draw is None else inline(glance.draw(), _DPI),
+        picture=next((inline(png) for png in drawn.values()), None),
         figure=glance.figure,
         provenance=made(glance.provenance),
     )

@@ -1,15 +1,16 @@
 """How did a training go? Its loss as a table and as a picture, beside the model."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import seaborn as sns
 
-from interp.report.figure import Figure, ordinary_style
+from interp.report.figure import Figure, ordinary_style, write_pictures
 from interp.report.given import require_rows
 from interp.report.place import FOLDER, absolute, check_new_folder, os_errors_of
 
-TABLE, PICTURE = "loss.csv", "loss.png"
+TABLE, PICTURE = "loss.csv", "loss"
 SMOOTHED = 100
 
 
@@ -38,7 +39,7 @@ def save_loss(frame: pd.DataFrame, folder: Path) -> None:
     """
     with os_errors_of(folder, FOLDER):
         frame.to_csv(folder / TABLE, index=False)
-        loss_curve(frame).savefig(folder / PICTURE, dpi=150)
+        write_pictures({PICTURE: partial(loss_curve, frame)}, folder, dpi=150)
 
 
 def loss_curve(frame: pd.DataFrame) -> Figure:

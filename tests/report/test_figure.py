@@ -1,6 +1,8 @@
+from dataclasses import replace
 from io import BytesIO
 
 import matplotlib
+import pandas as pd
 import pytest
 from cycler import cycler
 from IPython.core.formatters import PNGFormatter
@@ -10,6 +12,7 @@ from synthetic_heads import synthetic_report
 import interp
 from interp.report.figure import Figure, ordinary_style
 from interp.report.folder import save_report
+from interp.report.glance import Glance, as_html
 
 SETTINGS = [
     {"text.usetex": True},
@@ -47,3 +50,27 @@ def test_a_figure_of_a_users_own_takes_no_token_for_tex(tmp_path):
         figure = interp.plots.overview(synthetic_report(tasks=("50 % of_{it",)))
         figure.savefig(tmp_path / "figure.png", bbox_inches="tight")
         assert figure._repr_png_()[0]
+
+
+def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypatch, caplog):
+    def broken(*_):
+        raise ValueError("no backend is called 'foo'")
+
+    expected = save_report(synthetic_report(), tmp_path / "expected")
+    monkeypatch.setattr("interp.report.folder.overview", broken)
+    found = save_report(synthetic_report(), tmp_path / "found")
+    files, all_files = ({each.relative_to(root) for each in root.rglob("*")} for root in (found, expected))
+    assert {each.name for each in all_files - files} == {"overview.png"}
+    assert (
+        "picture 'overview' cannot be drawn (ValueError: no backend is called 'foo'); all else is kept" in caplog.text
+    )
+
+
+def test_a_glance_without_its_picture_is_shown():
+    how = {"provenance": {"model": "default"}, "table": pd.DataFrame({"head": ["2.1"]}), "n_rows": 1}
+    glance = Glance("A sweep", ["One head."], rest=".frame", figure="interp.plots.sweep(result)", **how)
+    shown = as_html(replace(glance, draw=lambda: Figure(figsize=(1, 1))))
+    assert "<img" in shown
+    without = as_html(replace(glance, draw=lambda: 1 / 0))
+    assert "<img" not in without
+    assert "One head." in without

@@ -146,6 +146,7 @@ def test_which_figures_there_are():
 
 
 def test_names_of_features_are_no_mathematics():
-    for figure in figures(probing(feature="$x^", of_task=False)).values():
+    for draw in figures(probing(feature="$x^", of_task=False)).values():
+        figure = draw()
         figure.canvas.draw()
         assert any("$x^" in ax.get_title(place) for ax in figure.axes for place in ("left", "center"))

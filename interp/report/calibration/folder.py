@@ -5,7 +5,7 @@ from pathlib import Path
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.page import render_calibration
 from interp.report.calibration.plots import figures
-from interp.report.figure import ordinary_style
+from interp.report.figure import ordinary_style, write_pictures
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import CALIBRATION, write_manifest
 
@@ -28,16 +28,14 @@ def save_calibration(frames: CalibrationFrames, out: str | Path, *, command: str
         OutputError: `out` cannot be used; see ``check_output``.
     """
     folder = check_output(out)
-    page, drawn = render_calibration(frames, command=command), figures(frames)
+    page = render_calibration(frames, command=command)
     with in_place_of(folder) as draft:
         frames.frame.to_parquet(draft / "verdicts.parquet", index=False)
         for name in _TABLES:
             getattr(frames, name).to_csv(draft / f"{name}.csv", index=name == "confusion")
         for name, table in frames.curves.items():
             table.to_csv(draft / f"recall_by_{name}.csv", index=False)
-        (draft / "figures").mkdir()
-        for name, figure in drawn.items():
-            figure.savefig(draft / "figures" / f"{name}.png")
+        write_pictures(figures(frames), draft / "figures")
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, frames.provenance, command, kind=CALIBRATION)
     return folder

@@ -8,7 +8,7 @@ from interp.report.calibration.frames import CalibrationFrames
 from interp.report.calibration.plots import figures
 from interp.report.calibration.sentences import findings
 from interp.report.document import flatten, render
-from interp.report.figure import inline
+from interp.report.figure import inline, pictures
 from interp.report.sortable import Table, sortable
 
 CAPTIONS = {
@@ -111,7 +111,7 @@ def render_calibration(frames: CalibrationFrames, *, command: str | None = None)
         "calibration.html",
         title="How often are verdicts right?",
         findings=findings(frames),
-        pictures=[(CAPTIONS[name], inline(figure)) for name, figure in figures(frames).items()],
+        pictures=[(CAPTIONS[name], inline(png)) for name, png in pictures(figures(frames)).items()],
         tables=[(_table(table), caption) for caption, table in shown.items()],
         reading=READING,
         command=command,

@@ -1,5 +1,7 @@
 """What does a calibration look like? Recall by difficulty, verdicts by role, false claims on nulls."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -7,7 +9,7 @@ import seaborn as sns
 from interp.report.calibration.frames import CalibrationFrames
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import label_text
-from interp.report.figure import Figure
+from interp.report.figure import Draws, Figure
 from interp.report.verdicts import VERDICTS
 
 AXES = {
@@ -19,13 +21,13 @@ AXES = {
 }
 
 
-def figures(frames: CalibrationFrames) -> dict[str, Figure]:
-    """Every figure by its name."""
-    drawn = {
-        "confusion": confusion(frames.confusion),
-        "false_claims": false_claims(frames.false_discoveries, frames.provenance["alpha"]),
+def figures(frames: CalibrationFrames) -> Draws:
+    """What draws every figure, by its name."""
+    draws = {
+        "confusion": partial(confusion, frames.confusion),
+        "false_claims": partial(false_claims, frames.false_discoveries, frames.provenance["alpha"]),
     }
-    return drawn | ({"recall": recall_curves(frames)} if frames.curves else {})
+    return draws | ({"recall": partial(recall_curves, frames)} if frames.curves else {})
 
 
 def confusion(table: pd.DataFrame) -> Figure:

@@ -1,11 +1,12 @@
 """Where does a card go? One folder, as the dossier's: written whole or not at all."""
 
+from functools import partial
 from pathlib import Path
 
 from interp.report.cards.frames import COLUMNS, CardFrames, Shown, shown
 from interp.report.cards.page import render_card
 from interp.report.cards.plots import paths_figure, shares_figure
-from interp.report.figure import ordinary_style
+from interp.report.figure import ordinary_style, write_pictures
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import CARD, write_manifest
 from interp.report.names import file_names
@@ -41,14 +42,13 @@ def save_card(card: CardFrames, out: str | Path, *, command: str | None = None) 
 
 
 def _write_figures(card: CardFrames, folder: Path) -> None:
-    folder.mkdir()
     found = shown(card)
-    if not found.replacements.empty:
-        shares_figure(found).savefig(folder / "shares.png")
+    draws = {} if found.replacements.empty else {"shares": partial(shares_figure, found)}
     names = file_names([str(task) for task in card.tasks["task"]])
     for task, name in zip(found.tasks["task"], names, strict=True):
         if not _without_paths(found.of(task)):
-            paths_figure(found.of(task)).savefig(folder / f"paths_{name}.png")
+            draws[f"paths_{name}"] = partial(paths_figure, found.of(task))
+    write_pictures(draws, folder)
 
 
 def _without_paths(card: Shown) -> bool:

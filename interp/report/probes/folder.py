@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from interp.report.figure import ordinary_style
+from interp.report.figure import ordinary_style, write_pictures
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import PROBES, write_manifest
 from interp.report.probes.frames import ProbeFrames
@@ -31,14 +31,11 @@ def save_probes(frames: ProbeFrames, out: str | Path, command: str | None = None
     """
     folder = check_output(out)
     page = render_probes(frames, command=command)
-    drawn = figures(frames)
     with in_place_of(folder) as draft:
         frames.frame.to_csv(draft / "probes.csv", index=False)
         frames.frame.to_parquet(draft / "probes.parquet", index=False)
         frames.examples.to_parquet(draft / "examples.parquet", index=False)
-        (draft / "figures").mkdir()
-        for name, figure in drawn.items():
-            figure.savefig(draft / "figures" / f"{name}.png")
+        write_pictures(figures(frames), draft / "figures")
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, frames.provenance, command, kind=PROBES)
     return folder

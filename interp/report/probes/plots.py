@@ -3,6 +3,8 @@
 Each function returns a ``matplotlib.figure.Figure`` of its own. What was not measured is hatched or absent, never 0.
 """
 
+from functools import partial
+
 import numpy as np
 import seaborn as sns
 from matplotlib.artist import Artist
@@ -10,7 +12,7 @@ from matplotlib.axes import Axes
 
 from interp.report.colours import SEQUENTIAL
 from interp.report.drawing import draw_table, hatching, short, verdict_marker
-from interp.report.figure import Figure
+from interp.report.figure import Draws, Figure
 from interp.report.frames import layer_by_head
 from interp.report.probes.controls import cells_beside_controls
 from interp.report.probes.curves import curve
@@ -21,13 +23,13 @@ from interp.report.probes.words import subject
 _LONGEST_TITLE = 60
 
 
-def figures(frames: ProbeFrames) -> dict[str, Figure]:
-    """Every figure by its name; of a single cell only what stands beside it."""
-    drawn = {"controls": cells_beside_controls(frames)}
+def figures(frames: ProbeFrames) -> Draws:
+    """What draws every figure, by its name; of a single cell only what stands beside it."""
+    draws = {"controls": partial(cells_beside_controls, frames)}
     if len(frames.frame) > 1:
         draw = heatmap if has_heads(frames) else curve
-        drawn |= {column: draw(frames, column) for column in ("score", "selectivity")}
-    return drawn
+        draws |= {column: partial(draw, frames, column) for column in ("score", "selectivity")}
+    return draws
 
 
 def heatmap(frames: ProbeFrames, column: str) -> Figure:

@@ -1,10 +1,11 @@
 """Where does a report about relations go? One folder, as the dossier's: written whole or not at all."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from interp.report.figure import ordinary_style
+from interp.report.figure import ordinary_style, write_pictures
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import RELATIONS, write_manifest
 from interp.report.relations.frames import RelationFrames
@@ -36,16 +37,14 @@ def save_relations(
     """
     folder = check_output(out)
     page = render_relations(frames, maps, command=command)
-    figures = {"relations": relations_figure(frames), "baselines": baselines_figure(frames)}
+    draws = {"relations": partial(relations_figure, frames), "baselines": partial(baselines_figure, frames)}
     with in_place_of(folder) as draft:
         frames.relations.to_csv(draft / "relations.csv", index=False)
         frames.frame.to_csv(draft / "heads.csv", index=False)
         frames.frame.to_parquet(draft / "heads.parquet", index=False)
         if maps is not None:
             maps.to_parquet(draft / "attention_maps.parquet", index=False)
-        (draft / "figures").mkdir()
-        for name, figure in figures.items():
-            figure.savefig(draft / "figures" / f"{name}.png")
+        write_pictures(draws, draft / "figures")
         (draft / "report.html").write_text(page, encoding="utf-8")
         write_manifest(draft, frames.provenance, command, kind=RELATIONS)
     return folder

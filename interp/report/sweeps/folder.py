@@ -1,10 +1,11 @@
 """Where does a sweep's report go? One folder, as the dossier's: written whole or not at all."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from interp.report.figure import ordinary_style
+from interp.report.figure import ordinary_style, write_pictures
 from interp.report.folder import check_output, in_place_of
 from interp.report.manifest import SWEEP, write_manifest
 from interp.report.sweeps.cells import described
@@ -56,9 +57,9 @@ def _with_status(frames: SweepFrames) -> pd.DataFrame:
 
 
 def _write_figures(frames: SweepFrames, folder: Path) -> None:
-    folder.mkdir()
     cells = described(frames)
     placed = panel(frames, cells)
+    draws = {"strongest": partial(strongest_figure, frames, cells)}
     if placed is not None and len(frames.labels) > 1:
-        heatmap_figure(frames, cells, placed).savefig(folder / "heatmap.png")
-    strongest_figure(frames, cells).savefig(folder / "strongest.png")
+        draws["heatmap"] = partial(heatmap_figure, frames, cells, placed)
+    write_pictures(draws, folder)
