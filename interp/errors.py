@@ -29,11 +29,24 @@ def _cut(text: str, longest: int, ending: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - ending]} ... {text[-ending:]}"
 
 
-class InterpError(Exception):
-    """Base of every error that this package raises on purpose; the CLI exits with 2."""
+def with_ways(fault: str, ways: Iterable[str]) -> str:
+    """What is wrong, and what can be done about it, in one line."""
+    return plain("; ".join(filter(None, (fault, ", or ".join(ways)))))
 
-    def __init__(self, message: str = ""):
-        super().__init__(plain(message))
+
+class InterpError(Exception):
+    """Base of every error that this package raises on purpose; the CLI exits with 2.
+
+    Attributes:
+        fault: What is wrong.
+        ways: What can be done about it; each is enough. A way names parameters as ``kind='mean'`` and functions as
+            ``interp.attend``: the command line says its own options and commands in their place, and leaves out a way
+            that it does not have (``interp.cli.advice``).
+    """
+
+    def __init__(self, fault: str = "", *ways: str):
+        super().__init__(with_ways(fault, ways))
+        self.fault, self.ways = fault, ways
 
 
 class ConfigError(InterpError, ValueError):
@@ -58,6 +71,10 @@ class AuditError(InterpError, RuntimeError):
 
 class TaskError(InterpError, ValueError):
     """A task, or a file of examples, that cannot be read or used."""
+
+
+class NotCarriedError(TaskError):
+    """A task none of whose items the tokenizer can carry."""
 
 
 class OutputError(InterpError, ValueError):

@@ -80,6 +80,22 @@ class Declared:
     sha256: str
     written: str
 
+    def require_measured(self, left_out: Mapping[str, str]) -> None:
+        """Refuse claims on tasks that are left out.
+
+        Args:
+            left_out: By their names, the reasons.
+
+        Raises:
+            InputError: There is one.
+        """
+        for each in self.claims:
+            if each.task in left_out:
+                raise InputError(
+                    f"{self.file}: expected claims of tasks that can be measured, got one on {each.task!r}, which is "
+                    f"left out: {left_out[each.task]}; take it out of the file, or take another model"
+                )
+
     def check(self, tasks: Sequence[str], shape: tuple[int, int]) -> None:
         """Refuse heads and tasks that are not measured.
 

@@ -112,10 +112,10 @@ def ablate(
     from interp.cli.memory import limited
     from interp.cli.sweep_frames import frames_of
     from interp.methods.ablation import ablate as ablate_components
-    from interp.tasks.catalogue import load_task
+    from interp.methods.given_task import as_predicted
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
+    given = as_predicted(task, loaded, n=n, seed=seed, metric=metric)
     options: dict[str, Any] = {**which, "kind": kind, "metric": metric, "seed": seed}
     options["memory_budget"] = limited(memory)
     with warnings_as_lines():

@@ -77,16 +77,17 @@ def head(
     where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
     run = run_of(runs, fresh, **where, device=device)
     from interp.cli.heads import generated_tasks
-    from interp.cli.loading import load_for_tasks
-    from interp.tasks.catalogue import load_task
+    from interp.cli.loading import load_for_tasks, load_tasks
+    from interp.methods.left_out import with_left_out
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     which = as_head(loaded, name)
     names = list(dict.fromkeys(task or generated_tasks()))
-    tasks = [load_task(each, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx) for each in names]
+    tasks, left_out = load_tasks(names, loaded, n=n, seed=seed)
     options: dict[str, Any] = {"seed": seed, "probes": probes, "most_units": path_units}
     with warnings_as_lines(), progress_bar("head") as progress:
-        card = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)
+        found = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)
+    card = with_left_out(found, left_out)
     folder = None if out is None else card.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
     if as_json:
         _print_json(card, folder, started)
@@ -96,7 +97,7 @@ def head(
     print_card(card)
     if folder is not None:
         say(page_line(folder, started))
-    say_next(after_head(card.name, names[0], model, folder is not None))
+    say_next(after_head(card.name, str(card.tasks["task"].iloc[0]), model, folder is not None))
 
 
 def _print_json(card: "HeadCard", folder: "Path | None", started: float) -> None:
@@ -114,6 +115,7 @@ def _print_json(card: "HeadCard", folder: "Path | None", started: float) -> None
             "verdicts": records(card.verdicts[["task", "verdict", "reason", "partners"]]),
             "copying": None if math.isnan(card.copying) else card.copying,
             **{name: records(getattr(card, name)) for name in whole},
+            "tasks_left_out": card.provenance.get("left_out", {}),
             **{name: records(frame) for name, frame in paths.items()},
         }
     )

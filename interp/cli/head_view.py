@@ -12,6 +12,7 @@ from interp.report.amounts import or_dash
 from interp.report.cards.frames import Shown, shown
 from interp.report.cards.sentences import across_tasks, by_task
 from interp.report.cards.words import kind
+from interp.report.left_out import left_out
 from interp.report.verdicts import VERDICTS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def print_card(card: "HeadCard") -> None:
     """Print a card on standard output."""
     out = console(highlight=False)
-    for sentence in across_tasks(card):
+    for sentence in (*across_tasks(card), *left_out(card.provenance)):
         out.print(verbatim(sentence))
     out.print()
     out.print(_glance(shown(card)))

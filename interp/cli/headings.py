@@ -1,8 +1,11 @@
-"""Under which heading does an option stand in a command's help? Under the same one in every command."""
+"""What has every command? Options under the same headings, and errors whose advice can be typed."""
 
 from typing import Any
 
 from typer.core import TyperCommand, TyperOption
+
+from interp.cli.advice import in_options
+from interp.errors import InterpError
 
 HEADINGS: dict[str, tuple[str, ...]] = {
     "What is asked": (
@@ -37,6 +40,14 @@ class Grouped(TyperCommand):
             if isinstance(each, TyperOption):
                 each.rich_help_panel = _PLACES.get(str(each.name), _OTHERS)[1]
         self.params.sort(key=lambda each: _PLACES.get(str(each.name), _OTHERS)[0])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it; what it advises can be typed."""
+        try:
+            return super().invoke(ctx)
+        except InterpError as error:
+            error.args = (in_options(error, self.params, ctx.find_root().command.commands),)
+            raise
 
     def get_help_option(self, ctx: Any) -> Any:
         """The option --help, too."""

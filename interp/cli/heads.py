@@ -125,18 +125,22 @@ def heads(
         options.update(n=n, run=run)
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
         return
-    from interp.cli.loading import load_for_tasks
-    from interp.tasks.catalogue import load_task
+    from interp.cli.loading import load_for_tasks, load_tasks
+    from interp.methods.left_out import with_left_out
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    how: Any = {"n": n, "seed": seed, "tokenizer": loaded.tokenizer, "n_ctx": loaded.cfg.n_ctx}
-    tasks = [load_task(name, **how) for name in names]
+    tasks, left_out = load_tasks(names, loaded, n=n, seed=seed)
     if choose:
-        options["choose_on"] = [load_task(name, **how, split="select") for name in _with_splits(names)]
+        chosen, without = load_tasks(
+            _with_splits([each.name for each in tasks]), loaded, n=n, seed=seed, split="select"
+        )
+        options["choose_on"], left_out = chosen, {**left_out, **without}
+        tasks = [each for each in tasks if each.name not in without]
     siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
     with warnings_as_lines(), progress_bar("heads") as progress:
         more: Any = {"siblings": siblings, "claims": claims, "run": run}
-        report = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
+        found = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
+    report = with_left_out(found, left_out)
     pages: dict[str, str] = {}
     try:
         pages = _card_pages(loaded, tasks, report, command, run) if cards else {}
@@ -155,6 +159,7 @@ def heads(
             **left(folder, started),
             "verdicts": records(report.frame[["layer", "head", "task", "verdict", "reason", "partners"]]),
             "tasks": records(report.tasks),
+            "left_out": report.provenance.get("left_out", {}),
             "replication": records(report.replication),
             "cards": sorted(pages),
         }
@@ -232,10 +237,11 @@ def generated_tasks() -> list[str]:
 
 def _print_summary(report: "HeadsFrames") -> None:
     from interp.report.declared import how_found
+    from interp.report.left_out import left_out
     from interp.report.replicated import replication_sentence, replication_table
     from interp.report.sentences import summarise
 
-    for sentence in how_found(report.provenance):
+    for sentence in (*how_found(report.provenance), *left_out(report.provenance)):
         say(sentence)
     for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
         say(f"{summary.task}\n  {summary.headline}")

@@ -1,11 +1,17 @@
-"""Which model does a command work on? One with a tokenizer: tasks are text."""
+"""Which model and tasks does a command work on? A model with a tokenizer, and the tasks that this can carry."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from interp.cli.saying import say
 from interp.errors import LoadError
 from interp.model import loading
+
+if TYPE_CHECKING:
+    from interp.tasks.grammar.splits import Split
+    from interp.tasks.task import Task
 
 
 def load_for_tasks(model: str | None, *, device: str, dtype: str, threads: int) -> Any:
@@ -28,3 +34,29 @@ def load_for_tasks(model: str | None, *, device: str, dtype: str, threads: int) 
             "save one there with tokenizer.save_pretrained(folder)"
         )
     return loaded
+
+
+def load_tasks(
+    names: Sequence[str], model: Any, *, n: int | None, seed: int, split: "Split" = "test"
+) -> "tuple[list[Task], dict[str, str]]":
+    """The named tasks that the model's tokenizer can carry; where it cannot carry all, say how much of each it can.
+
+    Returns:
+        The tasks; and by its name, why each of the others is left out.
+
+    Raises:
+        InputError: As ``interp.methods.left_out.carried``.
+        TaskError: Likewise.
+    """
+    from interp.cli.terminal import warnings_as_lines
+    from interp.methods.left_out import carried
+
+    with warnings_as_lines():
+        tasks, left_out = carried(names, model, n=n, seed=seed, split=split)
+    if left_out or any(task.dropped for task in tasks):
+        for task in tasks:
+            dropped = sum(task.dropped.values())
+            why = "; ".join(task.dropped)
+            without = f" ({dropped} left out: {why})" if dropped else ""
+            say(f"{task.name}: {len(task.units)} of {len(task.units) + dropped} units{without}", err=True)
+    return tasks, left_out

@@ -87,11 +87,11 @@ def patch(
     from interp.cli.loading import load_for_tasks
     from interp.cli.memory import limited
     from interp.cli.sweep_frames import frames_of
+    from interp.methods.given_task import as_predicted
     from interp.methods.patching import patch as patch_cells
-    from interp.tasks.catalogue import load_task
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
+    given = as_predicted(task, loaded, n=n, seed=seed, metric=metric)
     axes = axes_of(by)
     options: dict[str, Any] = {"site": site, "by": axes, "direction": direction, "metric": metric}
     options |= {"seed": seed, "screen": screen}

@@ -89,10 +89,10 @@ def estimates_of(result: SweepResult) -> pd.DataFrame | None:
 
 def tokens_of(result: SweepResult, task: Task, tokenizer: Any) -> pd.DataFrame:
     """The commonest token at each position, and its share, where the prompts have one length and a cell a position."""
-    prompts, n_before = [each.prompt for each in task.examples], min(each.n_before for each in task.examples)
+    prompts = [each.prompt for each in task.examples]
     if not {"pos", "key"} & set(result.labels) or len(set(map(len, prompts))) > 1:
         return pd.DataFrame(columns=["pos", "token", "share"])
-    rows = []
+    n_before, rows = min(each.n_before for each in task.examples), []
     for position, tokens in enumerate(zip(*prompts, strict=True)):
         token, n = Counter(tokens).most_common(1)[0]
         text = "BOS" if position < n_before and token == tokenizer.bos_token_id else tokenizer.decode([token])

@@ -34,10 +34,12 @@ from interp.interventions.given_numbers import whole_number
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
-from interp.methods.given_task import apart, several_predicted
+from interp.methods.evidence import TaskEvidence
+from interp.methods.given_task import apart
 from interp.methods.groups import MOST_TOGETHER
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.judged_models import Asked, Judged, judge_models
+from interp.methods.left_out import carried, with_left_out
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
@@ -124,7 +126,8 @@ class HeadsReport:
             siblings.
         attention_maps: Attention of up to 8 top heads per task on 4 sentences each, one row per query and key position;
             as of ``interp.methods.attention_maps``.
-        provenance: How the numbers were made.
+        provenance: How the numbers were made. ``left_out`` says what was asked and is not in here, and why, by the name
+            of the task, or of the task and the kind of evidence.
     """
 
     frame: pd.DataFrame
@@ -183,6 +186,9 @@ def heads(
 ) -> HeadsReport:
     """Say which heads of `model` track what, with the evidence.
 
+    A task that the model or its tokenizer cannot carry is left out, with a warning and its reason in the provenance, as
+    long as another is left.
+
     Args:
         model: Follows TransformerLens' protocol.
         tasks: Tasks, or names for ``interp.load_task``.
@@ -212,11 +218,11 @@ def heads(
             nothing.
 
     Raises:
-        InputError: No task, one twice, thresholds out of range, fewer heads than none to ablate together, a task that
-            the model cannot carry, a file of claims with an unknown head, task or key, a sibling with another
-            tokenizer, choosing tasks of other names or with nothing but what is scored, or, with several workers, a
-            model that cannot be sent to one.
-        TaskError: A named task cannot be loaded.
+        InputError: No task, one twice, thresholds out of range, fewer heads than none to ablate together, no task that
+            the model can carry, a file of claims with an unknown head, task or key, or with a claim on a task that is
+            left out, a sibling with another tokenizer, choosing tasks of other names or with nothing but what is
+            scored, or, with several workers, a model that cannot be sent to one.
+        TaskError: A named task cannot be loaded, or the tokenizer carries none.
     """
     shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
     shares["minimum_probe"] = minimum_probe
@@ -239,10 +245,11 @@ def heads(
     if most_together == 1:
         raise InputError("most_together: expected 2 heads or more, or 0 to leave that out, got 1")
     most_together = whole_number("most_together", most_together, least=0, expected="a whole number of heads")
-    given = several_predicted(tasks, model, n=n, seed=seed)
+    given, left_out = carried(tasks, model, n=n, seed=seed)
     if not given or len({each.name for each in given}) < len(given):
         raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
     if declared is not None:
+        declared.require_measured(left_out)
         declared.check([each.name for each in given], (model.cfg.n_layers, model.cfg.n_heads))
     if choose_on:
         _check_only_max_t(correction, "choose_on: what is chosen on other items")
@@ -261,17 +268,18 @@ def heads(
     kept = as_run(run)
 
     def judging() -> HeadsReport:
-        judged = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
-        about = (
-            None if declared is None else declared.described(judged[0].frame, _measured_first(judged, declared, kept))
-        )
-        return _report(models, given, choose_on, asked, judged, about)
+        judged, unmeasured = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
+        about = None
+        if declared is not None:
+            declared.require_measured(unmeasured)
+            about = declared.described(judged[0].frame, _measured_first(judged, declared, kept))
+        return _report(models, choose_on, asked, judged, about, unmeasured)
 
     def request() -> dict[str, Any]:
         claimed = {} if declared is None else {"claims": [declared.file, declared.sha256]}
         return {**_request(models, given, choose_on, asked), **claimed}
 
-    return answered(kept, request, model_provenance(model), HeadsReport, judging)
+    return with_left_out(answered(kept, request, model_provenance(model), HeadsReport, judging), left_out)
 
 
 def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | None) -> datetime:
@@ -301,11 +309,11 @@ def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[T
 
 def _report(
     models: Sequence[Any],
-    given: Sequence[Task],
     choose_on: Sequence[Task],
     asked: Asked,
     judged: Sequence[Judged],
     declared: dict[str, Any] | None,
+    left_out: Mapping[str, str],
 ) -> HeadsReport:
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
     empty = pd.DataFrame(columns=list(REPLICATION))
@@ -315,7 +323,7 @@ def _report(
         tasks=pd.DataFrame([each.description() for each in first.evidence]),
         groups=first.groups,
         replication=replication(frames) if len(models) > 1 else empty,
-        attention_maps=attention_maps(models[0], given, first.frame),
+        attention_maps=attention_maps(models[0], [each.task for each in first.evidence], first.frame),
         provenance={
             **model_provenance(models[0]),
             **asdict(asked),
@@ -323,8 +331,13 @@ def _report(
             "chosen_on": [task_provenance(task) for task in choose_on],
             "siblings": [model_provenance(each) for each in models[1:]],
             "tasks": [dict(each.provenance()) for each in first.evidence],
+            "left_out": {**left_out, **_kinds_left_out(first.evidence)},
         },
     )
+
+
+def _kinds_left_out(evidence: Sequence[TaskEvidence]) -> dict[str, str]:
+    return {f"{each.task.name}, {kind}": reason for each in evidence for kind, reason in each.left_out.items()}
 
 
 def _public(frame: pd.DataFrame) -> pd.DataFrame:

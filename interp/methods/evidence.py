@@ -4,7 +4,7 @@ Of heads that look and matter, also: whether what they read at the related word 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from interp.claims.claim import Claims, Measured, claim
 from interp.claims.corrections import Correction, benjamini_hochberg, holm
 from interp.claims.effects import above_chance, against_base
 from interp.claims.units import UnitTable, estimates
+from interp.errors import InputError
 from interp.interventions.preparing import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
@@ -23,7 +24,7 @@ from interp.methods.ablation import ablate
 from interp.methods.components import Head
 from interp.methods.probing import MINIMUM
 from interp.methods.progress import part_of
-from interp.methods.representation import CELL, COLUMNS, representation
+from interp.methods.representation import CELL, COLUMNS, representation, unread
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.places import looks_back_only
@@ -46,7 +47,8 @@ class TaskEvidence:
             testable.
         exchange: Effects of exchanging the related word for heads that look and matter; None where that is not
             testable, or there are none.
-        representation: One row a head, as of ``representation``; None where probes were left out.
+        representation: One row a head, as of ``representation``; None where probes were not asked for.
+        left_out: By the kind of evidence, why it cannot be had of this task.
     """
 
     task: Task
@@ -57,6 +59,7 @@ class TaskEvidence:
     excess: UnitTable | None
     exchange: SweepResult | None
     representation: pd.DataFrame | None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def heads(self) -> pd.DataFrame:
         """One row per head: what is not tested of effects and probes."""
@@ -199,10 +202,13 @@ def gather(
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
     if exchange is not None and not above_chance(_complete(exchange).frame, CELL, metric=task.metric, seed=seed).all():
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
-    carried = None
+    carried, left_out = None, dict[str, str]()
     if probes:
-        carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=steps[2])
-    return TaskEvidence(task, means, resampled, averaged, attention, excess, exchange, carried)
+        try:
+            carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=steps[2])
+        except InputError as error:
+            carried, left_out = unread(model, task, minimum_probe), {"probes": error.fault}
+    return TaskEvidence(task, means, resampled, averaged, attention, excess, exchange, carried, left_out)
 
 
 def tested(

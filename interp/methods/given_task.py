@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from reprlib import repr as short
-from typing import Any
+from typing import Any, get_args
 
 from interp.errors import InputError, shown
 from interp.interventions.given_numbers import as_list
@@ -12,10 +12,19 @@ from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
 from interp.model.given_model import require_model
 from interp.tasks.alignment import tokenize
-from interp.tasks.task import Task
+from interp.tasks.grammar.splits import Split
+from interp.tasks.task import Metric, Task
 
 
-def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
+def as_task(
+    task: Task | str,
+    model: Any,
+    *,
+    n: int | None,
+    seed: int,
+    metric: MetricName | None = None,
+    split: Split = "test",
+) -> Task:
     """Load `task` where it is a name.
 
     Args:
@@ -23,6 +32,8 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
         model: Whose tokenizer encodes it.
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the draw.
+        metric: What is going to be measured, which says what answers a named task needs.
+        split: Of a generated task.
 
     Raises:
         InputError: No model, one without a tokenizer to load a named task with, or one whose tokenizer makes other
@@ -48,7 +59,8 @@ def as_task(task: Task | str, model: Any, *, n: int | None, seed: int) -> Task:
         )
     from interp.tasks.catalogue import load_task
 
-    return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx)
+    own: Any = metric if metric in get_args(Metric) else None
+    return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, split=split)
 
 
 def _require_tokens_of(tokenizer: Any, task: Task) -> None:
@@ -65,7 +77,15 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
             )
 
 
-def as_predicted(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
+def as_predicted(
+    task: Task | str,
+    model: Any,
+    *,
+    n: int | None,
+    seed: int,
+    metric: MetricName | None = None,
+    split: Split = "test",
+) -> Task:
     """``as_task``, for who measures by `metric` what the model predicts.
 
     Raises:
@@ -74,7 +94,7 @@ def as_predicted(task: Task | str, model: Any, *, n: int | None, seed: int, metr
     """
     if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
         require_prediction(model, task, metric)
-    given = as_task(task, model, n=n, seed=seed)
+    given = as_task(task, model, n=n, seed=seed, metric=metric, split=split)
     require_prediction(model, given, metric)
     return given
 
@@ -86,11 +106,21 @@ def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n
         InputError: As ``as_predicted``; or there is no list.
         TaskError: As ``as_task``.
     """
-    listed = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
-    if listed is None:
+    given = listed(tasks)
+    of_tasks = None if any(isinstance(each, str) for each in given) else n
+    return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in given]
+
+
+def listed(tasks: Sequence[Task | str] | Task | str) -> Sequence[Task | str]:
+    """The tasks as a list, where one was given, too.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
+    if found is None:
         raise InputError(f"tasks: expected tasks, or names of some, got {shown(tasks)}; see interp.list_tasks()")
-    of_tasks = None if any(isinstance(each, str) for each in listed) else n
-    return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in listed]
+    return found
 
 
 def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:

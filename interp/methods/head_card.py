@@ -38,7 +38,7 @@ from interp.methods.cards.given_report import check_report, report_hash
 from interp.methods.cards.replacements import Comparisons
 from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
-from interp.methods.given_task import several_predicted
+from interp.methods.left_out import carried, those_in, with_left_out
 from interp.methods.progress import part_of
 from interp.model.modes import ordinary_modes
 from interp.runs.answers import all_answered, answered
@@ -143,6 +143,8 @@ def head_card(
 ) -> HeadCard:
     """Gather all that can be said about one head.
 
+    A task that the model or its tokenizer cannot carry is left out, as of ``heads``.
+
     Args:
         model: Follows TransformerLens' protocol; circuits and direct paths are of our own models only.
         head: ``(2, 1)`` or ``"2.1"``: head 1 of layer 2, both from 0.
@@ -165,13 +167,13 @@ def head_card(
         The card. What could not be measured, such as paths in a model of others, has its reason in ``left_out``.
 
     Raises:
-        InputError: A head that the model does not have; no task, one twice, or one that the model cannot carry; a
+        InputError: A head that the model does not have; no task, one twice, or none that the model can carry; a
             report of another model or of other items; or as ``heads``.
-        TaskError: A named task cannot be loaded.
+        TaskError: A named task cannot be loaded, or the tokenizer carries none.
         KeyboardInterrupt: It was interrupted: half a card is none.
     """
     chosen = as_head(model, head)
-    given = several_predicted(tasks, model, n=n, seed=seed)
+    given, left_out = carried(tasks, model, n=n, seed=seed)
     how: dict[str, Any] = {
         "seed": seed,
         "draws": draws,
@@ -187,15 +189,15 @@ def head_card(
         found = report
         if found is None:
             found = heads(model, given, **how, progress=part_of(progress, 0, n_parts, _STEPS), run=kept)
-        else:
-            check_report(found, model, given)
-        first = n_parts - len(given)
-        steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(given))]
+        measured = those_in(found, given)
+        check_report(found, model, measured)
+        first = n_parts - len(measured)
+        steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(measured))]
         asked = Asked(chosen, found, _comparisons(model, found), most_units)
         return _card(
             model,
             asked,
-            [(task, gather_parts(model, task, asked, step)) for task, step in zip(given, steps, strict=True)],
+            [(task, gather_parts(model, task, asked, step)) for task, step in zip(measured, steps, strict=True)],
         )
 
     about = model_provenance(model)
@@ -203,7 +205,7 @@ def head_card(
     def request() -> dict[str, Any]:
         return _request(model, about, given, report, most_units, head=head_name(chosen), **how)
 
-    return answered(kept, request, about, HeadCard, gathering)
+    return with_left_out(answered(kept, request, about, HeadCard, gathering), left_out)
 
 
 def _units(most_units: object) -> int:
@@ -252,6 +254,7 @@ def head_cards(
         InputError: The report is of another model or of other items.
         KeyboardInterrupt: It was interrupted.
     """
+    tasks = those_in(report, tasks)
     check_report(report, model, tasks)
     kept, about, most_units = as_run(run), model_provenance(model), _units(most_units)
 

@@ -16,11 +16,14 @@ from interp.claims.corrections import Correction
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.specificity import specificities
 from interp.claims.verdicts import decidable, states, verdicts
+from interp.errors import InputError
+from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress
 from interp.methods.components import Head
 from interp.methods.evidence import TaskEvidence, gather, tested
 from interp.methods.groups import ablated_together
+from interp.methods.left_out import none_left, told
 from interp.methods.progress import part_of
 from interp.methods.representation import CELL
 from interp.runs.executors import HERE, Executor, Local
@@ -73,8 +76,10 @@ def judge_models(
     *,
     run: Run | None = None,
     progress: Progress | None = None,
-) -> list[Judged]:
+) -> tuple[list[Judged], dict[str, str]]:
     """Gather the evidence on every model, test and judge it.
+
+    A task that cannot be measured on one of the models is left out of all, with a warning.
 
     Args:
         models: Follow TransformerLens' protocol.
@@ -84,8 +89,11 @@ def judge_models(
         run: Who measures models and tasks, and where their sweeps are kept; None for this process, and nowhere.
         progress: Called with (steps done, steps in all); from several workers, of whole tasks only.
 
+    Returns:
+        What was found of every model; and by its name, why each task that is not in there is left out.
+
     Raises:
-        InputError: A model cannot be sent to another process.
+        InputError: A model cannot be sent to another process, or no task can be measured.
         OutputError: A sweep cannot be kept.
         KeyboardInterrupt: It was interrupted.
     """
@@ -95,16 +103,22 @@ def judge_models(
     inner = None if run is None else run.inner
     jobs = [(model, task, asked, inner) for model in models for task in given]
     found = calls.make(_gathered, jobs)
-    by_model = [found[start : start + len(given)] for start in range(0, n_first, len(given))]
-    frames = [_tested(each, len(tasks), asked) for each in by_model]
-    chosen = [_candidates(frame, tasks, asked.most_together) for frame in frames]
-    groups = _groups(models, by_model, tasks, chosen, asked, inner, calls)
+    failed = {task.name: each for (_, task, *_), each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
+    left = [task for task in tasks if task.name not in failed]
+    if not left:
+        raise none_left(failed)
+    evidence = [each for (_, task, *_), each in zip(jobs, found, strict=True) if task.name not in failed]
+    size = len(evidence) // len(models)
+    by_model = [evidence[start : start + size] for start in range(0, len(evidence), size)]
+    frames = [_tested(each, len(left), asked) for each in by_model]
+    chosen = [_candidates(frame, left, asked.most_together) for frame in frames]
+    groups = _groups(models, by_model, left, chosen, asked, inner, calls)
     judged = []
     for evidence, frame, heads, own in zip(by_model, frames, chosen, groups, strict=True):
         taken = {task: unmissed for task, (unmissed, _) in heads.items()}
         whole = frame.join(partners(frame, own, taken, asked.alpha))
-        judged.append(Judged(whole.join(verdicts(whole)), evidence[: len(tasks)], own[list(GROUP_COLUMNS)]))
-    return judged
+        judged.append(Judged(whole.join(verdicts(whole)), evidence[: len(left)], own[list(GROUP_COLUMNS)]))
+    return judged, told(failed)
 
 
 def _groups(
@@ -161,20 +175,18 @@ class _Calls:
         return [found[number] for number in range(len(jobs))]
 
 
-def _gathered(model: Any, task: Task, asked: Asked, run: Run | None, progress: Progress | None) -> TaskEvidence:
-    return gather(
-        model,
-        task,
-        draws=asked.draws,
-        seed=asked.seed,
-        minimum_attention=asked.minimum_attention,
-        minimum_effect=asked.minimum_effect,
-        probes=asked.probes,
-        minimum_probe=asked.minimum_probe,
-        alpha=asked.alpha,
-        run=run,
-        progress=progress,
-    )
+def _gathered(
+    model: Any, task: Task, asked: Asked, run: Run | None, progress: Progress | None
+) -> TaskEvidence | InputError:
+    """The evidence on a task, or why there is none."""
+    options = ("draws", "seed", "minimum_attention", "minimum_effect", "probes", "minimum_probe", "alpha")
+    how: Any = {name: getattr(asked, name) for name in options}
+    try:
+        return gather(model, task, **how, run=run, progress=progress)
+    except NoRoomError:  # which may pass
+        raise
+    except InputError as error:
+        return error
 
 
 def _tested(found: Sequence[TaskEvidence], n_tasks: int, asked: Asked) -> pd.DataFrame:

@@ -31,14 +31,18 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
     if looks_back_only(model) or (tokenizer is None and isinstance(task, Task)):
         return
     name = task if isinstance(task, str) else task.name
-    refused = f"task {name!r} asks for the next token, which an encoder does not predict: it reads both sides of a word"
     mask, token = (getattr(tokenizer, key, None) for key in ("mask_token_id", "mask_token"))
-    own = "" if mask is None else f", or measure a Task of your own whose prompts end in {token}"
     if isinstance(task, str) or mask is None or any(each.prompt[-1] != mask for each in task.examples):
-        raise InputError(f"{refused}; score its attention with interp.attend{own}")
+        own = [] if mask is None else [f"measure pairs whose prompts end in {token}, made a task by interp.encode_task"]
+        raise InputError(
+            f"task {name!r} asks for the next token, which an encoder does not predict: it reads both sides of a word",
+            "score its attention with interp.attend",
+            *own,
+        )
     asked = task.metric if metric in (None, "accuracy") else metric
     if asked == "sentence_log_probability":
         raise InputError(
             f"sentence_log_probability: task {name!r} would score words that the encoder has read, which is no "
-            "prediction; give metric='logit_difference'"
+            "prediction",
+            "give metric='logit_difference'",
         )

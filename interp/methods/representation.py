@@ -48,13 +48,14 @@ def representation(
         ``probe_baseline``, with what ``Claims.frame`` says of it, over the heads of the task;
         ``probe_excess_n_clusters`` are the lexical draws, or the lemmas where they are fewer. All is NaN where the task
         has no feature, too few clusters to decide anything, or not two examples of two values.
+
+    Raises:
+        InputError: The feature cannot be probed for in these items; ``unread`` then stands for what is not known.
     """
-    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=CELL)
     if task.feature is None or not testable(task, task.feature):
         if progress is not None:
             progress(1, 1)
-        empty = pd.DataFrame(np.nan, index=cells, columns=list(COLUMNS)).assign(feature=task.feature)
-        return empty.assign(probe_excess_n_clusters=0, probe_excess_minimum=minimum).reset_index()
+        return unread(model, task, minimum)
     options: Any = {"minimum": minimum, "alpha": alpha, "seed": seed, "progress": progress}
     found = probe(model, task, task.feature, description_lengths=False, permuted=False, **options).frame
     found = found.assign(
@@ -64,6 +65,13 @@ def representation(
         probe_excess_n_clusters=found[["n_documents", "n_lemmas"]].min(axis=1),
     )
     return found.rename(columns=_OF_PROBES)[[*CELL, *COLUMNS]]
+
+
+def unread(model: Any, task: Task, minimum: float) -> pd.DataFrame:
+    """As ``representation``, where nothing can be told of any head."""
+    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=CELL)
+    empty = pd.DataFrame(np.nan, index=cells, columns=list(COLUMNS)).assign(feature=task.feature)
+    return empty.assign(probe_excess_n_clusters=0, probe_excess_minimum=minimum).reset_index()
 
 
 def testable(task: Task, feature: str) -> bool:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from interp.report.frames import HeadsFrames
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
+from interp.report.left_out import left_out
 from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
 from interp.report.plots import overview
@@ -17,7 +18,7 @@ def heads_glance(report: HeadsFrames) -> Glance:
     table = found_first(named.frame)
     return Glance(
         f"Which heads track what: {', '.join(named.tasks['task'])}",
-        [_in_short(each, named.frame) for each in summarise(report)],
+        [*left_out(report.provenance), *(_in_short(each, named.frame) for each in summarise(report))],
         evidence_table(table),
         len(report.frame),
         ".frame",

@@ -29,6 +29,7 @@ from interp.report.frames import (
 )
 from interp.report.heatmap import Heatmap, heatmap
 from interp.report.leads import leads
+from interp.report.left_out import left_out
 from interp.report.metrics import UNITS
 from interp.report.names import with_shown_names
 from interp.report.opened import for_cards, of_tasks
@@ -107,6 +108,7 @@ def render_page(
         "page.html",
         about=_about(report, provenance),
         how_found=how_found(report.provenance),
+        left_out=left_out(report.provenance),
         leads=leads(report, summaries),
         asked=asked(report.tasks, provenance),
         command=command,

@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import InputError, TaskError
+from interp.errors import InputError, NotCarriedError, TaskError
 from interp.special_tokens import special_around
 from interp.tasks.example import Span
 
@@ -109,7 +109,7 @@ def without_special(
     try:
         rows = tokenizer(list(texts), return_offsets_mapping=True, **options)
     except Exception as error:  # tokenizers raises bare Exceptions, as where a word and [UNK] are unknown
-        raise TaskError(f"the tokenizer cannot encode the texts ({error}); use another tokenizer") from error
+        raise NotCarriedError(f"the tokenizer cannot encode the texts ({error})", "use another tokenizer") from error
     return [
         (tuple(ids), tuple((start, stop) for start, stop in offsets))
         for ids, offsets in zip(rows["input_ids"], rows["offset_mapping"], strict=True)

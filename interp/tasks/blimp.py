@@ -73,7 +73,8 @@ def _continuations(item: BlimpItem, metric: Metric) -> tuple[str, str, str]:
         if item.prefix is None or not item.one_prefix:
             raise TaskError(
                 f"{item.uid}, pair {item.pair_id}: logit_difference needs a critical word after a shared prefix "
-                "(one_prefix_method), and this item has none; use metric='sentence_log_probability'"
+                "(one_prefix_method), and this item has none",
+                "give metric='sentence_log_probability'",
             )
         return item.prefix, f" {item.word_good}", f" {item.word_bad}"
     stop = len(item.prefix) if item.prefix is not None and item.one_prefix else _shared(item.good, item.bad)

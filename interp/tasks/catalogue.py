@@ -18,11 +18,11 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import TaskError, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
-from interp.tasks.encoding import check_choice, encode_task
+from interp.tasks.encoding import check_choice
 from interp.tasks.example import MinimalPair
 from interp.tasks.file_tasks import FILE_TASKS, find_source
 from interp.tasks.grammar.splits import Split
-from interp.tasks.request import FileRequest, TaskInfo, require_metric
+from interp.tasks.request import FileRequest, TaskInfo, encode_named, require_metric
 from interp.tasks.task import Metric, Task
 
 GENERATED_PAIRS = 200
@@ -113,16 +113,17 @@ def load_task(
         seed: Of the generator, or of the sample.
         n_ctx: Longest row of tokens that the model takes (``model.cfg.n_ctx``); None for no limit.
         split: Of a generated task; ``test`` holds pairs of words that no training text holds.
-        metric: Of a BLiMP file of one-prefix items, ``logit_difference`` compares the critical
-            words alone instead of the whole sentences. Other tasks have one metric.
+        metric: None for the task's own. ``sentence_log_probability`` scores all tokens of the answers, of any task.
+            ``logit_difference`` compares answers of one token: of a BLiMP file of one-prefix items, the critical words
+            alone; tasks that are whole sentences do not have it.
         known_words_only: Of a file, keep only the items all of whose words generated texts contain.
 
     Returns:
         The task, with what had to be left out counted in ``dropped``.
 
     Raises:
-        TaskError: The task is unknown, an argument is of no use for it, its file cannot be read,
-            or the tokenizer can carry none of its items.
+        TaskError: The task is unknown, an argument is of no use for it, or its file cannot be read.
+        NotCarriedError: The tokenizer can carry none of its items.
     """
     tokenizer = require_fast(tokenizer)
     _check_count("seed", seed, least=0)
@@ -157,17 +158,9 @@ def load_task(
     wanted = GENERATED_PAIRS if n is None else n
     if wanted > MOST_PAIRS:
         raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
-    return encode_task(
-        pairs(wanted, seed=seed, split=split),
-        tokenizer=tokenizer,
-        name=name,
-        description=info.description,
-        metric=info.metric,
-        query=info.query,
-        references=_references(pairs, REFERENCES, seed),
-        n_ctx=n_ctx,
-        feature=info.feature,
-    )
+    given = {"name": name, "tokenizer": tokenizer, "metric": metric or info.metric, "n_ctx": n_ctx}
+    drawn = pairs(wanted, seed=seed, split=split)
+    return encode_named(drawn, info, **given, references=_references(pairs, REFERENCES, seed))
 
 
 @lru_cache(maxsize=2 * len(_GENERATED))

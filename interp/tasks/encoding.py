@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import InputError, TaskError, suggest
+from interp.errors import InputError, NotCarriedError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.digest import digest
 from interp.tasks.example import Example, MinimalPair
@@ -38,13 +38,13 @@ Requirement = Literal[
 
 _ADVICE: dict[str, str] = {
     "prompt tokens change with the continuation": "begin each answer with the space before it, as in ' is'",
-    "answer of more than one token": "use answers of one token, or metric='sentence_log_probability'",
-    "counterfactual of another length": "use words of as many tokens, or unequal_lengths=True",
+    "answer of more than one token": "use answers of one token",
+    "counterfactual of another length": "use words of as many tokens",
     "longer than the context": "use shorter items, or a longer context",
 }
 
 
-class _NotCarriedError(Exception):
+class _FailedError(Exception):
     """An item fails a requirement; its argument says which."""
 
 
@@ -86,28 +86,23 @@ def encode_task(
 
     Raises:
         TaskError: The tokenizer is slow, the name is empty, there is no such metric or query, there are
-            no pairs, some example does not have the feature, or no pair is left; the message then gives the count for
-            each requirement that failed.
+            no pairs, or some example does not have the feature.
+        NotCarriedError: No pair is left; the message gives the count for each requirement that failed, and which of the
+            arguments would leave one.
     """
     require_fast(tokenizer)
     if not (isinstance(name, str) and name.strip() and len(name.splitlines()) == 1):
         raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
     check_choice("metric", metric, get_args(Metric))
     check_choice("query", query, get_args(Query))
-    units, dropped = _encode_pairs(_pairs(pairs), tokenizer, metric, n_ctx, unequal_lengths)
-    if not units:
-        raise TaskError(_none_left(name, "pairs", dropped))
+    units, dropped = _carried(name, "pairs", pairs, tokenizer, metric, n_ctx, unequal_lengths)
     if (metric, query) == ("logit_difference", "predicting position"):
         _require_last_query(name, units)
     reference_sets: tuple[tuple[Unit, ...], ...]
     if references is None:
         units, reference_sets = halves(units)
     else:
-        reference_units, reference_dropped = _encode_pairs(
-            _pairs(references), tokenizer, metric, n_ctx, unequal_lengths
-        )
-        if not reference_units:
-            raise TaskError(_none_left(name, "reference pairs", reference_dropped))
+        reference_units, _ = _carried(name, "reference pairs", references, tokenizer, metric, n_ctx, unequal_lengths)
         reference_sets = (unscored(name, metric, reference_units, units),)
     _require_feature(name, feature, [units] if references is None else [units, *reference_sets])
     return Task(
@@ -123,6 +118,32 @@ def encode_task(
         feature=feature,
         from_text=True,
     )
+
+
+def _carried(
+    name: str,
+    what: str,
+    given: Iterable[MinimalPair],
+    tokenizer: PreTrainedTokenizerBase,
+    metric: Metric,
+    n_ctx: int | None,
+    unequal_lengths: bool,
+) -> tuple[list[Unit], Counter[str]]:
+    """The units of `given`, one at least, and how many pairs fail each requirement."""
+    pairs = _pairs(given)
+    if not pairs:
+        raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
+    units, dropped = _encode_pairs(pairs, tokenizer, metric, n_ctx, unequal_lengths)
+    if units:
+        return units, dropped
+    failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
+    (most, _), *_ = dropped.most_common(1)
+    ways = [_ADVICE.get(most, "use other items, or another tokenizer")]
+    if _encode_pairs(pairs, tokenizer, "sentence_log_probability", n_ctx, unequal_lengths)[0]:
+        ways.append("give metric='sentence_log_probability'")
+    if _encode_pairs(pairs, tokenizer, metric, n_ctx, True)[0]:
+        ways.append("give unequal_lengths=True")
+    raise NotCarriedError(f"{name}: the tokenizer can carry none of the {len(pairs)} {what} ({failed})", *ways)
 
 
 def _pairs(given: Iterable[MinimalPair]) -> list[MinimalPair]:
@@ -179,7 +200,7 @@ def _encode_pairs(
                 for example, row in zip(pair.examples, tokenized, strict=True)
             ]
             units.append(_unit(encoded, pair.cluster, unequal_lengths))
-        except _NotCarriedError as requirement:
+        except _FailedError as requirement:
             dropped[str(requirement)] += 1
     return units, dropped
 
@@ -221,7 +242,7 @@ def _with_other_word(
     for each in encoded.example.word_counterfactuals:
         try:
             other = _encode_example(each, tokenize(tokenizer, _texts(each)), metric, n_ctx)
-        except _NotCarriedError:
+        except _FailedError:
             continue
         if encoded.differs_at_word(other):
             return replace(encoded, word_counterfactual=other)
@@ -252,7 +273,7 @@ def _relation_positions(
             {role: row.positions(span) for role, span in relation.distractors.items()},
         )
     except InputError as error:
-        raise _NotCarriedError("related word not aligned") from error
+        raise _FailedError("related word not aligned") from error
 
 
 def _unit(encoded: Sequence[EncodedExample], cluster: str, unequal_lengths: bool) -> Unit:
@@ -266,14 +287,4 @@ def _unit(encoded: Sequence[EncodedExample], cluster: str, unequal_lengths: bool
 
 def _require(fulfilled: bool, requirement: Requirement) -> None:
     if not fulfilled:
-        raise _NotCarriedError(requirement)
-
-
-def _none_left(name: str, what: str, dropped: Counter[str]) -> str:
-    total = sum(dropped.values())
-    if not total:
-        return f"{name}: expected {what} to encode, got none; give at least one"
-    failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
-    (most, _), *_ = dropped.most_common(1)
-    advice = _ADVICE.get(most, "use other items, or another tokenizer")
-    return f"{name}: the tokenizer can carry none of the {total} {what} ({failed}); {advice}"
+        raise _FailedError(requirement)

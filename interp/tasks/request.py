@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import TaskError
+from interp.errors import NotCarriedError, TaskError
 from interp.tasks.encoding import encode_task
 from interp.tasks.example import MinimalPair
 from interp.tasks.tagging import all_known
@@ -37,7 +37,7 @@ class TaskInfo:
 
 
 def require_metric(name: str, metric: Metric | None, info: TaskInfo) -> None:
-    """Refuse a metric that is not the only one of a task.
+    """Refuse to compare single words where a task's answers are sentences; all answers can be scored as sentences.
 
     Args:
         name: The task's, for the message.
@@ -45,10 +45,29 @@ def require_metric(name: str, metric: Metric | None, info: TaskInfo) -> None:
         info: What the task is.
 
     Raises:
-        TaskError: It is another one.
+        TaskError: The task compares sentences, and single words were asked for.
     """
-    if metric not in (None, info.metric):
-        raise TaskError(f"{name} is measured by {info.metric}, got metric={metric!r}; leave metric out")
+    if metric not in (None, info.metric, "sentence_log_probability"):
+        raise TaskError(f"{name} is measured by {info.metric}, got {metric}", f"give metric={info.metric!r}")
+
+
+def encode_named(pairs: Iterable[MinimalPair], info: TaskInfo, **given: Any) -> Task:
+    """Encode the pairs of a task that is asked for by its name, and so cannot be given other words.
+
+    Args:
+        pairs: What is measured.
+        info: What the task is.
+        given: What else ``encode_task`` is given.
+
+    Raises:
+        NotCarriedError: The tokenizer can carry none.
+        TaskError: As ``encode_task``.
+    """
+    try:
+        return encode_task(pairs, description=info.description, query=info.query, feature=info.feature, **given)
+    except NotCarriedError as error:
+        ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way]
+        raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
 
 
 @dataclass(frozen=True)
@@ -97,14 +116,5 @@ class FileRequest:
 
     def encode(self, pairs: Sequence[MinimalPair], info: TaskInfo, coverage: dict[str, float]) -> Task:
         """Encode what was chosen as the task that `info` describes; see ``encode_task`` for the errors."""
-        return encode_task(
-            pairs,
-            tokenizer=self.tokenizer,
-            name=self.name,
-            description=info.description,
-            metric=self.metric,
-            query=info.query,
-            n_ctx=self.n_ctx,
-            coverage=coverage,
-            feature=info.feature,
-        )
+        given: Any = {"name": self.name, "tokenizer": self.tokenizer, "metric": self.metric, "n_ctx": self.n_ctx}
+        return encode_named(pairs, info, **given, coverage=coverage)

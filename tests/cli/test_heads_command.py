@@ -30,7 +30,7 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
     options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --device cuda --dtype bfloat16"
     assert run("heads", "--out", tmp_path / "r", *options.split()).exit_code == 0
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
-    encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64}
+    encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64, "metric": None, "split": "test"}
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
     names, options = calls["heads"]
     run_options = options.pop("run")
@@ -71,7 +71,7 @@ def test_siblings_are_loaded_and_handed_on(calls, run, tmp_path):
 
 def test_heads_are_chosen_on_another_split(calls, run, tmp_path):
     assert run("heads", "--out", tmp_path / "r", "--task", "a", "--choose").exit_code == 0
-    assert [(name, options.get("split")) for name, options in calls["tasks"]] == [("a", None), ("a", "select")]
+    assert [(name, options["split"]) for name, options in calls["tasks"]] == [("a", "test"), ("a", "select")]
     assert len(calls["heads"][1]["choose_on"]) == 1
 
 
@@ -92,8 +92,8 @@ def test_heads_json_is_one_object_on_standard_output(run, tmp_path):
     assert {"reason", "partners"} <= set(printed["verdicts"][0])
     assert printed["tasks"][0]["accuracy_base"] == 0.97
     assert printed["seconds"] > 0
-    assert (printed["replication"], printed["cards"]) == ([], ["2.1"])
-    assert result.stderr == ""
+    assert (printed["replication"], printed["cards"], printed["left_out"]) == ([], ["2.1"], {})
+    assert result.stderr == f"{TASK}: 30 of 33 units (3 left out: answers of several tokens)\n"
 
 
 def test_the_report_says_how_to_repeat_it(run, monkeypatch, tmp_path):

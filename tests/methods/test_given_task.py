@@ -40,7 +40,7 @@ every_measure = pytest.mark.parametrize(
 def test_ids_of_another_tokenizer_are_refused(model, books, measure):
     task = interp.load_task("agreement", n=4, tokenizer=model.tokenizer)
     message = (
-        r"task 'agreement' was encoded by another tokenizer.*expected tokens \[\d+, .*\] behind BOS, got \[\d+, .*\]; "
+        r"task 'agreement' was encoded by another tokenizer.*expected tokens \[\d+, .*\], got \[\d+, .*\]; "
         "encode it with tokenizer="
     )
     with pytest.raises(InputError, match=message):

@@ -5,6 +5,7 @@ from interp.report.cards.frames import CardFrames, shown
 from interp.report.cards.sentences import across_tasks
 from interp.report.glance import Glance
 from interp.report.heads_glance import evidence_table
+from interp.report.left_out import left_out
 
 
 def card_glance(card: CardFrames) -> Glance:
@@ -12,7 +13,7 @@ def card_glance(card: CardFrames) -> Glance:
     named = shown(card)
     return Glance(
         f"Head {card.name}",
-        across_tasks(card),
+        [*across_tasks(card), *left_out(card.provenance)],
         evidence_table(named.verdicts).drop(columns="head"),
         len(card.verdicts),
         ".verdicts",

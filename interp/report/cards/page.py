@@ -20,6 +20,7 @@ from interp.report.cards.words import quoted
 from interp.report.document import flatten, render
 from interp.report.embedded import attention_data
 from interp.report.heatmap import Heatmap
+from interp.report.left_out import left_out
 from interp.report.sortable import Table, sortable
 from interp.report.verdicts import VERDICTS, Verdict
 
@@ -71,7 +72,7 @@ def render_card(card: CardFrames, *, command: str | None = None) -> str:
         "head.html",
         head=found.name,
         asked=asked(found.tasks, provenance),
-        across=across_tasks(card),
+        across=[*across_tasks(card), *left_out(card.provenance)],
         glance=at_a_glance(found),
         tasks=_views(card, found),
         reading=how_to_read(found),

@@ -1,0 +1,39 @@
+"""How is advice followed on the command line? What is a parameter in Python is an option here, a function a command."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from interp.errors import InterpError, with_ways
+
+_PARAMETER = re.compile(r"\b([a-z_]+)=('[^']*'|[\w.]+)")
+_FUNCTION = re.compile(r"\binterp\.(\w+)(?:\(.*?\))?")
+_WHOSE = re.compile(r" \(of interp\.\w+\)")
+"""Whose parameter is meant, where it is not that of the function that was called."""
+_ELSEWHERE = {"list_tasks": "tasks"}
+"""Functions whose command has another name."""
+
+
+def in_options(error: InterpError, options: Iterable[Any], commands: Iterable[str]) -> str:
+    """What a command says is wrong, with what can be typed about it.
+
+    Args:
+        error: What went wrong.
+        options: The command's own, as click has them.
+        commands: The names of all.
+    """
+    named = {str(each.name): max(each.opts, key=len) for each in options if str(each.opts[0]).startswith("-")}
+    return with_ways(error.fault, filter(None, (_typed(way, named, set(commands)) for way in error.ways)))
+
+
+def _typed(way: str, options: dict[str, str], commands: set[str]) -> str:
+    """The way as one types it; empty where one cannot."""
+    way = _WHOSE.sub("", way)
+    parameters, functions = (
+        _PARAMETER.findall(way),
+        {name: _ELSEWHERE.get(name, name) for name in _FUNCTION.findall(way)},
+    )
+    if not {name for name, _ in parameters} <= set(options) or not set(functions.values()) <= commands:
+        return ""
+    way = _FUNCTION.sub(lambda found: f"interp {functions[found[1]]}", way)
+    return _PARAMETER.sub(lambda found: f"{options[found[1]]} {found[2].strip(chr(39))}", way)
