@@ -136,7 +136,7 @@ def ablate(
         sweeps.exit_if_partial(frames)
     else:
         sweeps.end(frames, folder, started)
-        say_next(after_sweep(frames, task, model))
+        say_next(after_sweep(frames, given, model, metric))
 
 
 def _chosen(layer: int | None, head: str | None, components: Components) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from interp.cli.saying import say
 from interp.cli.sources import Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from interp.model.sites import Site
     from interp.runs.store import ActivationStore
 
@@ -162,6 +164,7 @@ def _show(
     store: "ActivationStore", source: Source | None, started: float, as_json: bool, given: Path, model: str | None
 ) -> None:
     from interp.cli.terminal import print_json
+    from interp.tasks.features import NUMERIC
 
     request = store.manifest.request
     result: dict[str, Any] = {
@@ -185,4 +188,10 @@ def _show(
         if value is not None:
             shown = ", ".join(f"{key}: {each}" for key, each in value.items()) if isinstance(value, dict) else value
             say(f"{name}: {', '.join(shown) if isinstance(shown, list) else shown}")
-    say_next(after_collect(str(given), result["features"], model))
+    told = [name for name in result["features"] if name not in NUMERIC and _classes(store.index[name]) > 1]
+    say_next(after_collect(str(given), told, model))
+
+
+def _classes(labels: "pd.Series") -> int:
+    """How many classes have two words or more, so that a probe can be fitted and judged on each."""
+    return int((labels.value_counts() > 1).sum())

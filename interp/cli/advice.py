@@ -12,6 +12,8 @@ _WHOSE = re.compile(r" \(of interp\.\w+\)")
 """Whose parameter is meant, where it is not that of the function that was called."""
 _ELSEWHERE = {"list_tasks": "tasks"}
 """Functions whose command has another name."""
+_CALLED = {"memory": "memory_budget"}
+"""Options whose parameter has another name."""
 
 
 def in_options(error: InterpError, options: Iterable[Any], commands: Iterable[str]) -> str:
@@ -22,7 +24,7 @@ def in_options(error: InterpError, options: Iterable[Any], commands: Iterable[st
         options: The command's own, as click has them.
         commands: The names of all.
     """
-    named = {str(each.name): max(each.opts, key=len) for each in options if str(each.opts[0]).startswith("-")}
+    named = {_CALLED.get(each.name, each.name): each.opts[0] for each in options if str(each.opts[0]).startswith("--")}
     return with_ways(error.fault, filter(None, (_typed(way, named, set(commands)) for way in error.ways)))
 
 

@@ -24,6 +24,7 @@ from interp.cli.options import (
     names_in,
     share,
 )
+from interp.errors import InputError, TaskError
 
 if TYPE_CHECKING:
     from interp.methods.relations.result import RelationResult
@@ -99,7 +100,7 @@ def attend(
     names = names_in(relation)
     corpus, chooser = _read(data, choose_on or [], names)
     from interp.cli import relations
-    from interp.cli.loading import load_for_tasks
+    from interp.cli.loading import can_be_asked, load_for_tasks
     from interp.methods import attention
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
@@ -112,7 +113,7 @@ def attend(
     folder = None if out is None else relations.save(loaded, corpus, result, out)
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
     if not as_json:
-        say_next(after_attend(relations.first(result), data, model, tagged=_tagged(corpus)))
+        say_next(after_attend(_pairs_of(data[0], relations.first(result), loaded), model, can_be_asked(loaded)))
 
 
 def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tuple[Corpus, Corpus | None]":
@@ -130,12 +131,15 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tu
     return corpora[0], corpora[1] if choose_on else None
 
 
-def _tagged(corpus: "Corpus") -> bool:
-    """Whether the words have tags of which minimal pairs can be made, as far as the first document tells."""
-    from interp.tasks.treebank_agreement import NUMBER
+def _pairs_of(file: str, relation: str, model: Any) -> str | None:
+    """The task of a treebank's minimal pairs that a relation is about; None where the model cannot be asked it."""
+    from interp.methods.given_task import as_predicted
 
-    words = (word for sentence in next(iter(corpus)).sentences for word in sentence.words)
-    return any(word.xpos in NUMBER for word in words)
+    task = f"{'coreference' if relation.startswith('coref') else 'agreement'}:{file}"
+    try:
+        return as_predicted(task, model, n=None, seed=0).name
+    except (InputError, TaskError):
+        return None
 
 
 def _with_files(result: "RelationResult", data: list[str], choose_on: list[str] | None) -> "RelationResult":

@@ -32,6 +32,7 @@ def convert(
     from interp.report.place import check_new_folder
 
     folder = check_new_folder(destination, "DST")
+    from interp.cli.loading import can_be_asked
     from interp.errors import LoadError
     from interp.model.loading import load_model, save_model
     from interp.model.transformer import HookedTransformer
@@ -51,4 +52,4 @@ def convert(
         return
     for name, value in result.items():
         say(f"{name}: {value}")
-    say_next(after_looking(str(destination)))
+    say_next(after_looking(str(destination), can_be_asked(model)))

@@ -97,7 +97,8 @@ def head(
     print_card(card)
     if folder is not None:
         say(page_line(folder, started))
-    say_next(after_head(card.name, str(card.tasks["task"].iloc[0]), model, folder is not None))
+    first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])
+    say_next(after_head(card.name, first, model, folder is not None))
 
 
 def _print_json(card: "HeadCard", folder: "Path | None", started: float) -> None:

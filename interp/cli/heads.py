@@ -225,7 +225,7 @@ def _judge_checkpoints(
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
     if not as_json:
-        say_next(after_checkpoints(begins, str(given)))
+        say_next(after_checkpoints(begins, str(found_there[max(found_there)])))
 
 
 def generated_tasks() -> list[str]:

@@ -1,12 +1,12 @@
 """What does one ask next? One line on standard error after a command that did its work, never with --json.
 
 It follows from the result: the head with the best verdict, the strongest cell, the run that is not finished. The line
-can be given to a shell as it is; what stands behind the # says why.
+can be given to a shell as it is, and does its work there; what stands behind the # says why.
 """
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from interp.methods.dossier import HeadsReport
     from interp.report.sweeps.frames import SweepFrames
+    from interp.tasks.task import Task
 
 MOST_UNITS = 2_000
 """No hint asks for more of a generated task."""
@@ -69,57 +70,98 @@ def after_heads(
     if not needed.empty:
         task = frame["task"][needed.idxmin()]
         units = str(math.ceil(needed[frame["task"] == task].max()))
-        asked = ("--task", str(task), *of_model(model), *options)
+        named = report.tasks["task"] if "--claims" in options else [task]  # a file of claims may be on all of them
+        asked = (*(each for name in named for each in ("--task", str(name))), *of_model(model), *options)
         return Next(("heads", *asked, "--n", units, "--out", "report"), "units that would decide on heads")
     if (report.tasks["base_low"] <= 0).all():
         return Next(("tasks",), "the model cannot do these: what else can be asked?")
     return Next(("calibrate", "--quick", "--out", "calibration"), "no head was found: how often is one missed?")
 
 
-def after_checkpoints(begins: "pd.DataFrame", folder: str) -> Next:
-    """The head that begins first, of the trained model; or what the model is."""
+def after_checkpoints(begins: "pd.DataFrame", model: str) -> Next:
+    """The head that begins first, of the last checkpoint; or what the model is."""
     if begins.empty:
-        return Next(("model", "info", "--model", folder), "no head attends and is causal: what was trained?")
+        return Next(("model", "info", "--model", model), "no head attends and is causal: what was trained?")
     first = begins.loc[begins["step"].astype(float).idxmin()]
-    return _a_head(first, folder, str(first["task"]), f"the first of {first['task']}")
+    return _a_head(first, model, str(first["task"]), f"the first of {first['task']}")
 
 
-def after_head(name: str, task: str, model: str | None, written: bool) -> Next:
+def after_head(name: str, task: "Task", model: str | None, written: bool) -> Next:
     """The card as a page; once that is there, where the answer travels."""
     if not written:
-        return Next(("head", name, *of_model(model), "--out", "card"), "the same with its pictures, as a page")
-    where = ("--site", "resid_pre", "--by", "layer,pos")
-    why = "where does the answer travel?"
-    return Next(("patch", "--task", task, *of_model(model), *where, "--out", "patching"), why)
+        asked = ("--task", task.name, *of_model(model))
+        return Next(("head", name, *asked, "--out", "card"), "the same with its pictures, as a page")
+    return _travel(task, model)
 
 
-def after_sweep(frames: "SweepFrames", task: str, model: str | None) -> Next:
-    """The strongest cell's head; of cells that are no heads, what heads do."""
+def after_sweep(frames: "SweepFrames", task: "Task", model: str | None, metric: str | None) -> Next:
+    """The strongest cell's head; of cells that are no heads, what heads do.
+
+    Args:
+        frames: What was found.
+        task: What was measured.
+        model: As it was named.
+        metric: As it was named: a task that is encoded for another one than its own may not be carried for its own.
+    """
     from interp.report.sweeps.cells import described, strongest_first
 
+    named = () if metric is None else ("--metric", metric)
     if {"layer", "head"} <= set(frames.labels):
-        return _a_head(strongest_first(described(frames)).iloc[0], model, task, "the strongest cell's head")
+        if metric is None:
+            return _a_head(strongest_first(described(frames)).iloc[0], model, task.name, "the strongest cell's head")
+        return _travel(task, model, named)
     if frames.patched:
-        why = "which heads carry it there?"
-        return Next(("patch", "--task", task, *of_model(model), "--by", "layer,head", "--out", "patching-by-head"), why)
-    where = ("--site", "resid_pre", "--by", "layer,pos")
-    return Next(("patch", "--task", task, *of_model(model), *where, "--out", "patching"), "where does it travel?")
+        where = ("--by", "layer,head", "--out", "patching-by-head")
+        return Next(("patch", "--task", task.name, *of_model(model), *named, *where), "which heads carry it there?")
+    return _travel(task, model, named)
 
 
-def after_attend(relation: str, data: Sequence[str], model: str | None, *, tagged: bool) -> Next:
-    """Whether the heads that look matter, on minimal pairs of the same file, or of our own where it has no tags."""
-    if not tagged:
-        return Next(("heads", *of_model(model), "--out", "report"), "do heads that look matter, on minimal pairs?")
-    task = "coreference" if relation.startswith("coref") else "agreement"
+def _travel(task: "Task", model: str | None, more: Sequence[str] = ()) -> Next:
+    """Where the answer travels: by word, where words correspond; without counterfactuals, what whole layers do."""
+    asked = ("--task", task.name, *of_model(model), *more)
+    pairs = [unit for unit in task.units if unit.counterfactual is not None]
+    if not pairs:
+        return Next(("ablate", *asked, "--site", "attn_out", "--out", "ablation"), "what do all heads of a layer do?")
+    examples = [each for unit in pairs for each in unit.examples]
+    by_word = len({len(each.prompt) for each in examples}) == 1 or all(each.related for each in examples)
+    where = ("--site", "resid_pre", "--by", "layer,pos" if by_word else "layer")
+    return Next(("patch", *asked, *where, "--out", "patching"), "where does the answer travel?")
+
+
+def after_attend(pairs: str | None, model: str | None, able: bool) -> Next:
+    """Whether the heads that look matter, on minimal pairs of the same file, or of our own where none can be made.
+
+    Args:
+        pairs: The task of the file's pairs; None for none.
+        model: As it was named.
+        able: Whether it can be asked our own; as of ``after_looking``.
+    """
+    if pairs is None:
+        return after_looking(model, able)
     why = "do heads that look matter, on pairs made of these sentences?"
-    return Next(("heads", "--task", f"{task}:{data[0]}", *of_model(model), "--out", "report"), why)
+    return Next(("heads", "--task", pairs, *of_model(model), "--out", "report"), why)
 
 
 def after_probe(
-    feature: str, model: str | None, *, task: str | None, data: Sequence[str] | None, relations: bool = False
+    feature: str,
+    model: str | None,
+    *,
+    task: str | None,
+    data: Sequence[str] | None,
+    relations: bool = False,
+    able: bool = True,
 ) -> Next:
-    """Whether what can be read is used; of a treebank, along what heads look; of words alone, where in the stream."""
-    if task is not None:
+    """Whether what can be read is used; of a treebank, along what heads look; of words alone, where in the stream.
+
+    Args:
+        feature: What was probed for.
+        model: As it was named.
+        task: Whose words were read; None for others.
+        data: Whose words were read; None for others.
+        relations: Whether these files have relations.
+        able: Whether the model can be asked for its heads' part in tasks.
+    """
+    if task is not None and able:
         return Next(("heads", "--task", task, *of_model(model), "--out", "report"), "does it need what carries it?")
     if data and not relations:
         where = ("--feature", feature, "--data", data[0], *of_model(model), "--site", "resid_post")
@@ -127,17 +169,28 @@ def after_probe(
     if data:
         why = "which heads look along its relations?"
         return Next(("attend", "--data", data[0], *of_model(model), "--out", "relations"), why)
-    return Next(("heads", *of_model(model), "--out", "report"), f"which heads need what they carry, as {feature}?")
+    return after_looking(model, able)
 
 
 def after_collect(folder: str, features: Sequence[str], model: str | None) -> Next:
-    """A probe on what is stored."""
-    feature = "number" if "number" in features else features[0] if features else "number"
-    return Next(("probe", "--feature", feature, "--store", folder, *of_model(model)), "what can be read there?")
+    """A probe on what is stored; where nothing is said of the words, whether it is as it was written.
+
+    Args:
+        folder: Where it is stored.
+        features: Those of the words that can be probed for.
+        model: As it was named.
+    """
+    if not features:
+        return Next(("activations", "verify", folder), "is it as it was written?")
+    feature = "number" if "number" in features else features[0]
+    asked = ("--feature", feature, "--least", "2", "--store", folder, *of_model(model))
+    return Next(("probe", *asked), "what can be read there?")
 
 
-def after_train(folder: str, checkpoints: bool) -> Next:
+def after_train(folder: str, checkpoints: bool, able: bool) -> Next:
     """The heads of what was trained, at its end or on the way."""
+    if not able:
+        return after_looking(folder, able)
     if checkpoints:
         return Next(("heads", "--checkpoints", folder, "--out", "report"), "from which step on does each head track?")
     return Next(("heads", "--model", folder, "--out", "report"), "which of its heads track what?")
@@ -152,29 +205,48 @@ def after_plan(preset: str) -> Next:
     return Next(("model", "plan", preset, "--hardware", "h100", "--gpus", "8,64,512"), "how would it scale?")
 
 
-def after_runs(rows: Sequence[dict[str, Any]], runs: "Path | None") -> Next:
-    """The latest run that is not finished, else the latest; after the last one the main job."""
-    for row in rows:
-        if row["state"] == "begun":
-            return after_run(row["key"], "begun", runs)
-    if rows:
-        return Next(("runs", "show", rows[0]["key"], *_of_folder(runs)), "what was the latest asked?")
+@dataclass(frozen=True)
+class Told:
+    """What is known of a run: its key, its state, and whether ``interp runs resume`` would go on with it."""
+
+    key: str
+    state: str
+    resumable: bool
+
+
+def after_runs(known: Iterable[Told], runs: "Path | None") -> Next:
+    """The latest run that is not finished and can be, else the latest that can be shown; without, the main job."""
+    listed = [each for each in known if each.state in ("begun", "finished")]
+    for each in listed:
+        if each.state == "begun" and each.resumable:
+            return after_run(each, runs)
+    if listed:
+        return Next(("runs", "show", listed[0].key, *_of_folder(runs)), "what was the latest asked?")
     return after_looking(None)
 
 
-def after_run(key: str, state: str, runs: "Path | None") -> Next:
-    """Its numbers; or the rest of them."""
-    if state == "finished":
-        return Next(("runs", "export", key, *_of_folder(runs), "--out", "effects.csv"), "its numbers")
-    return Next(("runs", "resume", key, *_of_folder(runs)), "it is not finished")
+def after_run(run: Told, runs: "Path | None") -> Next:
+    """Its numbers, or the rest of them; of one that nobody here can go on with, which others there are."""
+    if run.state == "finished":
+        return Next(("runs", "export", run.key, *_of_folder(runs), "--out", "effects.csv"), "its numbers")
+    if not run.resumable:
+        return Next(("runs", "ls", *_of_folder(runs)), "which others are there?")
+    return Next(("runs", "resume", run.key, *_of_folder(runs)), "it is not finished")
 
 
 def _of_folder(runs: "Path | None") -> tuple[str, ...]:
     return () if runs is None else ("--runs", str(runs))
 
 
-def after_looking(model: str | None) -> Next:
-    """The main job."""
+def after_looking(model: str | None, able: bool = True) -> Next:
+    """The main job.
+
+    Args:
+        model: As it was named.
+        able: Whether it can be asked anything: ``interp.cli.loading.can_be_asked``.
+    """
+    if not able:
+        return Next(("tasks",), "what is asked of models? This one cannot be asked what is generated")
     return Next(("heads", *of_model(model), "--out", "report"), "which heads track what?")
 
 

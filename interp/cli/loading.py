@@ -60,3 +60,11 @@ def load_tasks(
             without = f" ({dropped} left out: {why})" if dropped else ""
             say(f"{task.name}: {len(task.units)} of {len(task.units) + dropped} units{without}", err=True)
     return tasks, left_out
+
+
+def can_be_asked(model: Any) -> bool:
+    """Whether a model predicts the next token, and its tokenizer carries any generated task."""
+    from interp.model.places import looks_back_only
+    from interp.tasks.catalogue import carries_any
+
+    return looks_back_only(model) and carries_any(model.tokenizer, model.cfg.n_ctx)

@@ -108,4 +108,4 @@ def patch(
         return
     sweeps.print_sweep(frames)
     sweeps.end(frames, folder, started)
-    say_next(after_sweep(frames, task, model))
+    say_next(after_sweep(frames, given, model, metric))

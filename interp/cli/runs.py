@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli.answers import seconds_since
-from interp.cli.hints import after_looking, after_run, after_runs, say_next
+from interp.cli.hints import Told, after_looking, after_run, after_runs, say_next
 from interp.cli.options import JsonOption, RunsOption
 from interp.cli.run_words import in_words
 from interp.cli.saying import say
@@ -34,7 +34,8 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
     from interp.runs.catalogue import runs_in
 
     root = _root(runs)
-    rows = [_facts(each) for each in runs_in(root)]
+    known = runs_in(root)
+    rows = [_facts(each) for each in known]
     anew = {str(each): n_runs for each, n_runs in folders_anew(root).items()}
     if as_json:
         print_json({"folder": str(root), "runs": rows, "anew": anew})
@@ -50,11 +51,11 @@ def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
 
     table = Table("key", "asked", "state", "parts", "MB", "begun", box=None, padding=(0, 2, 0, 0))
     for row in rows:
-        asked = row["asked"] or f"see `interp runs verify {row['key']}`"
+        asked = row["asked"] or f"see `interp runs verify {row['key']}{_where(runs)}`"
         numbers = (_parts(row), f"{row['bytes'] / 1e6:.1f}", row["begun"])
         table.add_row(row["key"], verbatim(asked), row["state"], *numbers)
     console().print(table)
-    say_next(after_runs(rows, runs))
+    say_next(after_runs(map(_told, known), runs))
 
 
 def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
@@ -78,7 +79,7 @@ def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False)
     for name, value in more.items():
         say(f"{name}:")
         _say_inner(value, 1)
-    say_next(after_run(facts["key"], facts["state"], runs))
+    say_next(after_run(_told(run), runs))
 
 
 def _say_inner(given: dict[str, Any], depth: int) -> None:
@@ -115,15 +116,15 @@ def verify(
     if hurt:
         raise LoadError(
             f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join([*hurt][:5])}; what is damaged is made anew by "
-            "`interp runs resume KEY`, or where a manifest.json is damaged by giving the command again"
+            f"`interp runs resume KEY{_where(runs)}`, or where a manifest.json is damaged by giving the command again"
         )
     if others:
         raise LoadError(
             f"{len(others)} of {len(chosen)} runs are in the format of another version of interp, which can check "
-            f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm` removes them"
+            f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm KEY{_where(runs)}` removes one"
         )
     if not as_json:
-        say_next(after_runs([_facts(each) for each in chosen], runs))
+        say_next(after_runs(map(_told, chosen), runs))
 
 
 def export(
@@ -165,16 +166,7 @@ def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = Fals
     from interp.runs.anew import root_before
 
     run = _found(key, runs)
-    about = run.opened().record.about
-    command, folder = _command_of(about), about.get("folder")
-    _require_this_program(run)
-    if not command or not isinstance(folder, str):
-        raise InputError(
-            f"run {run.key}: expected one that a command of interp has begun, got one from Python; ask again there, "
-            "with the same run="
-        )
-    if not Path(folder).is_dir():
-        raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
+    command, folder = _begun_by(run)
     run.opened().mend()
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
@@ -192,8 +184,42 @@ def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = Fals
     if run.state != "finished":
         raise InputError(
             f"run {run.key}: its command asks another question by now, which was answered: what it names (a model, a "
-            "file of data) has changed; `interp runs rm` removes what is left of this one"
+            f"file of data) has changed; `interp runs rm {run.key}{_where(run.folder.parent)}` removes its rest"
         )
+
+
+def _begun_by(run: "KnownRun") -> tuple[list[str], str]:
+    """The command that began a run, and the folder in which that was.
+
+    Raises:
+        InputError: It cannot be given again here.
+        LoadError: The run cannot be read.
+    """
+    about = run.opened().record.about
+    command, folder = _command_of(about), about.get("folder")
+    _require_this_program(run)
+    if not command or not isinstance(folder, str):
+        raise InputError(
+            f"run {run.key}: expected one that a command of interp has begun, got one from Python; ask again there, "
+            "with the same run="
+        )
+    if not Path(folder).is_dir():
+        raise InputError(f"run {run.key}: it was begun in {folder}, which is gone; make it, or ask again elsewhere")
+    return command, folder
+
+
+def _told(run: "KnownRun") -> Told:
+    """What a hint rests on."""
+    try:
+        _begun_by(run)
+    except (InputError, LoadError):
+        return Told(run.key, run.state, resumable=False)
+    return Told(run.key, run.state, resumable=True)
+
+
+def _where(runs: Path | None) -> str:
+    """The option that names a folder of runs, behind a command."""
+    return "" if runs is None else f" --runs {shlex.quote(str(runs))}"
 
 
 def rm(

@@ -29,6 +29,7 @@ def tasks(as_json: JsonOption = False) -> None:
 
 def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
     """What is this model? Its architecture, parameters, tokenizer, hash and card."""
+    from interp.cli.loading import can_be_asked
     from interp.cli.terminal import print_json
     from interp.model.loading import load_model
 
@@ -42,7 +43,7 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
         say(f"{name}: {value}")
     if card is not None:
         say(f"\n{card.strip()}")
-    say_next(after_looking(model))
+    say_next(after_looking(model, can_be_asked(loaded)))
 
 
 def _facts(loaded: Any) -> dict[str, Any]:

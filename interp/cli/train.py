@@ -59,6 +59,8 @@ def train(
 
     folder = absolute(out, FOLDER)
     folder = check_training_folder(folder, begun=bool(checkpoints(folder / CHECKPOINTS)))
+    from interp.cli.loading import can_be_asked
+    from interp.model.loading import load_model
     from interp.recipes.recipe import read_recipe
     from interp.recipes.train import train_recipe
 
@@ -82,4 +84,4 @@ def train(
     for name, value in result.items():
         if value is not None:
             say(f"{name}: {value}")
-    say_next(after_train(str(out), bool(checkpoints(folder / CHECKPOINTS))))
+    say_next(after_train(str(out), bool(checkpoints(folder / CHECKPOINTS)), can_be_asked(load_model(folder))))

@@ -53,8 +53,9 @@ class DifferentiableRun:
         """
         if metric == "accuracy":
             raise InputError(
-                "accuracy is a step and has no gradient to estimate effects with; give the metric whose sign it is "
-                "(logit_difference or sentence_log_probability), or measure the cells exactly"
+                "accuracy is a step and has no gradient to estimate effects with",
+                "give the metric whose sign it is (logit_difference or sentence_log_probability)",
+                "measure the cells exactly",
             )
         self._model, self._batch, self._metric = model, batch, metric
         self.names = tuple(dict.fromkeys(hook_names))

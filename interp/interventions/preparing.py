@@ -42,6 +42,8 @@ from interp.model.modes import ordinary_modes
 from interp.model.sites import Site
 from interp.tasks.task import Task
 
+_MORE = "give more reference examples (interp.encode_task)"
+
 
 @ordinary_modes()
 def make_replacement(
@@ -80,6 +82,8 @@ def make_replacement(
     if kind == "zero":
         return Zero()
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
+    has_mean = all(site.name != "pattern" for site in sites)
+    ways = ["use kind='mean', which needs no alignment" if has_mean else "use kind='zero'", _MORE]
     if kind == "mean":
         _require_positions_alike(sites)
         return Mean(
@@ -87,14 +91,14 @@ def make_replacement(
         )
     if kind == "template_mean":
         _require_positions_alike(sites)
-        check_templates(rows, references)
+        check_templates(rows, references, ways)
         of_templates = partial(means, model, references, sites, memory_budget, of=of_template)
         return TemplateMean(Later(of_templates, model, memory_budget), hash_of(references))
     if kind == "positional_mean":
-        check_aligned(rows, references)
+        check_aligned(rows, references, ways)
         made = Later(partial(positional_means, model, references, sites, memory_budget), model, memory_budget)
         return PositionalMean(made, hash_of(references))
-    donors = draw_donors(rows, references, draws, seed)
+    donors = draw_donors(rows, references, draws, seed, ways)
     drawn = Later(partial(_of_donors, model, references, donors, sites, memory_budget), model, memory_budget)
     return Resample(drawn, donors, draws, hash_of(references))
 
@@ -120,7 +124,8 @@ def with_donors(task: Task) -> Task:
     if not units:
         raise InputError(
             f"task {task.name!r}: expected reference examples of the template and length of some unit, to resample "
-            "heads from, got none; give more reference examples (references=... of encode_task)"
+            "heads from, got none",
+            _MORE,
         )
     if len(units) == len(task.units):
         return task

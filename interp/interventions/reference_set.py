@@ -44,8 +44,10 @@ def reference_rows(task: Task) -> list[Row]:
     for fold in sorted({unit.fold for unit in task.units}):
         if fold >= len(task.references) or not task.references[fold]:
             raise InputError(
-                f"task {task.name!r} has no reference examples for its fold {fold}; use zero ablation, "
-                "or give the task a reference set of examples that are not measured"
+                f"task {task.name!r} has no reference examples for its fold {fold}",
+                "use zero ablation (kind='zero')",
+                "give the task a reference set of examples that are not measured (interp.encode_task)",
+                "take more units",
             )
         for row in task_rows(task.metric, task.references[fold]):
             rows.append(Row(row.encoded, len(rows), fold, row.continuation, row.sign))
@@ -104,13 +106,17 @@ def positional_means(
     return {key: total / counts[key] for key, total in sums.items()}
 
 
-def check_aligned(rows: Sequence[Row], references: Sequence[Row]) -> None:
+def check_aligned(rows: Sequence[Row], references: Sequence[Row], ways: Sequence[str] = ()) -> None:
     """Refuse rows whose positions no reference example gives a meaning to.
+
+    Args:
+        rows: What is measured.
+        references: What is averaged.
+        ways: What else can be done, for the message.
 
     Raises:
         InputError: A row has no layout, no reference example has it, or a layout has several lengths.
     """
-    advice = "use kind='mean', which needs no alignment"
     known = {(row.fold, row.layout) for row in references}
     lengths: dict[str, set[int]] = {}
     for row in [*rows, *references]:
@@ -119,23 +125,25 @@ def check_aligned(rows: Sequence[Row], references: Sequence[Row]) -> None:
         if not row.layout:
             raise InputError(
                 f"positional mean: {row.encoded.example.text!r} has no layout, so nothing says which positions "
-                f"mean the same thing; {advice}"
+                "mean the same thing",
+                *ways,
             )
         if (row.fold, row.layout) not in known:
             raise InputError(
-                f"positional mean: no reference example has the layout {row.layout!r} of "
-                f"{row.encoded.example.text!r}; {advice}, or give more reference examples"
+                f"positional mean: no reference example has the layout {row.layout!r} of {row.encoded.example.text!r}",
+                *ways,
             )
         if len(lengths[row.layout]) > 1:
             raise InputError(
                 f"positional mean: examples of the layout {row.layout!r} have different lengths "
                 f"({', '.join(map(str, sorted(lengths[row.layout])))} tokens), so their positions do not "
-                f"mean the same thing; {advice}"
+                "mean the same thing",
+                *ways,
             )
 
 
-def check_templates(rows: Sequence[Row], references: Sequence[Row]) -> None:
-    """Refuse rows whose template no reference example has.
+def check_templates(rows: Sequence[Row], references: Sequence[Row], ways: Sequence[str] = ()) -> None:
+    """Refuse rows whose template no reference example has; the arguments are those of ``check_aligned``.
 
     Raises:
         InputError: It names one.
@@ -145,12 +153,13 @@ def check_templates(rows: Sequence[Row], references: Sequence[Row]) -> None:
         if of_template(row) not in known:
             raise InputError(
                 f"template mean: no reference example has the template {row.template!r} of "
-                f"{row.encoded.example.text!r}; use kind='mean', or give more reference examples"
+                f"{row.encoded.example.text!r}",
+                *ways,
             )
 
 
 def draw_donors(
-    rows: Sequence[Row], references: Sequence[Row], draws: int, seed: int
+    rows: Sequence[Row], references: Sequence[Row], draws: int, seed: int, ways: Sequence[str] = ()
 ) -> dict[tuple[int, int], list[int]]:
     """For every example and length, the reference rows that stand in for it, one per draw.
 
@@ -169,8 +178,8 @@ def draw_donors(
         if not others[key]:
             raise InputError(
                 f"resample: no other reference example has the template {row.template!r} and the "
-                f"{len(row.tokens)} tokens of {row.encoded.example.text!r}; use kind='mean', or give more "
-                "reference examples"
+                f"{len(row.tokens)} tokens of {row.encoded.example.text!r}",
+                *ways,
             )
         donors[key] = generator.choice(others[key], size=draws).tolist()
     return donors

@@ -156,7 +156,9 @@ def _require_single_tokens(metric: str, encoded: EncodedExample) -> None:
         raise InputError(
             f"a {metric.replace('_', ' ')} needs answers of one token, got "
             f"{encoded.example.right!r} ({len(encoded.right)} tokens) and {encoded.example.wrong!r} "
-            f"({len(encoded.wrong)} tokens); measure the sentence log-probability, or leave the item out"
+            f"({len(encoded.wrong)} tokens)",
+            "give metric='sentence_log_probability'",
+            "leave the item out",
         )
 
 

@@ -33,7 +33,7 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
     name = task if isinstance(task, str) else task.name
     mask, token = (getattr(tokenizer, key, None) for key in ("mask_token_id", "mask_token"))
     if isinstance(task, str) or mask is None or any(each.prompt[-1] != mask for each in task.examples):
-        own = [] if mask is None else [f"measure pairs whose prompts end in {token}, made a task by interp.encode_task"]
+        own = [] if mask is None else [f"measure a Task of your own whose prompts end in {token} (interp.encode_task)"]
         raise InputError(
             f"task {name!r} asks for the next token, which an encoder does not predict: it reads both sides of a word",
             "score its attention with interp.attend",

@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from numbers import Integral
 from typing import Protocol, get_args
@@ -31,6 +32,9 @@ GENERATED_PAIRS = 200
 REFERENCES = 1_000
 """Pairs that a generated task's replacement values come from: 20 rows or more of each of its layouts, which a
 positional mean averages by themselves."""
+
+_TRIED = 8
+"""Pairs that tell whether a tokenizer carries any."""
 
 MOST_PAIRS = 100_000
 """Of a generated task; all of them are held in memory."""
@@ -161,6 +165,16 @@ def load_task(
     given = {"name": name, "tokenizer": tokenizer, "metric": metric or info.metric, "n_ctx": n_ctx}
     drawn = pairs(wanted, seed=seed, split=split)
     return encode_named(drawn, info, **given, references=_references(pairs, REFERENCES, seed))
+
+
+def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) -> bool:
+    """Whether a tokenizer carries a generated task, as far as its first pairs tell; never None, or a slow one."""
+    for name, (info, pairs) in _GENERATED.items():
+        given = {"name": name, "metric": info.metric, "n_ctx": n_ctx}
+        with suppress(TaskError):
+            encode_named(pairs(_TRIED, seed=0), info, tokenizer=require_fast(tokenizer), **given)
+            return True
+    return False
 
 
 @lru_cache(maxsize=2 * len(_GENERATED))

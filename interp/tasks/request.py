@@ -48,7 +48,7 @@ def require_metric(name: str, metric: Metric | None, info: TaskInfo) -> None:
         TaskError: The task compares sentences, and single words were asked for.
     """
     if metric not in (None, info.metric, "sentence_log_probability"):
-        raise TaskError(f"{name} is measured by {info.metric}, got {metric}", f"give metric={info.metric!r}")
+        raise TaskError(f"{name} is measured by {info.metric}, got metric={metric!r}; leave metric out")
 
 
 def encode_named(pairs: Iterable[MinimalPair], info: TaskInfo, **given: Any) -> Task:

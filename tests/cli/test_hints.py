@@ -1,12 +1,13 @@
 """What does one ask next? A line that can be typed, and that follows from the result."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from fake_evidence import REPORT, TASK
-from fake_sweeps import ablation, patching
+from fake_sweeps import a_task, ablation, patching
 from parsed import parsed
 
 from interp.cli import hints
@@ -28,6 +29,13 @@ def said(result):
 
 def frames(result):
     return frames_of(result, SimpleNamespace(description="", dropped={}, coverage={}, examples=[]), None)
+
+
+def paired(name, longer=0):
+    """A task of one pair, whose words are not tagged."""
+    task = a_task(name)
+    item = replace(task.units[0].item, prompt=(0, 1, 2) + (3,) * longer)
+    return replace(task, units=(replace(task.units[0], item=item, counterfactual=item),))
 
 
 def judged(**verdicts):
@@ -52,6 +60,12 @@ class TestHeads:
         """Of 60 items that were drawn the tokenizer carried 12; for 20 it takes 100."""
         name, options = typed(hints.after_heads(judged(a=("undecided", 20.0)), None, {"ioi": 60 / 12}))
         assert (name, options["n"]) == ("heads", 100)
+
+    def test_a_file_of_claims_is_asked_of_all_tasks(self):
+        report = judged(a=("undecided", 20.0))
+        report.tasks = pd.DataFrame({"task": ["ioi", "agreement"], "base_low": [1.0, 1.0]})
+        hint = hints.after_heads(report, None, {"ioi": 1.0}, ["--claims", "claims.toml"])
+        assert typed(hint)[1]["task"] == ["ioi", "agreement"]
 
     def test_of_a_file_there_are_no_more(self):
         assert typed(hints.after_heads(judged(a=("undecided", 20.0)), None, {}))[0] == "calibrate"
@@ -84,8 +98,9 @@ def test_of_checkpoints_the_first_head():
 
 
 def test_a_head_without_a_folder_is_written_then_patched_around():
-    assert typed(hints.after_head("2.2", "ioi", None, written=False))[0] == "head"
-    assert typed(hints.after_head("2.2", "ioi", None, written=True))[1]["by"] == "layer,pos"
+    name, options = typed(hints.after_head("2.2", paired("ioi"), None, written=False))
+    assert (name, options["task"]) == ("head", ["ioi"])
+    assert typed(hints.after_head("2.2", paired("ioi"), None, written=True))[1]["by"] == "layer,pos"
 
 
 class TestSweeps:
@@ -95,10 +110,23 @@ class TestSweeps:
         assert said(run("patch", "--task", "agreement"))[:1] == ("head",)
 
     def test_of_other_cells_where_the_answer_travels(self):
-        name, options = typed(hints.after_sweep(frames(ablation({"layer": [0, 1]})), "ioi", None))
+        name, options = typed(hints.after_sweep(frames(ablation({"layer": [0, 1]})), paired("ioi"), None, None))
         assert (name, options["site"]) == ("patch", "resid_pre")
-        name, options = typed(hints.after_sweep(frames(patching({"layer": [0, 1]})), "ioi", None))
+        name, options = typed(hints.after_sweep(frames(patching({"layer": [0, 1]})), paired("ioi"), None, None))
         assert (name, options["by"]) == ("patch", "layer,head")
+
+    def test_without_counterfactuals_nothing_is_patched(self):
+        name, options = typed(hints.after_sweep(frames(ablation({"layer": [0, 1]})), a_task("ioi"), None, None))
+        assert (name, options["site"]) == ("ablate", "attn_out")
+
+    def test_by_word_where_words_correspond(self):
+        uneven = replace(paired("ioi"), units=(*paired("ioi").units, *paired("ioi", longer=1).units))
+        assert typed(hints.after_sweep(frames(ablation({"layer": [0]})), uneven, None, None))[1]["by"] == "layer"
+
+    def test_a_metric_that_was_named_is_named_again(self):
+        found = frames(ablation({"layer": [0], "head": [0, 1]}, replacement="mean"))
+        name, options = typed(hints.after_sweep(found, paired("ioi"), None, "sentence_log_probability"))
+        assert (name, options["metric"]) == ("patch", "sentence_log_probability")
 
     def test_none_of_an_interrupted_one(self, run, monkeypatch):
         partial = ablation({"layer": [0], "head": [0, 1]}, complete=False, replacement="mean")
@@ -108,28 +136,36 @@ class TestSweeps:
         assert "next:" not in result.stderr
 
 
+def run_told(state, *, key="3f9a", resumable=True):
+    return hints.Told(key, state, resumable)
+
+
 @pytest.mark.parametrize(
     ("hint", "command"),
     [
-        (hints.after_attend("nsubj", ["a b.conllu"], None, tagged=True), "heads"),
-        (hints.after_attend("coref:pronoun", ["b.conllu"], "books", tagged=False), "heads"),
+        (hints.after_attend("agreement:a b.conllu", None, able=True), "heads"),
+        (hints.after_attend(None, "books", able=True), "heads"),
+        (hints.after_attend(None, "an encoder", able=False), "tasks"),
         (hints.after_probe("number", None, task="ioi", data=None), "heads"),
+        (hints.after_probe("number", None, task="ioi", data=None, able=False), "tasks"),
         (hints.after_probe("upos", "m", task=None, data=["b.conllu"], relations=True), "attend"),
         (hints.after_probe("sense", "m", task=None, data=["senses:bank"]), "probe"),
         (hints.after_probe("upos", None, task=None, data=None), "heads"),
         (hints.after_collect("store", ["upos", "number"], None), "probe"),
-        (hints.after_collect("store", [], "m"), "probe"),
-        (hints.after_train("my model", checkpoints=True), "heads"),
-        (hints.after_train("my model", checkpoints=False), "heads"),
+        (hints.after_collect("store", [], "m"), "activations verify"),
+        (hints.after_train("my model", checkpoints=True, able=True), "heads"),
+        (hints.after_train("my model", checkpoints=False, able=True), "heads"),
+        (hints.after_train("my model", checkpoints=True, able=False), "tasks"),
         (hints.after_plan("gpt2-xl"), "ablate"),
         (hints.after_plan("llama-2-7b"), "model plan"),
-        (
-            hints.after_runs([{"key": "3f9a", "state": "finished"}, {"key": "77", "state": "begun"}], None),
-            "runs resume",
-        ),
-        (hints.after_runs([{"key": "3f9a", "state": "finished"}], "runs"), "runs show"),
+        (hints.after_runs([run_told("finished"), run_told("begun", key="77")], None), "runs resume"),
+        (hints.after_runs([run_told("begun", resumable=False)], None), "runs show"),
+        (hints.after_runs([run_told("damaged"), run_told("finished")], "runs"), "runs show"),
+        (hints.after_runs([run_told("other version")], None), "heads"),
         (hints.after_runs([], None), "heads"),
-        (hints.after_run("3f9a", "finished", "runs"), "runs export"),
+        (hints.after_run(run_told("finished"), "runs"), "runs export"),
+        (hints.after_run(run_told("begun"), "runs"), "runs resume"),
+        (hints.after_run(run_told("begun", resumable=False), "runs"), "runs ls"),
         (hints.after_looking("m"), "heads"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
@@ -139,7 +175,7 @@ def test_every_hint_can_be_typed(hint, command):
 
 
 def test_a_name_of_several_words_stays_one():
-    assert typed(hints.after_train("my model", checkpoints=False))[1]["model"] == "my model"
+    assert typed(hints.after_train("my model", checkpoints=False, able=True))[1]["model"] == "my model"
 
 
 def test_the_tasks_lead_to_the_main_job(run):

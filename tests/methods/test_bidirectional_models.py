@@ -149,11 +149,11 @@ class TestAMaskedToken:
 
 @pytest.mark.parametrize("command", ["heads", "ablate", "patch"])
 @pytest.mark.parametrize("prefix", ["", "bridge:"])
-def test_the_command_line_says_so_in_one_line(monkeypatch, folder, tmp_path, command, prefix):
-    monkeypatch.setattr("interp.tasks.catalogue.load_task", lambda *_, **__: TASK)
+def test_the_command_line_says_so_in_one_line(folder, tmp_path, command, prefix):
     options = ["--model", f"{prefix}{folder}", "--task", "agreement", "--out", str(tmp_path / "report")]
     result = CliRunner().invoke(app, [command, *options])
     assert result.exit_code == 2
     (line,) = [each for each in result.stderr.splitlines() if "Loading weights" not in each and each]
-    assert line.startswith("error: task 'random' asks for the next token, which an encoder does not predict")
+    assert line.startswith("error: task 'agreement' asks for the next token, which an encoder does not predict")
+    assert line.endswith("; score its attention with interp attend")
     assert not (tmp_path / "report").exists()

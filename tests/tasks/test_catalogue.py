@@ -240,7 +240,6 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
         ("agreement", {"seed": True}, "expected seed to be a whole number of at least 0, got True"),
         ("agreement", {"tokenizer": None}, "expected a transformers fast tokenizer, got NoneType"),
         ("agreement", {"split": "reference"}, "the split 'reference' gives the replacement values"),
-        ("agreement", {"metric": "sentence_log_probability"}, "agreement is measured by logit_difference"),
         ("agreement", {"n": 2, "n_ctx": 3}, "none of the 2 pairs (longer than the context: 2)"),
         ("blimp:", {}, "'blimp:' names no file"),
         ("blimp:none.jsonl", {}, "none.jsonl: expected a BLiMP file, got no such file"),

@@ -65,8 +65,10 @@ class Engine:
             if not out_of_memory(error):
                 raise
             raise NoRoomError(
-                f"out of memory with the unchanged run of {_rows(batch)} of {batch.length} tokens; give a "
-                f"memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
+                f"out of memory with the unchanged run of {_rows(batch)} of {batch.length} tokens",
+                f"give a memory budget below {self._sizes.budget:,} bytes (memory_budget=...), so that fewer rows are "
+                "run at once",
+                "take a device with more memory",
             ) from error.with_traceback(None)  # which would hold on to what the failed run held
 
     def unchanged(self, base: BaseRun) -> RowScores:
@@ -111,8 +113,10 @@ class Engine:
         found, error = self._tried(strands, base, classifier)
         if found is None and len(strands) == 1:
             raise NoRoomError(
-                f"out of memory with one cell on {_rows(base.batch)} of {base.batch.length} tokens; "
-                f"give a memory budget below {self._sizes.budget:,} bytes, so that fewer rows are run at once"
+                f"out of memory with one cell on {_rows(base.batch)} of {base.batch.length} tokens",
+                f"give a memory budget below {self._sizes.budget:,} bytes (memory_budget=...), so that fewer rows are "
+                "run at once",
+                "take a device with more memory",
             ) from error
         if found is None:  # what the failed run held is gone by now
             self.halvings += 1

@@ -159,8 +159,9 @@ def _check(feature: str, values: Sequence[str], numeric: bool) -> None:
     if single:
         raise InputError(
             f"feature {feature!r}: expected at least 2 examples of each of its {len(counts)} classes, got 1 of "
-            f"{', '.join(map(repr, single[:3]))}{', ...' if len(single) > 3 else ''}; leave rare classes out "
-            "(least=20, or --least 20), or give more data"
+            f"{', '.join(map(repr, single[:3]))}{', ...' if len(single) > 3 else ''}",
+            *(["leave rare classes out by least=2"] if len(counts) - len(single) > 1 else []),
+            "give more data",
         )
 
 
