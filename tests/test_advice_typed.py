@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 import interp
 from interp.cli import app
-from interp.cli.hints import after_plan
 from interp.errors import TaskError
 from interp.methods.ablation import ablate
 from interp.model.loading import save_model
@@ -191,5 +190,6 @@ def test_of_a_run_from_python_the_next_command_does_its_work(here, monkeypatch):
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if not name.startswith("gpt2")])
 def test_after_a_plan(preset):
-    done = typed(str(after_plan(preset)).removeprefix("interp "))
+    options = "" if preset == "gpt" else " --hardware h100 --devices 16 --dtype bfloat16 --prompts 2"
+    done = typed(hint_of(typed(f"model plan {preset}{options}")))
     assert done.exit_code == 0, done.output

@@ -196,13 +196,20 @@ def after_train(folder: str, checkpoints: bool, able: bool) -> Next:
     return Next(("heads", "--model", folder, "--out", "report"), "which of its heads track what?")
 
 
-def after_plan(preset: str) -> Next:
-    """The sweep itself, of what the hub has; of the rest, how it would scale."""
+def after_plan(preset: str, devices: int, asked: Sequence[str]) -> Next:
+    """The sweep itself, of what the hub has; of the rest, how it would scale.
+
+    Args:
+        preset: What was planned.
+        devices: How many hold it.
+        asked: All other options, to be asked for again: on less it might not fit.
+    """
     if preset.startswith("gpt2"):
         return Next(
             ("ablate", "--task", "ioi", "--model", preset, "--out", "ablation"), "the sweep itself, from the hub"
         )
-    return Next(("model", "plan", preset, "--hardware", "h100", "--gpus", "8,64,512"), "how would it scale?")
+    counts = ",".join(str(devices * n) for n in (8, 64, 512))
+    return Next(("model", "plan", preset, *asked, "--devices", str(devices), "--gpus", counts), "how would it scale?")
 
 
 @dataclass(frozen=True)

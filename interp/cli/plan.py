@@ -99,7 +99,8 @@ def model_plan(
 
     if counts:
         _print_scaling(parts, scaling, devices)
-    say_next(after_plan(preset))
+    asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": prompts, "--tokens": tokens}
+    say_next(after_plan(preset, devices, [str(each) for option in asked.items() for each in option]))
 
 
 def _counts(text: str | None) -> list[int]:
