@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from interp.cli.exits import BAD_INPUT, FAILED, INTERRUPTED
-from interp.cli.running import events_as_lines, interrupted, kept_in
+from interp.cli.running import answer_due, events_as_lines, interrupted, kept_in
 from interp.cli.saying import colours, say
 from interp.errors import AuditError, InputError, InterpError, plain
 from interp.runs.anew import anew_together
@@ -26,6 +26,7 @@ class Commands(TyperGroup):
             from typer import rich_utils
 
             rich_utils.COLOR_SYSTEM = None
+        answer_due.set("--json" in args)
         with _one_line():
             _require_text(args)
             return super().parse_args(ctx, args)
@@ -61,8 +62,7 @@ def _one_line() -> Iterator[None]:
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
         raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
     except KeyboardInterrupt as interrupt:
-        say(interrupted(), err=True)
-        raise typer.Exit(INTERRUPTED) from interrupt
+        raise _ended(interrupted(), INTERRUPTED) from interrupt
 
 
 def _in_our_words(message: str) -> str:
@@ -85,5 +85,14 @@ def _require_text(args: Iterable[str]) -> None:
 
 def _failed(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Say in one line what is wrong."""
-    say(f"error: {plain(' '.join(message.split()))}", err=True)
+    return _ended(f"error: {plain(' '.join(message.split()))}", code)
+
+
+def _ended(line: str, code: int) -> typer.Exit:
+    """Say how the command ended; where JSON was asked for, standard output gets its one object, too."""
+    say(line, err=True)
+    if answer_due.get():
+        from interp.cli.terminal import print_json
+
+        print_json({"error": line.removeprefix("error: "), "exit_code": code})
     return typer.Exit(code)

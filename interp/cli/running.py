@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
 """The folder of runs where the present command keeps what is complete."""
+answer_due: ContextVar[bool] = ContextVar("answer_due", default=False)
+"""Whether the present command was asked for one JSON object, and has not printed it."""
 
 
 def interrupted(folder: Path | None = None) -> str:

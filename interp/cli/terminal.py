@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from interp.cli.running import answer_due
 from interp.cli.saying import colours, say, say_lines
 from interp.report.legible import legible
 
@@ -85,6 +86,7 @@ def warnings_as_lines() -> Iterator[None]:
 
 def print_json(result: dict[str, Any]) -> None:
     """Print the one JSON object of a command, in ASCII: every terminal and pipe can carry it, and nothing is lost."""
+    answer_due.set(False)
     say(json.dumps(result, allow_nan=False).replace("\x7f", r"\u007f"))
 
 

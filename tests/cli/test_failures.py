@@ -1,5 +1,6 @@
 """Bad input and usage, an interrupt, a bug of ours: exit codes, one line each, nothing half-written."""
 
+import json
 import os
 import subprocess
 import sys
@@ -134,3 +135,22 @@ def test_a_backend_of_the_shells_that_is_missing_does_not_matter(tmp_path):
     there = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MPLBACKEND": "no such backend"}
     done = subprocess.run(command, env=there, capture_output=True, text=True, check=False)
     assert done.stderr.startswith("error: unknown task 'nonsense'")
+
+
+def test_json_stays_one_object_whatever_goes_wrong(fail_with, run, tmp_path):
+    ends = [
+        (None, ["heads", "--seed", "-1", "--json"], 2),
+        (None, ["ablate", "--json", "--no-such-option"], 2),
+        (None, ["runs", "show", "no such run", "--json", "--runs", tmp_path / "runs"], 2),
+        (LoadError("weights: expected W_E, got none"), ["heads", "--json", "--out", tmp_path / "a"], 2),
+        (KeyboardInterrupt(), ["heads", "--json", "--out", tmp_path / "b"], 130),
+        (OSError(36, "File name too long", "x"), ["heads", "--json", "--out", tmp_path / "c"], 2),
+    ]
+    for error, arguments, code in ends:
+        if error is not None:
+            fail_with("interp.model.loading.load_model", error)
+        result = run(*arguments)
+        assert result.exit_code == code, arguments
+        answer = json.loads(result.stdout)
+        assert answer["exit_code"] == code
+        assert answer["error"] in result.stderr
