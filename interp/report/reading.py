@@ -1,6 +1,6 @@
 """How does one read the page? The few lines that every number and word on it rests on.
 
-What they say of the statistics is what ``interp.claims`` and ``interp.methods.dossier`` do.
+What they say of the statistics is what ``interp.claims.claim`` and ``interp.methods.dossier`` do.
 """
 
 from collections.abc import Mapping

@@ -69,7 +69,7 @@ def collect(
         dtype: Of the stored numbers; None for that of the activations.
         shard_bytes: Of a shard's activations, at most, but for one row, which there always is.
         progress: Called with the number of words that are done; where others compute, after each shard.
-        executor: Who computes the shards: ``Local()``, ``Processes(n)`` or ``interp.cluster``'s ``Ray(...)``, each
+        executor: Who computes the shards: ``Local()``, ``Processes(n)`` or ``interp.cluster.ray``'s ``Ray(...)``, each
             worker with as many threads as this process has. The store is the same.
 
     Raises:

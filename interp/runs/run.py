@@ -36,7 +36,7 @@ class Run:
 
     Attributes:
         folder: Of all runs; None to keep nothing.
-        executor: Who measures: ``Local()``, ``Processes(n)`` or ``interp.cluster``'s ``Ray(...)``.
+        executor: Who measures: ``Local()``, ``Processes(n)`` or ``interp.cluster.ray``'s ``Ray(...)``.
         fresh: Whether to measure anew what is known, which takes its place when all of it is answered (``anew.py``).
         about: What is noted of the request besides, such as the command line.
     """

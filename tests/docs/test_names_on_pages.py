@@ -1,0 +1,146 @@
+"""Modules, functions, files, commands and options that a page names in its text are there."""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer
+from markdown_pages import FENCE
+from typer.core import TyperGroup
+
+from interp.cli import app
+
+pytestmark = pytest.mark.unchecked
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md")),
+    *sorted(path for folder in ("docs", "analyses") for path in (ROOT / folder).rglob("*.md")),
+]
+FOLDERS = ("interp", "tests", "docs", "analyses", "benchmarks", "notebooks")
+SCRIPTS = {path.name for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+CODE = re.compile(r"`([^`\n]+)`")
+LINKED = re.compile(r"\]\[(interp[\w.]*)\]")
+DOTTED = re.compile(r"(?P<name>interp(?:\.\w+)+)(?:\((?P<arguments>.*)\))?")
+KEYWORD = re.compile(r"(\w+)=")
+FILE = re.compile(rf"(?:python )?((?:{'|'.join(FOLDERS)})/[\w./-]*)(?: .*)?")
+SCRIPT = re.compile(r"(\w+\.py)(?: .*)?")
+OPTION = re.compile(r"--[a-z][a-z-]*")
+OF_OTHERS = {"--help", "--install-completion"}
+"""Options that every command has, and no command lists."""
+
+
+def text_of(page):
+    """A page without its blocks of code."""
+    return FENCE.sub("", page.read_text())
+
+
+def commands_below(command, name=""):
+    """Every command by its name, groups and the program itself among them."""
+    yield name, command
+    if isinstance(command, TyperGroup):
+        for each, below in command.commands.items():
+            yield from commands_below(below, f"{name} {each}".strip())
+
+
+COMMANDS = dict(commands_below(typer.main.get_command(app)))
+
+
+def options_of(command):
+    return {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
+
+
+def resolved(dotted):
+    """What a dotted name stands for; an error names what is not there, or a package that holds nothing itself."""
+    parts = dotted.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        for each in parts[n:]:
+            found = getattr(found, each)
+        if inspect.ismodule(found) and not Path(found.__file__).read_text():
+            raise AttributeError(f"{dotted} is a folder of modules, from which nothing can be imported")
+        return found
+    raise ModuleNotFoundError(dotted)
+
+
+def wrong_in(text):
+    """By each name that is wrong, what is."""
+    return {code: found for code in CODE.findall(text) if (found := wrong_of(code)) is not None}
+
+
+def wrong_of(code):
+    """What is not there of the names in some code; None where all is, or it names nothing of ours."""
+    if dotted := DOTTED.fullmatch(code):
+        return wrong_call(dotted["name"], dotted["arguments"])
+    if file := FILE.fullmatch(code):
+        return None if "NAME" in file[1] or (ROOT / file[1]).exists() else f"no file {file[1]}"
+    if script := SCRIPT.fullmatch(code):
+        return None if script[1] in SCRIPTS else f"no file is called {script[1]}"
+    if code.startswith("interp ") or code.startswith("--"):
+        return wrong_command(code)
+    return None
+
+
+def wrong_call(name, arguments):
+    try:
+        found = resolved(name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        return str(error)
+    keywords = set(KEYWORD.findall(arguments or ""))
+    unknown = keywords - set(inspect.signature(found).parameters) if keywords else set()
+    return f"{name} does not take {', '.join(unknown)}" if unknown else None
+
+
+def wrong_command(code):
+    words = code.split()
+    options = set(OPTION.findall(code)) - OF_OTHERS
+    if words[0] != "interp":
+        return wrong_options(options, set().union(*map(options_of, COMMANDS.values())), "any command")
+    if "COMMAND" in words:
+        return None
+    named = [word for word in words[1:3] if re.fullmatch("[a-z-]+", word) and not word.startswith("-")]
+    name = " ".join(named if " ".join(named) in COMMANDS else named[:1])
+    if name not in COMMANDS or (len(named) > 1 and isinstance(COMMANDS[name], TyperGroup)):
+        return f"no command {code}"
+    return wrong_options(options, options_of(COMMANDS[name]), f"interp {name}")
+
+
+def wrong_options(named, known, what):
+    return f"{what} does not take {', '.join(named - known)}" if named - known else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_names_is_there(page):
+    text = text_of(page)
+    linked = {name: found for name in LINKED.findall(text) if (found := wrong_call(name, None)) is not None}
+    assert not wrong_in(text) | linked
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "interp").rglob("*.py")), ids=lambda path: path.stem)
+def test_what_a_docstring_names_is_there(module):
+    assert not wrong_in(module.read_text())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "interp.nothing",
+        "interp.model.nothing.train",
+        "interp.residual",
+        "interp.patch(sites=)",
+        "interp/model/nothing.py",
+        "python analyses/nothing/run.py --out out",
+        "nothing.py",
+        "interp nothing",
+        "interp heads --nothing",
+        "interp model nothing",
+        "--nothing FILE",
+    ],
+)
+def test_what_is_not_there_is_found(code):
+    assert wrong_of(code)
