@@ -3,7 +3,7 @@
 | axis           | meaning                                         |
 |----------------|-------------------------------------------------|
 | ``batch``      | rows of a forward pass (prompts)                |
-| ``pos``        | token positions of a prompt, BOS included       |
+| ``pos``        | token positions, special tokens included        |
 | ``query_pos``  | the position that attends                       |
 | ``key_pos``    | the position attended to                        |
 | ``source_pos`` | token positions of what an encoder reads        |

@@ -53,8 +53,8 @@ class Forerunner(StrictHooks, HookedRootModule):
         """Logits at every position, or the mean next-token loss in nats.
 
         Args:
-            input: Token ids; where the model knows how, also text (BOS is put in front, several texts are padded on
-                the right, and padding changes no logits).
+            input: Token ids; where the model knows how, also text, with what ``interp.special_tokens`` puts around it
+                (several texts are padded on the right, and padding changes no logits).
             return_type: ``"loss"`` is the mean cross-entropy over the real next tokens, ``"both"`` is
                 ``(logits, loss)``.
             loss_per_token: The loss as ``[batch pos - 1]``, NaN where there is padding.

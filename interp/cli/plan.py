@@ -39,7 +39,7 @@ def model_plan(
     ] = 1,
     dtype: DtypeOption = "float32",
     prompts: Annotated[int, typer.Option(help="Prompts of the head sweep.", min=1, metavar="N")] = 16,
-    tokens: Annotated[int, typer.Option(help="Tokens of each, BOS included.", min=1, metavar="N")] = 20,
+    tokens: Annotated[int, typer.Option(help="Tokens of each, special tokens included.", min=1, metavar="N")] = 20,
     gpus: Annotated[
         str | None,
         typer.Option(

@@ -1,7 +1,7 @@
 """What is put in an activation's place? Nothing, an average, or what it is on another sentence.
 
 - **zero**: it becomes 0 (a head's ``z``: its biases stay).
-- **mean**: the mean over all non-padding positions (BOS is one) of a reference set.
+- **mean**: the mean over all non-padding positions (special tokens hold some) of a reference set.
 - **positional mean**: the same per layout and position; refused where positions do not mean the
   same thing.
 - **template mean**: over all positions of the reference examples of the same template.

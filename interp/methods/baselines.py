@@ -26,7 +26,7 @@ from interp.tasks.task import EncodedExample
 
 @dataclass(frozen=True)
 class Keys:
-    """The key positions of some examples, counted in tokens, BOS included.
+    """The key positions of some examples, counted in tokens, special tokens in front included.
 
     Attributes:
         examples: With a query each.
@@ -80,7 +80,7 @@ class Offset:
 
 @dataclass(frozen=True)
 class Position:
-    """Looks at one position, counted from 0, BOS included."""
+    """Looks at one position, counted from 0, special tokens in front included."""
 
     at: int
 

@@ -9,7 +9,8 @@ The functions that can be told from positions and token ids alone:
 
 1. Each function is a set of key positions for every query. A head's score is its mean attention to the set, over the
    queries whose set is not empty; **chance** is what even attention would give.
-2. On text, or on rows of random tokens said twice (``[BOS] s s``), where nothing but the repetition can be known.
+2. On text, or on rows of random tokens said twice (``s s``, behind the special tokens in front of a text), where
+   nothing but the repetition can be known.
 3. Rows are the clusters of the intervals.
 
 Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsson et al. (2022), "In-context Learning
@@ -76,7 +77,7 @@ def function_heads(
 
 
 def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
-    """Rows of random tokens said twice, BOS first; halves are shorter where the context is.
+    """Rows of random tokens said twice, behind the special tokens in front of a text; halves are shorter where the context is.
 
     Raises:
         InputError: The context has no room for two tokens said twice.

@@ -141,9 +141,9 @@ def label_positions(
     """The positions of a task's prompts, under labels that mean the same in every prompt.
 
     Where all prompts have the same length, the labels are the positions. Otherwise prompts are aligned by the
-    spans that the task gives: ``BOS``, ``related``, the distractors by their roles, ``query``, ``last`` and, all
-    together, the ``rest``; a position belongs to the last of these that covers it. A label that a prompt does
-    not have is not measured there; nor is a position that corresponds to none of the source's.
+    spans that the task gives: ``BOS`` (the special tokens in front), ``related``, the distractors by their roles,
+    ``query``, ``last`` and, all together, the ``rest``; a position belongs to the last of these that covers it. A label
+    that a prompt does not have is not measured there; nor is a position that corresponds to none of the source's.
 
     Args:
         task: What is measured.

@@ -96,7 +96,7 @@ def plan(
             computes on one.
         dtype: Of weights and activations.
         n_prompts: Prompts that are ablated on.
-        n_tokens: Tokens of each, BOS included.
+        n_tokens: Tokens of each, special tokens included.
 
     Raises:
         InputError: Weights and sweep do not fit, with what would; or the hardware does not do this dtype, or the

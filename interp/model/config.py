@@ -48,7 +48,7 @@ class TransformerConfig:
         d_head: Width of one head; ``n_heads * d_head`` need not equal ``d_model``.
         d_mlp: Neurons of one MLP; 0 for a model of attention alone.
         d_vocab: Entries of the vocabulary.
-        n_ctx: The longest prompt, in tokens, BOS included.
+        n_ctx: The longest prompt, in tokens, special tokens included.
         act_fn: The MLP's activation; GPT-2's is ``gelu_new`` (the tanh approximation).
         eps: Added to the variance, or the mean square, in a norm.
         tied: Whether the unembedding is the embedding's transpose.

@@ -1,6 +1,6 @@
 """Training a language model on rows of tokens, so that it can be interrupted at any time and nothing is lost.
 
-1. Documents are packed whole into rows of ``n_ctx`` tokens; a row starts with BOS, as every prompt does.
+1. Documents are packed whole into rows of ``n_ctx`` tokens; each document stands behind a BOS, where there is one.
 2. A step lowers the mean cross-entropy of each row's ``n_ctx - 1`` next tokens under the causal mask, with clipped
    gradients. The learning rate warms up linearly and falls to zero along a cosine.
 3. With a folder, a transformer, its optimisers and the loss so far are kept there (``checkpoints.py``). The same
@@ -100,11 +100,19 @@ class LossCurve:
     held_out: dict[int, float] = field(default_factory=dict)
 
 
-def packed_rows(documents: Iterable[list[int]], *, bos: int, n_ctx: int) -> Iterator[list[int]]:
-    """Rows of exactly `n_ctx` ids: documents, each after a BOS, the last one cut where the row ends."""
+def packed_rows(documents: Iterable[list[int]], *, bos: int | None, n_ctx: int) -> Iterator[list[int]]:
+    """Rows of exactly `n_ctx` ids: documents, each after a BOS, the last one cut where the row ends.
+
+    Args:
+        documents: Token ids of each, without special tokens.
+        bos: What a document begins with; None for nothing, as of a tokenizer that names none: then documents simply
+            follow each other, and one that is to end with a token of its own has it in its ids.
+        n_ctx: How long a row is.
+    """
+    before = [] if bos is None else [bos]
     row: list[int] = []
     for document in documents:
-        row += [bos, *document]
+        row += [*before, *document]
         if len(row) >= n_ctx:
             yield row[:n_ctx]
             row = []

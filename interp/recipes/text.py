@@ -1,6 +1,6 @@
 """A text as documents: one paragraph a line, each on its own, in an order that a seed decides.
 
-A model of sentences needs no book at a time: like every prompt, each paragraph begins after a BOS.
+A model of sentences needs no book at a time: each paragraph begins after a BOS, as a prompt does.
 """
 
 import lzma

@@ -63,7 +63,7 @@ def patterns_of(
     if stacked.shape[1:] != (len(queries), len(keys)):
         raise InputError(
             f"tokens: expected a text for each of {stacked.shape[1]} query and {stacked.shape[2]} key positions, got "
-            f"{len(queries)} and {len(keys)}; take model.to_str_tokens of the same prompt, BOS included"
+            f"{len(queries)} and {len(keys)}; take model.to_str_tokens of the same prompt, special tokens included"
         )
     return Patterns(tuple(names), _checked(stacked, scores), queries, keys)
 

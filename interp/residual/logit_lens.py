@@ -85,7 +85,7 @@ def logit_lens(
 
     Args:
         model: The model. Hooks on the stream, the last norm and the unembedding are seen.
-        prompts: Texts (BOS is put in front) or token ids.
+        prompts: Texts (with what ``interp.special_tokens`` puts around them) or token ids.
         attention_mask: With token ids: 1 for tokens, 0 for padding.
         answer: The token that follows the prompts, one for all or one each; without, it is not known.
         translate: From a boundary's stream and depth to the stream that is read, such as a ``TunedLens``. The last

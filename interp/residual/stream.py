@@ -93,7 +93,7 @@ def residual_stream(
 
     Args:
         model: The model.
-        prompts: Texts (BOS is put in front) or token ids.
+        prompts: Texts (with what ``interp.special_tokens`` puts around them) or token ids.
         attention_mask: With token ids: 1 for tokens, 0 for padding.
 
     Raises:

@@ -48,7 +48,7 @@ class TunedLensFitter:
         """Take one step on rows of token ids without padding.
 
         Args:
-            rows: Token ids, BOS first where the model was trained so.
+            rows: Token ids, special tokens included where the model was trained so.
             lr: The step's learning rate.
 
         Raises:
@@ -92,7 +92,7 @@ def train_tuned_lens(
 
     Args:
         model: The model, which stays as it is.
-        rows: Token ids without padding, BOS first where the model was trained so.
+        rows: Token ids without padding, special tokens included where the model was trained so.
         steps: Updates.
         batch_size: Rows of an update, drawn without replacement.
         lr: The first update's learning rate; it falls to zero along a line.

@@ -20,7 +20,7 @@ class EncodedExample:
 
     Attributes:
         example: The text that this encodes.
-        prompt: Token ids of the prompt, special tokens in front (BOS) included.
+        prompt: Token ids of the prompt, special tokens in front included.
         right: Token ids of the right continuation (one token where the metric is
             ``logit_difference``).
         wrong: Token ids of the wrong continuation.

@@ -25,6 +25,9 @@ class TestPackedRows:
     def test_what_does_not_fill_a_row_is_left_out(self):
         assert list(packed_rows([[1]], bos=0, n_ctx=3)) == []
 
+    def test_without_a_bos_documents_follow_each_other(self):
+        assert list(packed_rows([[1, 2, 3], [4], [5, 6, 7]], bos=None, n_ctx=4)) == [[1, 2, 3, 4]]
+
     def test_it_is_lazy(self):
         rows = packed_rows(itertools.repeat([1, 2, 3]), bos=0, n_ctx=8)
         assert next(rows) == [0, 1, 2, 3, 0, 1, 2, 3]

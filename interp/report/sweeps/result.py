@@ -93,6 +93,6 @@ def _tokens(frame: pd.DataFrame, tokens: Sequence[str] | None) -> pd.DataFrame:
     if len(texts) <= max(places):
         raise InputError(
             f"tokens: expected a text for each position up to {max(places)}, got {len(texts)}; give those of one "
-            "prompt, with BOS, as model.to_str_tokens has them"
+            "prompt, special tokens included, as model.to_str_tokens has them"
         )
     return pd.DataFrame({"pos": range(len(texts)), "token": texts, "share": 1.0})
