@@ -50,6 +50,17 @@ class Intervals:
     high: Float[np.ndarray, " cell"]
 
 
+def few_clusters(n_clusters: int, n_units: int) -> str:
+    """Why so few clusters decide nothing, and what would; empty where they are enough."""
+    if n_clusters >= FEWEST_CLUSTERS:
+        return ""
+    advice = [] if n_clusters == 1 < n_units else ["draw more units"]  # the next would be of the same cluster, too
+    if n_clusters < n_units:
+        advice.append("give each unit of your own task its finest lexical draw as cluster, such as subject and verb")
+    found = f"{n_clusters} cluster{'' if n_clusters == 1 else 's'}; at least {FEWEST_CLUSTERS} are needed"
+    return f"{found}: {', or '.join(advice)}"
+
+
 def cluster_bootstrap(
     table: Table,
     *,

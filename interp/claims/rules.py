@@ -53,7 +53,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS
+from interp.claims.bootstrap import few_clusters
 from interp.claims.evidence import (
     AttentionState,
     EffectState,
@@ -182,11 +182,9 @@ def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
         effects: Of ablation, under both replacements.
         above_chance: Whether the base run's interval lies above 0.
     """
-    fewest = min(each.n_clusters for each in effects)
-    if fewest == 1 < max(each.n_units for each in effects):
-        return f"all units are of one cluster; at least {FEWEST_CLUSTERS} are needed: one for each lexical draw"
-    if fewest < FEWEST_CLUSTERS:
-        return f"{fewest:.0f} cluster{'' if fewest == 1 else 's'}; at least {FEWEST_CLUSTERS} are needed"
+    fewest = min(effects, key=lambda each: each.n_clusters)
+    if few := few_clusters(int(fewest.n_clusters), int(fewest.n_units)):
+        return few
     if not all(each.decidable for each in effects):
         return "a template has a single cluster, so no interval is known"
     return "" if above_chance else "the unablated model is not shown to be above chance on this task"

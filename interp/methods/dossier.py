@@ -14,6 +14,7 @@ Heads are not selected before they are tested, so one correction covers all; or 
 (``claims/choosing.py``), and it covers the chosen.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -24,6 +25,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from interp.claims.bootstrap import few_clusters
 from interp.claims.corrections import Correction
 from interp.claims.declared import Declared, read_claims
 from interp.claims.effects import check_share
@@ -51,6 +53,7 @@ from interp.runs.root import root_of
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
+_LOG = logging.getLogger(__name__)
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "verdict", "reason"),
@@ -255,6 +258,9 @@ def heads(
         _check_only_max_t(correction, "choose_on: what is chosen on other items")
     choose_on = apart(given, choose_on) if choose_on else ()
     check_siblings(model, siblings)
+    for each in given:
+        if few := few_clusters(len({unit.cluster for unit in each.units}), len(each.units)):
+            _LOG.warning("task %r: every head will be undecided, with %s", each.name, few)
     models = [model, *siblings]
     asked = Asked(
         **shares,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interp.report.frames import HeadsFrames
-from interp.report.verdicts import FEWEST_CLUSTERS
+from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 CORRECTIONS = {
     "max-T": "by max-T, which bounds the chance of any false claim",
@@ -90,9 +90,9 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "Unit, cluster",
             "a unit is an item, balanced by its counterfactual where there is one, and counts once in its template; "
             "each template counts the same. Units with the same lexical draw, such as the subject's noun or the pair "
-            f"of names, form a cluster. With fewer than {FEWEST_CLUSTERS} clusters nothing is decided. The units "
-            "that “would decide” settle a head without any effect, or one with twice the minimum, in four of five "
-            "reports; where there are as many already, they tell the estimate from the minimum.",
+            f"of names, form a cluster. With fewer than {FEWEST_CLUSTERS} clusters nothing is decided: "
+            f"{MORE_CLUSTERS}. The units that “would decide” settle a head without any effect, or one with twice the "
+            "minimum, in four of five reports; where there are as many already, they tell the estimate from the minimum.",
         ),
         (
             "Generated tasks",

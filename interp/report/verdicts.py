@@ -98,5 +98,7 @@ VERDICTS = {
 }
 FEWEST_CLUSTERS = 30
 """Clusters that a verdict needs, as ``interp.claims.bootstrap`` has it."""
+MORE_CLUSTERS = "draw more units, or give each its finest lexical draw as cluster, such as subject and verb"
+"""What to do where there are fewer."""
 FINDINGS = tuple(VERDICTS)[: list(VERDICTS).index("encodes, unused")]
 """Verdicts that get a sentence for each head."""

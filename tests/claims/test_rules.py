@@ -180,6 +180,9 @@ def test_replacements_that_disagree_leave_everything_open(looks):
 DROP = Evidence(-2.0, 0.3, 0.05, 0.01, 1.0, 3.0, 80, FEWEST_CLUSTERS + 10)
 
 
+FINER = "give each unit of your own task its finest lexical draw as cluster, such as subject and verb"
+
+
 def changed(**fields):
     return Evidence(**{**vars(DROP), **fields})
 
@@ -187,9 +190,24 @@ def changed(**fields):
 class TestUndecidable:
     def test_few_clusters_under_either_replacement_decide_nothing(self):
         few = changed(n_clusters=FEWEST_CLUSTERS - 1)
-        expected = f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed"
+        expected = f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed: draw more units, or give each"
         for both in ((few, DROP), (DROP, few)):
-            assert undecidable(both, above_chance=True) == expected
+            assert undecidable(both, above_chance=True).startswith(expected)
+
+    @pytest.mark.parametrize(
+        ("n_clusters", "n_units", "advice"),
+        [
+            (15, 60, f"draw more units, or {FINER}"),
+            (15, 15, "draw more units"),
+            (1, 1, "draw more units"),
+            (1, 60, FINER),
+            (FEWEST_CLUSTERS, 60, ""),
+        ],
+    )
+    def test_what_would_decide_is_said(self, n_clusters, n_units, advice):
+        """More units of a task that has one cluster would be of that one, too; a unit alone has no finer draw."""
+        few = changed(n_clusters=n_clusters, n_units=n_units)
+        assert undecidable((few, DROP), above_chance=True).partition("are needed: ")[2] == advice
 
     def test_without_an_interval_nothing_is_decided(self):
         unknown = changed(standard_error=np.nan)

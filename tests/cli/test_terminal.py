@@ -1,5 +1,6 @@
 """What is sent to a terminal, and to what is none: colours and bars to the one, plain lines to the other."""
 
+import logging
 import os
 import pty
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from interp.cli import terminal
+from interp.cli.running import events_as_lines
 
 ESCAPE = b"\x1b"
 PROGRESS = """if True:
@@ -75,3 +77,11 @@ def test_what_takes_long_says_so_in_plain_lines(seldom, lines, monkeypatch, caps
     told = capsys.readouterr().err.splitlines()
     assert len(told) == lines
     assert not lines or told[-1].startswith("heads: 2,000 of 2,000 after 0 s")
+
+
+def test_a_logged_warning_is_said_once_and_at_once(capsys):
+    with events_as_lines():
+        for _ in range(3):
+            logging.getLogger("interp.methods").warning("few clusters")
+        assert capsys.readouterr().err == "warning: few clusters\n"
+    assert capsys.readouterr().err == ""

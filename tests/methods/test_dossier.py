@@ -220,9 +220,18 @@ def test_without_relation_the_verdict_rests_on_the_effect():
 def test_few_clusters_are_undecided():
     found = heads(HandModel(), [varied_task(n_clusters=FEWEST_CLUSTERS - 1)])
     assert set(verdicts(found).values()) == {"undecided"}
-    expected = f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed"
-    assert set(found.frame["reason"]) == {expected}
+    (reason,) = set(found.frame["reason"])
+    assert reason.startswith(f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed: draw more units")
     assert (found.frame["n_to_decide"] >= 4 * FEWEST_CLUSTERS).all()
+
+
+def test_few_clusters_are_warned_of_before_the_work(caplog):
+    told = []
+    tasks = [varied_task(), varied_task(n_clusters=4, name="small")]
+    heads(HandModel(), tasks, progress=lambda *_: told.append(list(caplog.messages)))
+    assert len(told[0]) == 1
+    assert told[0][0].startswith("task 'small': every head will be undecided, with 4 clusters; at least 30 are needed")
+    assert caplog.messages == told[0]
 
 
 def test_a_small_task_beside_another_changes_no_verdict():

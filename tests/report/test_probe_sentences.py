@@ -10,7 +10,7 @@ from interp.report.probes.frames import BASELINES, CONTROLS
 from interp.report.probes.leading import ranked
 from interp.report.probes.sentences import summarise, why_undecided
 from interp.report.probes.words import cell_name
-from interp.report.verdicts import FEWEST_CLUSTERS
+from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 
 def test_a_head_that_encodes_is_quoted_with_all_its_numbers():
@@ -80,7 +80,7 @@ def test_a_control_that_leaves_room_is_not_said_to_leave_none():
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"n_documents": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} clusters"),
+        ({"n_documents": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}"),
         ({"n_lemmas": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} lemmas"),
         ({"excess_low": np.nan, "excess_high": np.nan}, "how much clusters differ is not known"),
         ({}, "neither an excess is shown, nor that it is less than the minimum of 10 points"),
@@ -109,7 +109,7 @@ def test_undecided_heads_are_told_by_their_reason():
     few = with_cell(probing({(0, 0): "undecided"}, shape=(2, 1), heads=False), None, verdict="undecided", n_documents=3)
     assert summarise(few).findings == (
         "All 2 layers are undecided.",
-        f"Undecided are all layers: a verdict needs {FEWEST_CLUSTERS} clusters.",
+        f"Undecided are all layers: a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}.",
     )
 
 

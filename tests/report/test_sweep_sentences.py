@@ -16,7 +16,7 @@ from interp.report.sweeps.sentences import (
     unchanged,
 )
 from interp.report.sweeps.words import done, title
-from interp.report.verdicts import FEWEST_CLUSTERS
+from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 
 def found(frames):
@@ -91,7 +91,8 @@ def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
 
 def test_with_few_clusters_nothing_is_decided():
     assert found(sweep(p_adjusted=np.nan, n_clusters=12)) == [
-        f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most 12 in a cell."
+        f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most 12 in a cell: "
+        f"{MORE_CLUSTERS}."
     ]
 
 

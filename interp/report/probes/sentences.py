@@ -16,8 +16,8 @@ from interp.report.amounts import counted, listed, p_value
 from interp.report.probes.frames import BASELINES, ProbeFrames, measure_of
 from interp.report.probes.leading import ranked
 from interp.report.probes.verdicts import ENCODES, NONE, UNDECIDED
-from interp.report.probes.words import CONTROLS, cell_kind, cell_name, clusters, counts, resampled, spoken
-from interp.report.verdicts import FEWEST_CLUSTERS
+from interp.report.probes.words import CONTROLS, cell_kind, cell_name, clusters, counts, of_task, resampled, spoken
+from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 _MOST = 5
 """Further cells with a sentence of their own."""
@@ -157,7 +157,7 @@ def _names(frames: ProbeFrames, rows: pd.DataFrame) -> str:
 def why_undecided(frames: ProbeFrames, row: pd.Series) -> str:
     """What is missing for a verdict on a cell, as a clause."""
     if row["n_documents"] < FEWEST_CLUSTERS:
-        return f"a verdict needs {FEWEST_CLUSTERS} {clusters(frames)}s"
+        return f"a verdict needs {FEWEST_CLUSTERS} {clusters(frames)}s" + f": {MORE_CLUSTERS}" * of_task(frames)
     if row["n_lemmas"] < FEWEST_CLUSTERS:
         return f"a verdict needs {FEWEST_CLUSTERS} lemmas"
     if row["score_baseline"] > 1 - frames.provenance["minimum"]:

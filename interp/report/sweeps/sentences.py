@@ -17,7 +17,7 @@ from interp.report.sweeps.cells import ALPHA, LARGE, MINIMUM, is_large, stronges
 from interp.report.sweeps.frames import SweepFrames
 from interp.report.sweeps.states import STATES, UNMEASURED
 from interp.report.sweeps.words import doing, unit
-from interp.report.verdicts import FEWEST_CLUSTERS
+from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 _MOST = 5
 
@@ -130,7 +130,7 @@ def _counted(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
         most = int(cells["n_clusters"].max())
         return [
             f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most {most} in a "
-            "cell."
+            f"cell: {MORE_CLUSTERS}."
         ]
     beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
     if not beyond:
