@@ -77,7 +77,7 @@ def function_heads(
 
 
 def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
-    """Rows of random tokens said twice, behind the special tokens in front of a text; halves are shorter where the context is.
+    """Rows of random tokens said twice, behind what stands in front of a text; halves are shorter where the context is.
 
     Raises:
         InputError: The context has no room for two tokens said twice.

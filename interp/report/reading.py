@@ -92,7 +92,8 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
             "each template counts the same. Units with the same lexical draw, such as the subject's noun or the pair "
             f"of names, form a cluster. With fewer than {FEWEST_CLUSTERS} clusters nothing is decided: "
             f"{MORE_CLUSTERS}. The units that “would decide” settle a head without any effect, or one with twice the "
-            "minimum, in four of five reports; where there are as many already, they tell the estimate from the minimum.",
+            "minimum, in four of five reports; where there are as many already, they tell the estimate from the "
+            "minimum.",
         ),
         (
             "Generated tasks",

@@ -190,7 +190,7 @@ def changed(**fields):
 class TestUndecidable:
     def test_few_clusters_under_either_replacement_decide_nothing(self):
         few = changed(n_clusters=FEWEST_CLUSTERS - 1)
-        expected = f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed: draw more units, or give each"
+        expected = f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed: draw more units, or"
         for both in ((few, DROP), (DROP, few)):
             assert undecidable(both, above_chance=True).startswith(expected)
 
