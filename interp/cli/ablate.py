@@ -31,6 +31,7 @@ from interp.cli.options import (
     SeedOption,
     TaskOption,
     ThreadsOption,
+    UnequalOption,
     axes_of,
     one_head,
 )
@@ -78,6 +79,7 @@ def ablate(
     metric: MetricOption = None,
     model: ModelOption = None,
     n: NOption = None,
+    unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
     memory: MemoryOption = None,
     device: DeviceOption = "cpu",
@@ -115,7 +117,7 @@ def ablate(
     from interp.methods.given_task import as_predicted
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    given = as_predicted(task, loaded, n=n, seed=seed, metric=metric)
+    given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
     options: dict[str, Any] = {**which, "kind": kind, "metric": metric, "seed": seed}
     options["memory_budget"] = limited(memory)
     with warnings_as_lines():

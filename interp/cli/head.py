@@ -25,6 +25,7 @@ from interp.cli.options import (
     SeedOption,
     TasksOption,
     ThreadsOption,
+    UnequalOption,
 )
 from interp.cli.saying import say
 
@@ -42,6 +43,7 @@ def head(
     model: ModelOption = None,
     task: TasksOption = None,
     n: NOption = None,
+    unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
     probes: Annotated[
         bool, typer.Option(help="Probe for each task's feature, and erase it where it can be read.")
@@ -83,7 +85,7 @@ def head(
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     which = as_head(loaded, name)
     names = list(dict.fromkeys(task or generated_tasks()))
-    tasks, left_out = load_tasks(names, loaded, n=n, seed=seed)
+    tasks, left_out = load_tasks(names, loaded, n=n, seed=seed, unequal_lengths=unequal_lengths)
     options: dict[str, Any] = {"seed": seed, "probes": probes, "most_units": path_units}
     with warnings_as_lines(), progress_bar("head") as progress:
         found = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)

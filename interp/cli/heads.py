@@ -27,6 +27,7 @@ from interp.cli.options import (
     SeedOption,
     TasksOption,
     ThreadsOption,
+    UnequalOption,
 )
 from interp.cli.saying import say
 from interp.errors import InputError
@@ -51,6 +52,7 @@ def heads(
     ] = None,
     task: TasksOption = None,
     n: NOption = None,
+    unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
     probes: Annotated[
         bool,
@@ -118,9 +120,10 @@ def heads(
     names = list(dict.fromkeys(task or generated_tasks()))
     command = shlex.join(["interp", *sys.argv[1:]])
     if checkpoints is not None:
-        if model is not None or sibling or choose or claims is not None:
+        if model is not None or sibling or choose or claims is not None or unequal_lengths:
             raise InputError(
-                "--checkpoints: expected no --model, --sibling, --choose or --claims beside it; leave these out"
+                "--checkpoints: expected no --model, --sibling, --choose, --claims or --unequal-lengths beside it; "
+                "leave these out"
             )
         options.update(n=n, run=run)
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
@@ -129,11 +132,10 @@ def heads(
     from interp.methods.left_out import with_left_out
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    tasks, left_out = load_tasks(names, loaded, n=n, seed=seed)
+    how: Any = {"n": n, "seed": seed, "unequal_lengths": unequal_lengths}
+    tasks, left_out = load_tasks(names, loaded, **how)
     if choose:
-        chosen, without = load_tasks(
-            _with_splits([each.name for each in tasks]), loaded, n=n, seed=seed, split="select"
-        )
+        chosen, without = load_tasks(_with_splits([each.name for each in tasks]), loaded, **how, split="select")
         options["choose_on"], left_out = chosen, {**left_out, **without}
         tasks = [each for each in tasks if each.name not in without]
     siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
@@ -150,7 +152,8 @@ def heads(
         _print_summary(report)
         say(page_line(folder, started))
         drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
-        again = [*(() if probes else ("--no-probes",)), *(("--choose",) if choose else ())]
+        again = ["--unequal-lengths"] * unequal_lengths
+        again += [*(() if probes else ("--no-probes",)), *(("--choose",) if choose else ())]
         again += [*(("--seed", str(seed)) if seed else ()), *(("--claims", str(claims)) if claims is not None else ())]
         say_next(after_heads(report, model, drawn, again))
         return

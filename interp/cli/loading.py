@@ -10,7 +10,6 @@ from interp.errors import LoadError
 from interp.model import loading
 
 if TYPE_CHECKING:
-    from interp.tasks.grammar.splits import Split
     from interp.tasks.task import Task
 
 
@@ -37,7 +36,7 @@ def load_for_tasks(model: str | None, *, device: str, dtype: str, threads: int) 
 
 
 def load_tasks(
-    names: Sequence[str], model: Any, *, n: int | None, seed: int, split: "Split" = "test"
+    names: Sequence[str], model: Any, *, n: int | None, seed: int, **how: Any
 ) -> "tuple[list[Task], dict[str, str]]":
     """The named tasks that the model's tokenizer can carry; where it cannot carry all, say how much of each it can.
 
@@ -52,7 +51,7 @@ def load_tasks(
     from interp.methods.left_out import carried
 
     with warnings_as_lines():
-        tasks, left_out = carried(names, model, n=n, seed=seed, split=split)
+        tasks, left_out = carried(names, model, n=n, seed=seed, **how)
     if left_out or any(task.dropped for task in tasks):
         for task in tasks:
             dropped = sum(task.dropped.values())

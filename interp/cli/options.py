@@ -95,6 +95,10 @@ NOption = Annotated[
         "--n", help="Units to draw of each task.", show_default="the task's own; a file is used whole", metavar="N"
     ),
 ]
+UnequalOption = Annotated[
+    bool,
+    typer.Option("--unequal-lengths", help="Keep pairs whose two prompts have different numbers of tokens."),
+]
 SeedOption = Annotated[
     int, typer.Option(help="Seed of every random draw.", min=0, callback=no_larger_seed, metavar="N")
 ]

@@ -28,6 +28,7 @@ from interp.cli.options import (
     SeedOption,
     TaskOption,
     ThreadsOption,
+    UnequalOption,
     axes_of,
 )
 
@@ -58,6 +59,7 @@ def patch(
     ] = False,
     model: ModelOption = None,
     n: NOption = None,
+    unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
     memory: MemoryOption = None,
     device: DeviceOption = "cpu",
@@ -91,7 +93,7 @@ def patch(
     from interp.methods.patching import patch as patch_cells
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    given = as_predicted(task, loaded, n=n, seed=seed, metric=metric)
+    given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
     axes = axes_of(by)
     options: dict[str, Any] = {"site": site, "by": axes, "direction": direction, "metric": metric}
     options |= {"seed": seed, "screen": screen}

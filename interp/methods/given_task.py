@@ -12,7 +12,6 @@ from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
 from interp.model.given_model import require_model
 from interp.tasks.alignment import tokenize
-from interp.tasks.grammar.splits import Split
 from interp.tasks.task import Metric, Task
 
 
@@ -23,7 +22,7 @@ def as_task(
     n: int | None,
     seed: int,
     metric: MetricName | None = None,
-    split: Split = "test",
+    **how: Any,
 ) -> Task:
     """Load `task` where it is a name.
 
@@ -33,7 +32,7 @@ def as_task(
         n: Units to draw where `task` is a name; None for the task's own default.
         seed: Of the draw.
         metric: What is going to be measured, which says what answers a named task needs.
-        split: Of a generated task.
+        how: What else ``interp.load_task`` is to know: ``split``, ``unequal_lengths``.
 
     Raises:
         InputError: No model, one without a tokenizer to load a named task with, or one whose tokenizer makes other
@@ -60,7 +59,7 @@ def as_task(
     from interp.tasks.catalogue import load_task
 
     own: Any = metric if metric in get_args(Metric) else None
-    return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, split=split)
+    return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, **how)
 
 
 def _require_tokens_of(tokenizer: Any, task: Task) -> None:
@@ -84,7 +83,7 @@ def as_predicted(
     n: int | None,
     seed: int,
     metric: MetricName | None = None,
-    split: Split = "test",
+    **how: Any,
 ) -> Task:
     """``as_task``, for who measures by `metric` what the model predicts.
 
@@ -94,7 +93,7 @@ def as_predicted(
     """
     if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
         require_prediction(model, task, metric)
-    given = as_task(task, model, n=n, seed=seed, metric=metric, split=split)
+    given = as_task(task, model, n=n, seed=seed, metric=metric, **how)
     require_prediction(model, given, metric)
     return given
 

@@ -11,14 +11,13 @@ from typing import Any, TypeVar
 
 from interp.errors import InterpError, NotCarriedError
 from interp.methods.given_task import as_predicted, listed
-from interp.tasks.grammar.splits import Split
 from interp.tasks.task import Task
 
 AnyReport = TypeVar("AnyReport")
 
 
 def carried(
-    tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int, split: Split = "test"
+    tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int, **how: Any
 ) -> tuple[list[Task], dict[str, str]]:
     """The tasks that the model's tokenizer can carry; a warning tells of the others.
 
@@ -27,7 +26,7 @@ def carried(
         model: Whose tokenizer encodes those that are named.
         n: Units of each that is named, if any is; None for its own default.
         seed: Of the draws.
-        split: Of those that are named and generated.
+        how: As of ``given_task.as_task``.
 
     Returns:
         The tasks, in their order; and by its name, why each of the others is left out.
@@ -41,7 +40,7 @@ def carried(
     found, failed = list[Task](), dict[str, InterpError]()
     for each in given:
         try:
-            found.append(as_predicted(each, model, n=n if isinstance(each, str) else of_tasks, seed=seed, split=split))
+            found.append(as_predicted(each, model, n=n if isinstance(each, str) else of_tasks, seed=seed, **how))
         except NotCarriedError as error:
             failed[str(each)] = error
     if failed and not found:

@@ -19,12 +19,12 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import TaskError, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
-from interp.tasks.encoding import check_choice
 from interp.tasks.example import MinimalPair
 from interp.tasks.file_tasks import FILE_TASKS, find_source
 from interp.tasks.grammar.splits import Split
 from interp.tasks.request import FileRequest, TaskInfo, encode_named, require_metric
 from interp.tasks.task import Metric, Task
+from interp.tasks.units import check_choice
 
 GENERATED_PAIRS = 200
 """Pairs of a generated task, unless ``n`` says otherwise."""
@@ -103,6 +103,7 @@ def load_task(
     split: Split = "test",
     metric: Metric | None = None,
     known_words_only: bool = False,
+    unequal_lengths: bool = False,
 ) -> Task:
     """Load a task and encode it for a tokenizer.
 
@@ -121,6 +122,8 @@ def load_task(
             ``logit_difference`` compares answers of one token: of a BLiMP file of one-prefix items, the critical words
             alone; tasks that are whole sentences do not have it.
         known_words_only: Of a file, keep only the items all of whose words generated texts contain.
+        unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens, as of
+            ``encode_task``.
 
     Returns:
         The task, with what had to be left out counted in ``dropped``.
@@ -151,6 +154,7 @@ def load_task(
                 seed=seed,
                 n_ctx=n_ctx,
                 known_words_only=known_words_only,
+                unequal_lengths=unequal_lengths,
             )
         )
     if name not in _GENERATED:
@@ -163,6 +167,7 @@ def load_task(
     if wanted > MOST_PAIRS:
         raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
     given = {"name": name, "tokenizer": tokenizer, "metric": metric or info.metric, "n_ctx": n_ctx}
+    given["unequal_lengths"] = unequal_lengths
     drawn = pairs(wanted, seed=seed, split=split)
     return encode_named(drawn, info, **given, references=_references(pairs, REFERENCES, seed))
 

@@ -12,20 +12,21 @@
 5. Replacement values and baselines come from reference sets (``references.py``).
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import InputError, NotCarriedError, TaskError, suggest
+from interp.errors import InputError, NotCarriedError, TaskError
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
-from interp.tasks.digest import digest
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.references import halves, unscored
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit
+from interp.tasks.units import check_choice, task_of_units
 
+_LOG = logging.getLogger(__name__)
 Requirement = Literal[
     "prompt tokens change with the continuation",
     "answer of more than one token",
@@ -36,10 +37,14 @@ Requirement = Literal[
 ]
 
 
+_LENGTH: Requirement = "counterfactual of another length"
+_KEEP = "keep such pairs, with unequal_lengths=True (--unequal-lengths)"
+_MANY = 0.25
+"""Share of the pairs from which on it is said that a length leaves them out."""
 _ADVICE: dict[str, str] = {
     "prompt tokens change with the continuation": "begin each answer with the space before it, as in ' is'",
     "answer of more than one token": "use answers of one token",
-    "counterfactual of another length": "use words of as many tokens",
+    _LENGTH: "use words of as many tokens",
     "longer than the context": "use shorter items, or a longer context",
 }
 
@@ -91,33 +96,15 @@ def encode_task(
             arguments would leave one.
     """
     require_fast(tokenizer)
-    if not (isinstance(name, str) and name.strip() and len(name.splitlines()) == 1):
-        raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
     check_choice("metric", metric, get_args(Metric))
-    check_choice("query", query, get_args(Query))
-    units, dropped = _carried(name, "pairs", pairs, tokenizer, metric, n_ctx, unequal_lengths)
-    if (metric, query) == ("logit_difference", "predicting position"):
-        _require_last_query(name, units)
-    reference_sets: tuple[tuple[Unit, ...], ...]
-    if references is None:
-        units, reference_sets = halves(units)
-    else:
-        reference_units, _ = _carried(name, "reference pairs", references, tokenizer, metric, n_ctx, unequal_lengths)
-        reference_sets = (unscored(name, metric, reference_units, units),)
-    _require_feature(name, feature, [units] if references is None else [units, *reference_sets])
-    return Task(
-        name=name,
-        description=description,
-        metric=metric,
-        query=query,
-        units=tuple(units),
-        references=reference_sets,
-        dropped=dict(dropped),
-        coverage=dict(coverage or {}),
-        hash=digest([units, *reference_sets]),
-        feature=feature,
-        from_text=True,
-    )
+    of_pairs: Any = (tokenizer, metric, n_ctx, unequal_lengths)
+    units, dropped = _carried(name, "pairs", pairs, *of_pairs)
+    n_pairs = len(units) + sum(dropped.values())
+    if dropped[_LENGTH] >= _MANY * n_pairs:
+        _LOG.warning("%s: %d of %d pairs are left out: %s; %s", name, dropped[_LENGTH], n_pairs, _LENGTH, _KEEP)
+    reference_units = None if references is None else _carried(name, "reference pairs", references, *of_pairs)[0]
+    about: Any = {"name": name, "description": description, "metric": metric, "query": query, "feature": feature}
+    return task_of_units(units, **about, references=reference_units, dropped=dropped, coverage=coverage, from_text=True)
 
 
 def _carried(
@@ -158,28 +145,6 @@ def _pairs(given: Iterable[MinimalPair]) -> list[MinimalPair]:
     return pairs
 
 
-def _require_feature(name: str, feature: str | None, units: Iterable[Sequence[Unit]]) -> None:
-    """Refuse a feature that some example does not have."""
-    examples = [each.example for some in units for unit in some for each in unit.examples]
-    without = sum(feature not in example.features for example in examples)
-    if feature is not None and without:
-        known = sorted(set.intersection(*(set(example.features) for example in examples)))
-        raise TaskError(
-            f"{name}: feature {feature!r} is missing in {without} of {len(examples)} examples; all of them have: "
-            f"{', '.join(known) or 'none'}; give one of these, or leave it out"
-        )
-
-
-def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse what is none of the `choices`.
-
-    Raises:
-        TaskError: It says which are nearest.
-    """
-    if value not in choices:
-        raise TaskError(f"unknown {what} {value!r}; {suggest(str(value), choices)}")
-
-
 def _encode_pairs(
     pairs: Sequence[MinimalPair],
     tokenizer: PreTrainedTokenizerBase,
@@ -203,17 +168,6 @@ def _encode_pairs(
         except _FailedError as requirement:
             dropped[str(requirement)] += 1
     return units, dropped
-
-
-def _require_last_query(name: str, units: Sequence[Unit]) -> None:
-    """Refuse relations that do not look from the position whose logits are compared, the prompt's last."""
-    for unit in units:
-        for each in unit.examples:
-            if each.query not in (None, len(each.prompt) - 1):
-                raise TaskError(
-                    f"{name}: query='predicting position', but in {each.example.text!r} the relation does not look "
-                    "from the prompt's last token; give query='later word', or change the relation"
-                )
 
 
 def _texts(example: Example) -> tuple[str, str, str]:
@@ -281,7 +235,7 @@ def _unit(encoded: Sequence[EncodedExample], cluster: str, unequal_lengths: bool
         return Unit(encoded[0], None, cluster)
     item, counterfactual = encoded
     equal = len(item.prompt) == len(counterfactual.prompt)
-    _require(equal or unequal_lengths, "counterfactual of another length")
+    _require(equal or unequal_lengths, _LENGTH)
     return Unit(item, counterfactual, cluster)
 
 

@@ -83,6 +83,7 @@ class FileRequest:
         seed: Of the sample.
         n_ctx: Longest row of tokens that the model takes; None for no limit.
         known_words_only: Keep only the items all of whose words generated texts contain.
+        unequal_lengths: Keep pairs whose two prompts have different numbers of tokens.
     """
 
     name: str
@@ -93,6 +94,7 @@ class FileRequest:
     seed: int = 0
     n_ctx: int | None = None
     known_words_only: bool = False
+    unequal_lengths: bool = False
 
     def choose(self, items: Sequence[ItemT], sentences: Callable[[ItemT], Iterable[str]]) -> list[ItemT]:
         """What of the file's items is asked for: as many, in the file's order.
@@ -117,4 +119,5 @@ class FileRequest:
     def encode(self, pairs: Sequence[MinimalPair], info: TaskInfo, coverage: dict[str, float]) -> Task:
         """Encode what was chosen as the task that `info` describes; see ``encode_task`` for the errors."""
         given: Any = {"name": self.name, "tokenizer": self.tokenizer, "metric": self.metric, "n_ctx": self.n_ctx}
+        given["unequal_lengths"] = self.unequal_lengths
         return encode_named(pairs, info, **given, coverage=coverage)

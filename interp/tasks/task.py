@@ -1,7 +1,7 @@
 """A task as the methods see it: minimal pairs, encoded for one tokenizer.
 
 A task is made by ``tasks/catalogue.py`` (``load_task``); a task of your own is a list of
-``MinimalPair`` given to ``encode_task``.
+``MinimalPair`` given to ``encode_task``, or, of token ids, of ``Unit`` given to ``task_of_units``.
 """
 
 from collections.abc import Mapping

@@ -48,7 +48,15 @@ def test_every_option_is_handed_on(asked, run):
     options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --path-units 9"
     assert run("head", "2.1", *options.split(), "--dtype", "bfloat16").exit_code == 0
     assert asked["model"] == ("m", {"device": "cpu", "dtype": "bfloat16"})
-    encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64, "metric": None, "split": "test"}
+    encoding = {
+        "n": 7,
+        "seed": 3,
+        "tokenizer": "tokenizer",
+        "n_ctx": 64,
+        "metric": None,
+        "split": "test",
+        "unequal_lengths": False,
+    }
     assert asked["tasks"][0] == ("a", encoding)
     head, tasks, options = asked["head"]
     assert (head, tasks) == ((2, 1), ["a", "b"])

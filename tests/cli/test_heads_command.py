@@ -30,7 +30,15 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
     options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --device cuda --dtype bfloat16"
     assert run("heads", "--out", tmp_path / "r", *options.split()).exit_code == 0
     assert calls["model"] == ("m", {"device": "cuda", "dtype": "bfloat16"})
-    encoding = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64, "metric": None, "split": "test"}
+    encoding = {
+        "n": 7,
+        "seed": 3,
+        "tokenizer": "tokenizer",
+        "n_ctx": 64,
+        "metric": None,
+        "split": "test",
+        "unequal_lengths": False,
+    }
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
     names, options = calls["heads"]
     run_options = options.pop("run")
@@ -141,9 +149,19 @@ class TestCheckpoints:
         assert not (tmp_path / "r").exists()
 
     @pytest.mark.parametrize(
-        "beside", [("--model", "default"), ("--sibling", "default"), ("--choose",), ("--claims", "some.toml")]
+        "beside",
+        [
+            ("--model", "default"),
+            ("--sibling", "default"),
+            ("--choose",),
+            ("--claims", "some.toml"),
+            ("--unequal-lengths",),
+        ],
     )
     def test_not_beside_a_model(self, run, tmp_path, beside):
         result = run("heads", "--checkpoints", tmp_path, *beside, "--out", tmp_path / "r")
         assert result.exit_code == 2
-        assert "--checkpoints: expected no --model, --sibling, --choose or --claims beside it" in result.stderr
+        assert (
+            "--checkpoints: expected no --model, --sibling, --choose, --claims or --unequal-lengths beside it"
+            in result.stderr
+        )

@@ -79,3 +79,15 @@ def test_what_is_no_choice_is_refused_before_anything_is_loaded(calls, run, opti
     assert result.stderr.startswith(f"error: Invalid value for '{option.split()[0]}'")
     assert result.stderr.count("\n") == 1
     assert calls == {}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["patch --task ioi", "ablate --task ioi", "heads --task ioi --no-cards --out report"],
+    ids=lambda command: command.split()[0],
+)
+def test_pairs_of_unequal_length_are_kept_where_that_is_asked_for(calls, run, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for option in ((), ("--unequal-lengths",)):
+        assert run(*command.split(), *option).exit_code == 0
+    assert [options["unequal_lengths"] for _, options in calls["tasks"]] == [False, True]

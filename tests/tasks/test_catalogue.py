@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from interp.errors import TaskError
+from interp.model.loading import load_model
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks import catalogue
 from interp.tasks.catalogue import list_tasks, load_task
@@ -273,3 +274,13 @@ def test_a_paradigm_that_is_not_there_says_where_it_was_sought(tokenizer, tmp_pa
         load_task("blimp:passive", tokenizer=tokenizer)
     with pytest.raises(TaskError, match="got an empty file"):
         load_task("blimp:passive_1", tokenizer=tokenizer)
+
+
+def test_pairs_of_unequal_length_are_kept_where_that_is_asked_for():
+    """The tokenizer of real English splits some nouns of the generator in one number only."""
+    tokenizer = load_model("books").tokenizer
+    whole = load_task("coreference", n=20, tokenizer=tokenizer, unequal_lengths=True)
+    left = load_task("coreference", n=20, tokenizer=tokenizer)
+    assert len(whole.units) == 20
+    assert left.dropped == {"counterfactual of another length": 20 - len(left.units)}
+    assert 0 < len(left.units) < 20

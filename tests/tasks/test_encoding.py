@@ -8,8 +8,9 @@ from transformers import PreTrainedTokenizerFast
 
 from interp.errors import TaskError
 from interp.recipes.tokenizer import build_tokenizer
-from interp.tasks.encoding import check_choice, encode_task
+from interp.tasks.encoding import encode_task
 from interp.tasks.example import Example, MinimalPair, Relation, Span
+from interp.tasks.units import check_choice
 
 WORDS = ["The", "key", "keys", "cabinet", "cabinets", "to", "the", "are", "is", "was", "on", "table"]
 LABELS = {"name": "numbers", "description": "A verb agrees.", "metric": "logit_difference"}
@@ -130,6 +131,21 @@ def test_the_error_counts_each_requirement(tokenizer):
         encode_task([bad[0], *bad], tokenizer=tokenizer, **LABELS)
     assert "answer of more than one token: 2; counterfactual of another length: 1" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_many_pairs_of_another_length_are_told_of_with_what_keeps_them(tokenizer, caplog):
+    longer = CANNOT_BE_CARRIED["counterfactual of another length"]
+    encode_task([longer, *(pair(tail="." * n) for n in range(4))], tokenizer=tokenizer, **LABELS)
+    assert caplog.messages == []
+    encode_task([longer, pair(), pair()], tokenizer=tokenizer, **LABELS)
+    (told,) = caplog.messages
+    assert told == (
+        "numbers: 1 of 3 pairs are left out: counterfactual of another length; keep such pairs, with "
+        "unequal_lengths=True (--unequal-lengths)"
+    )
+    caplog.clear()
+    assert len(encode_task([longer, pair()], tokenizer=tokenizer, **LABELS, unequal_lengths=True).units) == 2
+    assert caplog.messages == []
 
 
 def test_sentences_may_have_answers_of_several_tokens(tokenizer):
