@@ -73,6 +73,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     },
     "model plan": {
         "on one GPU": "interp model plan gpt2-xl --hardware a100 --dtype bfloat16",
+        "one of your own, on a task": "interp model plan --model ./my-gpt2 --task agreement --n 200",
         "how it would scale": "interp model plan gpt2-xl --hardware h100 --prompts 1000 --gpus 8,64,512",
     },
     "model convert": {

@@ -196,18 +196,21 @@ def after_train(folder: str, checkpoints: bool, able: bool) -> Next:
     return Next(("heads", "--model", folder, "--out", "report"), "which of its heads track what?")
 
 
-def after_plan(preset: str, devices: int, asked: Sequence[str]) -> Next:
-    """The sweep itself, of what the hub has; of the rest, how it would scale.
+def after_plan(
+    preset: str | None, model: str | None, task: str | None, *, devices: int = 1, asked: Sequence[str] = ()
+) -> Next:
+    """The sweep itself, of what is here or the hub has; of the rest, how it would scale.
 
     Args:
-        preset: What was planned.
+        preset: What was planned; None for a model.
+        model: What was planned; None for a preset.
+        task: Whose prompts were planned for.
         devices: How many hold it.
         asked: All other options, to be asked for again: on less it might not fit.
     """
-    if preset.startswith("gpt2"):
-        return Next(
-            ("ablate", "--task", "ioi", "--model", preset, "--out", "ablation"), "the sweep itself, from the hub"
-        )
+    if preset is None or preset.startswith("gpt2"):
+        why = "the sweep itself" if preset is None else "the sweep itself, from the hub"
+        return Next(("ablate", "--task", task or "ioi", *of_model(model or preset), "--out", "ablation"), why)
     counts = ",".join(str(devices * n) for n in (8, 64, 512))
     return Next(("model", "plan", preset, *asked, "--devices", str(devices), "--gpus", counts), "how would it scale?")
 

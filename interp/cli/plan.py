@@ -6,23 +6,45 @@ import typer
 
 from interp.cli import completing
 from interp.cli.hints import after_plan, say_next
-from interp.cli.options import DtypeOption, JsonOption, ThreadsOption
+from interp.cli.options import DtypeOption, JsonOption, NOption, ThreadsOption
 from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.methods.scaling import Scaled
+    from interp.model.config import TransformerConfig
 
 
 def model_plan(
     preset: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b.",
             metavar="PRESET",
+            show_default="none: give --model",
             autocompletion=completing.PRESETS,
         ),
-    ],
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are "
+            "not read.",
+            show_default=False,
+            metavar="NAME",
+            autocompletion=completing.models,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="With --model: the sweep is on this task of `interp tasks`.",
+            show_default=False,
+            metavar="NAME",
+            autocompletion=completing.TASKS,
+        ),
+    ] = None,
+    n: NOption = None,
     hardware: Annotated[
         str,
         typer.Option(
@@ -38,8 +60,15 @@ def model_plan(
         ),
     ] = 1,
     dtype: DtypeOption = "float32",
-    prompts: Annotated[int, typer.Option(help="Prompts of the head sweep.", min=1, metavar="N")] = 16,
-    tokens: Annotated[int, typer.Option(help="Tokens of each, special tokens included.", min=1, metavar="N")] = 20,
+    prompts: Annotated[
+        int | None, typer.Option(help="Prompts of the head sweep.", min=1, show_default="16, or --task's", metavar="N")
+    ] = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens of each, special tokens included.", min=1, show_default="20, or --task's longest", metavar="N"
+        ),
+    ] = None,
     gpus: Annotated[
         str | None,
         typer.Option(
@@ -54,20 +83,16 @@ def model_plan(
     """What would a model need? Memory, operations and time of its weights, its cache and a full head ablation."""
     from interp.cli.terminal import print_json
     from interp.methods.plan import hardware_called, plan
-    from interp.model.presets import PRESETS
-    from interp.model.presets import preset as find
 
-    shape, computer, counts = find(preset), hardware_called(hardware, threads), _counts(gpus)
-    found = plan(
-        shape.config,
-        computer,
-        devices=devices,
-        dtype=dtype,
-        n_prompts=prompts,
-        n_tokens=tokens,
-    )
+    config, tokenizer, published = _described(preset, model)
+    n_prompts, n_tokens = _prompts(task, n, prompts, tokens, config, tokenizer)
+    computer, counts = hardware_called(hardware, threads), _counts(gpus)
+    how: Any = {"dtype": dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
+    found = plan(config, computer, devices=devices, **how)
     result: dict[str, Any] = {
-        "preset": preset,
+        **({"preset": preset} if model is None else {"model": model}),
+        "prompts": n_prompts,
+        "tokens": n_tokens,
         "parameters": found.parameters,
         "bytes": found.bytes,
         "flops": found.flops,
@@ -77,7 +102,7 @@ def model_plan(
     }
     from interp.methods.scaling import Parts, scaled
 
-    parts = Parts.of(shape.config, computer, dtype=dtype, n_prompts=prompts, n_tokens=tokens)
+    parts = Parts.of(config, computer, **how)
     scaling = scaled(parts, counts, devices)
     if counts:
         result |= {
@@ -88,10 +113,10 @@ def model_plan(
     if as_json:
         print_json(result)
         return
-    say(f"{preset}: {found.parameters:,} parameters (published: {PRESETS[preset].published:,})")
+    say(f"{model or preset}: {found.parameters:,} parameters{published}")
     if devices > 1:
         say(f"This model takes the memory of {devices} devices, over which interp does not divide a model yet.")
-    say(f"on {found.devices} x {found.hardware} in {dtype}, {prompts} prompts of {tokens} tokens")
+    say(f"on {found.devices} x {found.hardware} in {dtype}, {n_prompts} prompts of {n_tokens} tokens")
     for name, value in found.bytes.items():
         say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
     for name, value in found.flops.items():
@@ -99,8 +124,48 @@ def model_plan(
 
     if counts:
         _print_scaling(parts, scaling, devices)
-    asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": prompts, "--tokens": tokens}
-    say_next(after_plan(preset, devices, [str(each) for option in asked.items() for each in option]))
+    asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": n_prompts, "--tokens": n_tokens}
+    again = [str(each) for option in asked.items() for each in option]
+    say_next(after_plan(preset, model, task, devices=devices, asked=again))
+
+
+def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":
+    """The configuration, the tokenizer where there is one, and the published number of parameters, for people."""
+    if (preset is None) == (model is None):
+        raise InputError(
+            f"model plan: expected a preset or --model, one of the two, got {'both' if preset else 'neither'}; "
+            "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
+        )
+    if model is not None:
+        from interp.model.loading import configuration_and_tokenizer
+
+        return *configuration_and_tokenizer(model), ""
+    from interp.model.presets import preset as find
+
+    found = find(str(preset))
+    return found.config, None, f" (published: {found.published:,})"
+
+
+def _prompts(
+    task: str | None, n: int | None, prompts: int | None, tokens: int | None, config: Any, tokenizer: Any
+) -> tuple[int, int]:
+    """How many prompts there are, and how many tokens the longest has."""
+    if task is None:
+        if n is not None:
+            raise InputError("--n: expected --task beside it, whose units it counts; add that, or give --prompts")
+        return prompts or 16, tokens or 20
+    if prompts is not None or tokens is not None:
+        raise InputError("--task: expected no --prompts or --tokens beside it, since it has its own; leave these out")
+    if tokenizer is None:
+        raise InputError(
+            f"--task {task}: expected --model with a tokenizer beside its config.json, which encodes the task, got "
+            "none; give --prompts and --tokens in place of --task"
+        )
+    from interp.tasks.catalogue import load_task
+
+    given = load_task(task, n=n, tokenizer=tokenizer, n_ctx=config.n_ctx)
+    rows = [(each, end) for each in given.examples for end in each.continuations(given.metric)]
+    return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
 
 
 def _counts(text: str | None) -> list[int]:

@@ -1,6 +1,15 @@
 """`interp model plan`: what it prints, and what does not fit."""
 
 import json
+from fnmatch import fnmatch
+
+import pytest
+from tiny_models import random_model
+
+from interp.model.costs import parameter_count
+from interp.model.loading.load import load_model as real_load_model
+from interp.model.loading.native import save_model
+from interp.tasks.catalogue import load_task
 
 
 def test_it_says_what_a_model_would_need(run):
@@ -62,3 +71,57 @@ def test_numbers_of_devices_that_are_none(run):
         result = run("model", "plan", "gpt2", "--hardware", "h100", f"--gpus={given}")
         assert result.exit_code == 2
         assert "--gpus: expected numbers from 1, separated by commas" in result.stderr
+
+
+@pytest.fixture
+def described(tmp_path):
+    """A folder with a configuration and a tokenizer, and no weights."""
+    save_model(random_model(tokenizer=real_load_model().tokenizer, n_ctx=64), tmp_path / "mine")
+    (tmp_path / "mine" / "model.safetensors").unlink()
+    return tmp_path / "mine"
+
+
+def test_a_model_of_one_s_own_is_planned_without_its_weights(run, described, monkeypatch):
+    monkeypatch.undo()
+    options = ("--model", described, "--hardware", "h100")
+    found = json.loads(run("model", "plan", *options, "--task", "agreement", "--n", 12, "--json").stdout)
+    task = load_task("agreement", n=12, tokenizer=real_load_model().tokenizer)
+    longest = max(len(each.prompt) for each in task.examples)
+    assert (found["model"], found["prompts"], found["tokens"]) == (str(described), 24, longest)
+    assert found["parameters"] == parameter_count(random_model(tokenizer=real_load_model().tokenizer, n_ctx=64).config)
+    shown = run("model", "plan", *options)
+    assert shown.stdout.startswith(f"{described}: {found['parameters']:,} parameters\n")
+    assert "16 prompts of 20 tokens" in shown.stdout
+    assert f"interp ablate --task ioi --model {described} --out ablation" in shown.stderr
+
+
+def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):
+    asked = []
+
+    def snapshot_download(_name, allow_patterns):
+        asked.extend(allow_patterns)
+        return str(described)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    assert run("model", "plan", "--model", "some/name", "--hardware", "h100").exit_code == 0
+    assert "config.json" in asked
+    assert not [each for each in asked if fnmatch("model.safetensors", each) or fnmatch("pytorch_model.bin", each)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "model plan: expected a preset or --model, one of the two, got neither"),
+        (("gpt2", "--model", "default"), "model plan: expected a preset or --model, one of the two, got both"),
+        (("gpt2", "--task", "ioi"), "--task ioi: expected --model with a tokenizer beside its config.json"),
+        (("gpt2", "--n", 5), "--n: expected --task beside it"),
+        (("--model", "default", "--task", "ioi", "--tokens", 9), "--task: expected no --prompts or --tokens beside it"),
+        (("--model", "bridge:gpt2"), "bridge:gpt2: its configuration is TransformerLens' own"),
+        (("--model", "/nowhere"), "/nowhere: no such folder"),
+    ],
+)
+def test_what_cannot_be_planned(run, arguments, message):
+    result = run("model", "plan", "--hardware", "h100", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {message}")
+    assert result.stderr.count("\n") == 1

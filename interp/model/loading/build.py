@@ -33,7 +33,7 @@ class Checkpoint:
         source: Where it came from.
         family: Whose tensors these are, for the messages.
         config: What the model is made of.
-        state: The tensors, under their own names.
+        read: Gives the tensors, under their own names.
         weights: Makes our parameters of them.
         tokenizer: Which goes with it.
         left_out: Names of tensors that are no weights.
@@ -43,7 +43,7 @@ class Checkpoint:
     source: str
     family: str
     config: TransformerConfig
-    state: Mapping[str, Tensor]
+    read: Callable[[], Mapping[str, Tensor]]
     weights: Callable[[Taker, TransformerConfig], Parameters]
     tokenizer: PreTrainedTokenizerBase | None = None
     left_out: re.Pattern[str] | None = None
@@ -64,15 +64,16 @@ def build(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> H
     """The model of `checkpoint`, in evaluation mode.
 
     Raises:
-        LoadError: The tensors are not those of the config, or do not fit into `dtype`.
+        LoadError: The tensors cannot be read, are not those of the config, or do not fit into `dtype`.
     """
-    for _ in checkpoint.parameters({name: tensor.to("meta") for name, tensor in checkpoint.state.items()}):
+    state = checkpoint.read()
+    for _ in checkpoint.parameters({name: tensor.to("meta") for name, tensor in state.items()}):
         pass
     name = checkpoint.name or checkpoint.source
     with _EmptyWithoutMemory():
         model = HookedTransformer(checkpoint.config, checkpoint.tokenizer, name=name)
     left = dict(model.named_parameters())
-    for each, tensor in checkpoint.parameters(checkpoint.state):
+    for each, tensor in checkpoint.parameters(state):
         module, _, leaf = each.rpartition(".")
         values = _copied(tensor, left.pop(each), f"{name}: tensor {each!r}", device, dtype)
         setattr(model.get_submodule(module), leaf, nn.Parameter(values))

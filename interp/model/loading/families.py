@@ -52,13 +52,13 @@ class Family:
         source: str,
         tokenizer: PreTrainedTokenizerBase | None,
     ) -> Checkpoint:
-        """A checkpoint of this family; its config is checked before the tensors are read.
+        """A checkpoint of this family; its config is checked, and the tensors are not read yet.
 
         Raises:
-            LoadError: The config asks for what is not supported, or the tensors cannot be read.
+            LoadError: The config asks for what is not supported.
         """
         config = self.config(ForeignConfig(fields, source, self.name))
-        return Checkpoint(source, self.name, config, read(), self.weights, tokenizer, self.left_out)
+        return Checkpoint(source, self.name, config, read, self.weights, tokenizer, self.left_out)
 
 
 FAMILIES = {

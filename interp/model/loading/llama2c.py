@@ -50,7 +50,7 @@ def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}
     config = llama2c_config(ForeignConfig(fields, f"{path}: model_args", FAMILY), tied=is_tied(state, W_E, W_U))
     tokenizer = tokenizer_beside(path, config.d_vocab) if tokenizer is None else tokenizer
-    return Checkpoint(str(path), FAMILY, config, state, llama2c_weights, tokenizer, BUFFERS)
+    return Checkpoint(str(path), FAMILY, config, lambda: state, llama2c_weights, tokenizer, BUFFERS)
 
 
 def llama2c_config(config: ForeignConfig, *, tied: bool) -> TransformerConfig:

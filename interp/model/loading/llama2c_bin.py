@@ -52,7 +52,7 @@ def bin_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Che
         )
     tokenizer = tokenizer_beside(path, config.d_vocab) if tokenizer is None else tokenizer
     state = _state(path, start // 4, shapes, config.n_layers)
-    return Checkpoint(str(path), FAMILY, config, state, llama2c_weights, tokenizer, BUFFERS)
+    return Checkpoint(str(path), FAMILY, config, lambda: state, llama2c_weights, tokenizer, BUFFERS)
 
 
 def _header(path: Path) -> tuple[int, TransformerConfig]:

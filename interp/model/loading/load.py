@@ -20,11 +20,12 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, shown, suggest
+from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.given_tokenizer import as_tokenizer
 from interp.model.loading.agreement import require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind
-from interp.model.loading.build import build
+from interp.model.loading.build import Checkpoint, build
 from interp.model.loading.checkpoint import BIN, BIN_INDEX
 from interp.model.loading.sources import ADAPTER, file_checkpoint, folder_checkpoint, module_checkpoint
 from interp.model.loading.tokenizer_files import FILES as TOKENIZER_FILES
@@ -36,7 +37,8 @@ DEFAULT = "default"
 ZOO = Path(str(resources.files("interp.model.zoo")))
 WEIGHTS = "model*.safetensors"  # not a second copy under other names, as some repositories hold
 BIN_SHARDS = "pytorch_model-*.bin"
-FILES = ["config.json", ADAPTER, WEIGHTS, "model.safetensors.index.json", *TOKENIZER_FILES]
+WITHOUT_WEIGHTS = ["config.json", ADAPTER, *TOKENIZER_FILES]
+FILES = [*WITHOUT_WEIGHTS, WEIGHTS, "model.safetensors.index.json"]
 
 
 @ordinary_modes()
@@ -78,8 +80,32 @@ def load_model(
             f"expected a model's name, its folder or file, a transformers module or None, got {shown(name_or_path)}; "
             "see help(interp.load_model)"
         )
-    path = _default_folder() if name_or_path is None else _find(name_or_path)
-    return build((file_checkpoint if path.is_file() else folder_checkpoint)(path, tokenizer), to_device, to_dtype)
+    return build(_checkpoint(name_or_path, tokenizer, FILES), to_device, to_dtype)
+
+
+def configuration_and_tokenizer(
+    name_or_path: str | Path | None = None,
+) -> tuple[TransformerConfig, PreTrainedTokenizerBase | None]:
+    """What a model is made of, and the tokenizer beside it. Its weights are not fetched, nor read from a folder.
+
+    Args:
+        name_or_path: As of ``load_model``, but no module and no ``bridge:NAME``.
+
+    Raises:
+        LoadError: As ``load_model``.
+    """
+    if isinstance(name_or_path, str) and name_or_path.startswith(BRIDGE):
+        raise LoadError(
+            f"{name_or_path}: its configuration is TransformerLens' own; expected a folder, a file, a hub name or an "
+            "embedded model"
+        )
+    found = _checkpoint(name_or_path, None, WITHOUT_WEIGHTS)
+    return found.config, found.tokenizer
+
+
+def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | None, files: list[str]) -> Checkpoint:
+    path = _default_folder() if name is None else _find(name, files)
+    return (file_checkpoint if path.is_file() else folder_checkpoint)(path, tokenizer)
 
 
 def _from_module(
@@ -124,7 +150,7 @@ def _default_folder() -> Path:
     return model_folder(DEFAULT)
 
 
-def _find(name: str | Path) -> Path:
+def _find(name: str | Path, files: list[str]) -> Path:
     """The folder or file that `name` stands for: an embedded model, a path, or a hub name's download."""
     if not str(name):
         raise LoadError("the model's name is empty; expected an embedded model, a folder or a hub name")
@@ -144,17 +170,17 @@ def _find(name: str | Path) -> Path:
         return path
     if not isinstance(name, str) or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
-    return _download(name)
+    return _download(name, files)
 
 
-def _download(name: str) -> Path:
+def _download(name: str, files: list[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     known = suggest(name, embedded_models())
     try:
-        folder = Path(snapshot_download(name, allow_patterns=FILES))
-        if not any(folder.glob(WEIGHTS)):
+        folder = Path(snapshot_download(name, allow_patterns=files))
+        if WEIGHTS in files and not any(folder.glob(WEIGHTS)):
             snapshot_download(name, allow_patterns=[BIN, BIN_INDEX, BIN_SHARDS])
         return folder
     except HFValidationError as error:

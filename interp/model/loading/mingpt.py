@@ -78,7 +78,7 @@ def mingpt_checkpoint(
     fields = ForeignConfig(_filled_in(described, state, first), f"{path.parent / 'config.json'}", "minGPT")
     config = mingpt_config(fields, first)
     weights = first_mingpt_weights if first else partial(nanogpt_weights, matrix=_matrix(state))
-    return Checkpoint(str(path), "minGPT", config, state, weights, tokenizer, MASKS)
+    return Checkpoint(str(path), "minGPT", config, lambda: state, weights, tokenizer, MASKS)
 
 
 def _matrix(state: Mapping[str, Tensor]) -> Matrix:

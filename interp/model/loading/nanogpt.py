@@ -40,7 +40,7 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
     config = nanogpt_config(ForeignConfig(content["model_args"], f"{path}: model_args", "nanoGPT"))
     state = file_state(content["model"], path)
     config = replace(config, tied=is_tied(state, W_E, W_U))
-    return Checkpoint(str(path), "nanoGPT", config, state, nanogpt_weights, tokenizer, MASKS)
+    return Checkpoint(str(path), "nanoGPT", config, lambda: state, nanogpt_weights, tokenizer, MASKS)
 
 
 def is_tied(state: Mapping[str, Tensor], embed: str, unembed: str) -> bool:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -94,7 +95,7 @@ def native_checkpoint(folder: Path, config: dict[str, Any], tokenizer: PreTraine
     """What ``save_model`` wrote to `folder`, with its own tokenizer unless another is given.
 
     Raises:
-        LoadError: A newer format, a config that describes no model, or files that cannot be read.
+        LoadError: A newer format, a config that describes no model, or a tokenizer that cannot be read.
     """
     fields = {key: value for key, value in config.items() if key not in ("architecture", "format", "name")}
     if config.get("format") != FORMAT:
@@ -108,7 +109,9 @@ def native_checkpoint(folder: Path, config: dict[str, Any], tokenizer: PreTraine
         raise LoadError(f"{folder / 'config.json'}: {error}") from error
     tokenizer = load_tokenizer(folder) if tokenizer is None else tokenizer
     name = str(config.get("name", folder.name))
-    return Checkpoint(str(folder), "this architecture", shape, read_weights(folder), _weights, tokenizer, name=name)
+    return Checkpoint(
+        str(folder), "this architecture", shape, partial(read_weights, folder), _weights, tokenizer, name=name
+    )
 
 
 def _weights(take: Taker, config: TransformerConfig) -> Parameters:
