@@ -22,7 +22,7 @@ SLOW = {
     *(f"explanation/{name}.md" for name in ("engine", "evidence", "replacements")),
     *(f"how-to/{name}.md" for name in ("ablate", "calibrate", "figures", "heads-that-track", "how-many-examples")),
     *(f"how-to/{name}.md" for name in ("little-memory", "long-runs", "own-checkpoint", "patch", "probe", "reproduce")),
-    *(f"how-to/{name}.md" for name in ("ci", "train", "warnings")),
+    *(f"how-to/{name}.md" for name in ("ci", "own-task", "train", "warnings")),
 }
 NOT_RUN = {
     "how-to/long-runs.md": ["it needs a Ray cluster"],
