@@ -1,13 +1,16 @@
 """One task that cannot be measured does not end the others; what is left out is said, with its reason."""
 
+import json
 from functools import cache
 
 import pytest
 import torch
 from tiny_models import random_model
+from typer.testing import CliRunner
 
 import interp
 from interp.claims.declared import read_claims
+from interp.cli import app
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.methods import evidence, judged_models
 from interp.methods.development import development
@@ -23,6 +26,7 @@ from interp.runs.run import Run
 SPLIT = ("himself", "herself")
 """Words of which the tokenizer makes several tokens: the answers of ``reflexive``."""
 REASON = "the tokenizer can carry none of the 20 pairs (answer of more than one token: 20)"
+pytestmark = pytest.mark.unchecked
 QUICK = {"n": 20, "probes": False, "most_together": 0}
 
 
@@ -133,3 +137,18 @@ def test_every_checkpoint_leaves_out_the_same(tmp_path):
     with pytest.warns(RuntimeWarning, match="reflexive is left out"):
         found = development({1: tmp_path / "1"}, ["agreement", "reflexive"], n=20, run=Run(tmp_path / "runs"))
     assert found.last.provenance["left_out"] == {"reflexive": REASON}
+
+
+@pytest.mark.parametrize("command", [["heads", "--no-cards", "--no-probes"], ["head", "0.0", "--no-probes"]])
+def test_the_command_line_says_what_is_left_of_each_task_before_it_begins_and_in_its_json(command, tmp_path):
+    save_model(model(), tmp_path / "model")
+    options = ["--task", "reflexive", "--task", "agreement", "--n", "20", "--model", str(tmp_path / "model")]
+    options += ["--out", str(tmp_path / "report"), "--runs", str(tmp_path / "runs"), "--json"]
+    done = CliRunner().invoke(app, [*command, *options])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines()[:2] == [
+        f"warning: reflexive is left out: {REASON}",
+        "agreement: 20 of 20 units",
+    ]
+    assert json.loads(done.stdout)["left_out" if command[0] == "heads" else "tasks_left_out"] == {"reflexive": REASON}
+    assert f"Left out: reflexive: {REASON}." in (tmp_path / "report" / "report.html").read_text("utf-8")
