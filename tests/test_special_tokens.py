@@ -1,5 +1,7 @@
 """One rule for what stands around a text, whichever way it comes in."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from bridges import booted
@@ -13,6 +15,7 @@ import interp
 from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
 from interp.methods.function_heads import repeated
+from interp.methods.given_task import as_task
 from interp.residual.head_words import writes
 from interp.residual.logit_lens import logit_lens
 from interp.special_tokens import shown_around, special_around
@@ -156,6 +159,23 @@ class TestAnEncoder:
         with torch.no_grad():
             short = model(tokens, attention_mask=mask)[1, :4]
             assert torch.allclose(short, model("the keys")[0])
+
+
+def test_a_causal_model_with_an_encoder_s_tokenizer_reads_prompts_without_an_end():
+    """As GPTs in Chinese have it: what their prompts go on with, and what their means are over, is no ``[SEP]``."""
+    tokenizer = wordpiece("the", "keys", "is", "are")
+    tokenizer.add_special_tokens({"mask_token": "[MASK]"})
+    model = random_model(tokenizer=tokenizer)
+    example = interp.Example("the keys", " is", " are", None, template="a", layout="a")
+    how = {"name": "own", "description": "One.", "metric": "logit_difference", "tokenizer": tokenizer}
+    task = interp.encode_task([interp.MinimalPair(example, None, cluster=each) for each in "ab"], **how)
+    assert task.examples[0].after == (2,)
+    assert as_task(task, model, n=None, seed=0).examples[0].after == ()
+    found = interp.ablate(model, task, kind="mean").frame["effect"]
+    cut = replace(task.examples[0], after=())
+    units, *references = (tuple(replace(unit, item=cut) for unit in some) for some in (task.units, *task.references))
+    expected = interp.ablate(model, replace(task, units=units, references=tuple(references)), kind="mean")
+    assert found.tolist() == expected.frame["effect"].tolist()
 
 
 class TestATokenizerWithoutBOS:

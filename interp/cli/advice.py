@@ -24,12 +24,13 @@ def in_options(error: InterpError, options: Iterable[Any], commands: Iterable[st
         options: The command's own, as click has them.
         commands: The names of all.
     """
-    named = {_CALLED.get(each.name, each.name): each.opts[0] for each in options if str(each.opts[0]).startswith("--")}
+    typed = [each for each in options if str(each.opts[0]).startswith("--")]
+    named = {_CALLED.get(each.name, each.name): (each.opts[0], getattr(each, "is_flag", False)) for each in typed}
     return with_ways(error.fault, filter(None, (_typed(way, named, set(commands)) for way in error.ways)))
 
 
-def _typed(way: str, options: dict[str, str], commands: set[str]) -> str:
-    """The way as one types it; empty where one cannot."""
+def _typed(way: str, options: dict[str, tuple[str, bool]], commands: set[str]) -> str:
+    """The way as one types it; empty where one cannot. Of options, their names and whether they are flags."""
     way = _WHOSE.sub("", way)
     parameters, functions = (
         _PARAMETER.findall(way),
@@ -38,4 +39,8 @@ def _typed(way: str, options: dict[str, str], commands: set[str]) -> str:
     if not {name for name, _ in parameters} <= set(options) or not set(functions.values()) <= commands:
         return ""
     way = _FUNCTION.sub(lambda found: f"interp {functions[found[1]]}", way)
-    return _PARAMETER.sub(lambda found: f"{options[found[1]]} {found[2].strip(chr(39))}", way)
+    return _PARAMETER.sub(lambda found: _option(*options[found[1]], found[2].strip("'")), way)
+
+
+def _option(name: str, is_flag: bool, value: str) -> str:
+    return name if is_flag else f"{name} {value}"

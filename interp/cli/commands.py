@@ -26,7 +26,7 @@ class Commands(TyperGroup):
             from typer import rich_utils
 
             rich_utils.COLOR_SYSTEM = None
-        answer_due.set("--json" in args)
+        answer_due.set(any(each.partition("=")[0] == "--json" for each in args))
         with _one_line():
             _require_text(args)
             return super().parse_args(ctx, args)

@@ -206,11 +206,12 @@ def after_plan(
         model: What was planned; None for a preset.
         task: Whose prompts were planned for.
         devices: How many hold it.
-        asked: All other options, to be asked for again: on less it might not fit.
+        asked: All other options, to be asked for again: with others it might not fit.
     """
     if preset is None or preset.startswith("gpt2"):
         why = "the sweep itself" if preset is None else "the sweep itself, from the hub"
-        return Next(("ablate", "--task", task or "ioi", *of_model(model or preset), "--out", "ablation"), why)
+        same = asked if preset is None else ()
+        return Next(("ablate", "--task", task or "ioi", *of_model(model or preset), *same, "--out", "ablation"), why)
     counts = ",".join(str(devices * n) for n in (8, 64, 512))
     return Next(("model", "plan", preset, *asked, "--devices", str(devices), "--gpus", counts), "how would it scale?")
 
@@ -256,7 +257,8 @@ def after_looking(model: str | None, able: bool = True) -> Next:
         able: Whether it can be asked anything: ``interp.cli.loading.can_be_asked``.
     """
     if not able:
-        return Next(("tasks",), "what is asked of models? This one cannot be asked what is generated")
+        why = "what is asked of models?" + ("" if model is None else " This one cannot be asked what is generated")
+        return Next(("tasks",), why)
     return Next(("heads", *of_model(model), "--out", "report"), "which heads track what?")
 
 

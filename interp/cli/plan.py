@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli import completing
-from interp.cli.hints import after_plan, say_next
+from interp.cli.hints import after_looking, after_plan, say_next
 from interp.cli.options import DtypeOption, JsonOption, NOption, ThreadsOption
 from interp.cli.saying import say
 from interp.errors import InputError
@@ -124,9 +124,18 @@ def model_plan(
 
     if counts:
         _print_scaling(parts, scaling, devices)
-    asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": n_prompts, "--tokens": n_tokens}
+    if model is not None:
+        from interp.tasks.catalogue import carries_any
+
+        able = config.causal and (task is not None or carries_any(tokenizer, config.n_ctx))
+        asked: dict[str, Any] = {"--dtype": dtype, **({} if n is None else {"--n": n})}
+    else:
+        able = not counts or str(preset).startswith("gpt2")
+        asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": n_prompts, "--tokens": n_tokens}
     again = [str(each) for option in asked.items() for each in option]
-    say_next(after_plan(preset, model, task, devices=devices, asked=again))
+    say_next(
+        after_plan(preset, model, task, devices=devices, asked=again) if able else after_looking(model, able=False)
+    )
 
 
 def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":

@@ -11,8 +11,9 @@ from interp.interventions.given_numbers import as_list
 from interp.interventions.metrics import MetricName
 from interp.methods.prediction import require_prediction
 from interp.model.given_model import require_model
+from interp.model.places import looks_back_only
 from interp.tasks.alignment import tokenize
-from interp.tasks.task import Metric, Task
+from interp.tasks.task import EncodedExample, Metric, Task, Unit
 
 
 def as_task(
@@ -48,7 +49,7 @@ def as_task(
                 f"{n!r}: draw them when you make it, with interp.load_task(name, n=...), or give the task's name"
             )
         _require_tokens_of(tokenizer, task)
-        return task
+        return _as_read_by(model, task)
     if not isinstance(task, str):
         raise InputError(f"task: expected a Task or the name of one, got {shown(task)}; see interp.list_tasks()")
     if tokenizer is None:
@@ -59,7 +60,30 @@ def as_task(
     from interp.tasks.catalogue import load_task
 
     own: Any = metric if metric in get_args(Metric) else None
-    return load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, **how)
+    return _as_read_by(
+        model, load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, **how)
+    )
+
+
+def _as_read_by(model: Any, task: Task) -> Task:
+    """The task as `model` reads it: one that looks back only continues its prompts, which so have no end."""
+    if not looks_back_only(model) or not any(each.after for each in task.examples):
+        return task
+    units, *references = (tuple(map(_without_end, units)) for units in (task.units, *task.references))
+    return replace(task, units=units, references=tuple(references))
+
+
+def _without_end(unit: Unit) -> Unit:
+    item, counterfactual = map(_open, (unit.item, unit.counterfactual))
+    assert item is not None, "a unit has an item"
+    return replace(unit, item=item, counterfactual=counterfactual)
+
+
+def _open(encoded: EncodedExample | None) -> EncodedExample | None:
+    """The example without special tokens behind it."""
+    if encoded is None:
+        return None
+    return replace(encoded, after=(), word_counterfactual=_open(encoded.word_counterfactual))
 
 
 def _require_tokens_of(tokenizer: Any, task: Task) -> None:
@@ -68,7 +92,7 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
         return
     texts = [each.example.prompt for each in task.examples]
     for given, expected in zip(task.examples, tokenize(tokenizer, texts), strict=True):
-        if (given.prompt, given.after) != (expected.ids, expected.after):
+        if given.prompt != expected.ids or given.after not in ((), expected.after):
             raise InputError(
                 f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(expected.text)} "
                 f"expected tokens {short(list(expected.ids + expected.after))}, got "

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from interp.errors import InterpError, NotCarriedError
+from interp.errors import InputError, InterpError, NotCarriedError
 from interp.methods.given_task import as_predicted, listed
 from interp.tasks.task import Task
 
@@ -42,7 +42,7 @@ def carried(
         try:
             found.append(as_predicted(each, model, n=n if isinstance(each, str) else of_tasks, seed=seed, **how))
         except NotCarriedError as error:
-            failed[str(each)] = error
+            failed[each if isinstance(each, str) else each.name] = error
     if failed and not found:
         raise none_left(failed)
     return found, told(failed)
@@ -80,5 +80,14 @@ def with_left_out(report: AnyReport, reasons: Mapping[str, str]) -> AnyReport:
 
 
 def those_in(report: Any, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks without those that a report says were left out of it."""
-    return [task for task in tasks if task.name not in report.provenance.get("left_out", {})]
+    """The tasks without those that a report says were left out of it.
+
+    Raises:
+        InputError: None is in it.
+    """
+    left_out = report.provenance.get("left_out", {})
+    found = [task for task in tasks if task.name not in left_out]
+    if tasks and not found:
+        reasons = "; ".join(f"{task.name}: {left_out[task.name]}" for task in tasks)
+        raise InputError(f"tasks: expected one that is in the report, got those that were left out of it ({reasons})")
+    return found

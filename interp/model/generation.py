@@ -158,7 +158,7 @@ def generate_stream(
         model: The model.
         input: One text or several, or token ids ``[batch pos]``.
         max_new_tokens: Tokens to write, at most.
-        max_tokens_per_yield: Tokens of a row that come at once.
+        max_tokens_per_yield: At how many tokens of a row a piece is given out; those of the prompt count.
         how: As of ``generate``, but for ``return_type``.
 
     Raises:
@@ -211,7 +211,7 @@ def _started(
     stops: list[int] = []
     if stop_at_eos:
         own = getattr(model.tokenizer, "eos_token_id", None) if eos_token_id is None else eos_token_id
-        stops = [] if own is None else [own] if isinstance(own, int) else list(own)
+        stops = [] if own is None else torch.as_tensor(own).flatten().tolist()
     return prompts, _steps(model, prompts, max_new_tokens, sampling, stops, keep=use_past_kv_cache)
 
 
@@ -261,7 +261,7 @@ def _steps(
         with ordinary_modes(), torch.no_grad():  # not those of who takes the step
             logits = model.run_with_hooks(new, fwd_hooks=hooks, **how)[:, -1]
             choice = sampling.choose(logits.float(), generator)
-        choice = torch.where(running, choice, ends[0]) if stops else choice
+        choice = torch.where(running, choice, ends[0] if stops else 0)
         yield choice, running
         written, mask = torch.cat([written, choice[:, None]], 1), torch.cat([mask, running[:, None]], 1)
         running = running & ~torch.isin(choice, ends) & (mask.sum(-1) < model.config.n_ctx)

@@ -38,7 +38,7 @@ Requirement = Literal[
 
 
 _LENGTH: Requirement = "counterfactual of another length"
-_KEEP = "keep such pairs, with unequal_lengths=True (--unequal-lengths)"
+_KEEP = "unequal_lengths=True keeps them (--unequal-lengths of heads, head, ablate and patch)"
 _MANY = 0.25
 """Share of the pairs from which on it is said that a length leaves them out."""
 _ADVICE: dict[str, str] = {

@@ -66,7 +66,7 @@ def encode_named(pairs: Iterable[MinimalPair], info: TaskInfo, **given: Any) -> 
     try:
         return encode_task(pairs, description=info.description, query=info.query, feature=info.feature, **given)
     except NotCarriedError as error:
-        ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way]
+        ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_lengths=" in way]
         raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
 
 

@@ -11,11 +11,12 @@ from bridges import booted
 from tiny_models import relative_error
 
 import interp
+from interp.errors import InputError
 from interp.model.hooks import EXPENSIVE
 
 FAMILIES = ("gpt2", "llama, grouped", "neox", "bert")
 SPLIT = ("hook_q_input", "hook_k_input", "hook_v_input")
-OF_COMPONENTS = re.compile(r"hook_(in|out|unembed|hidden_states|cos|sin)$|\.attn\.hook_[qkv]_input$")
+OF_COMPONENTS = re.compile(r"hook_(in|out|unembed|hidden_states|cos|sin)$|\.attn\.hook_([qkv]_input|attn_in)$")
 """Points of the bridge alone: where transformers' modules are entered and left."""
 OURS_ALONE = {
     "neox": (r"attn\.hook_rot_[qk]$", r"\.hook_resid_mid$"),
@@ -106,6 +107,18 @@ def test_every_point_of_ours_is_one_of_theirs(pair, tokens):
     named = {same_place(family, name) for name in values} | ({LAST_SUM} if family == "bert" else set())
     left = {name for name in own if name not in named and name not in values}
     assert all(any(re.search(each, name) for each in OURS_ALONE.get(family, ())) for name in left), left
+
+
+def test_every_name_of_theirs_is_one_of_ours_or_listed(pair):
+    """Those that never run as well."""
+    family, theirs, ours = pair
+    never = {"hook_pos_embed"} if family in ("llama, grouped", "neox") else set()
+    left = {
+        name
+        for name in theirs.hook_dict
+        if same_place(family, name) not in ours.mod_dict and not OF_COMPONENTS.search(name) and name not in never
+    }
+    assert not [name for name in left if not name.startswith("rotary_emb.")]
 
 
 def test_points_with_another_meaning_do_differ(pair, tokens):
@@ -233,17 +246,26 @@ def gradients_of_copies(theirs, ours):
 
 
 STACKED = ("W_Q", "W_K", "W_V", "W_O", "W_in", "W_out", "W_U", "W_E", "b_U", "QK", "OV", "W_gate", "W_E_pos", "W_pos")
+STACKED += ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out")
+WITHOUT = {(family, name) for family in ("llama, grouped", "neox") for name in ("W_E_pos", "W_pos")}
+WITHOUT |= {("llama, grouped", name) for name in ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out")}
+"""What a family does not have: the bridge raises; so does ours of positions, and has zeros for biases."""
 
 
 @pytest.mark.parametrize("name", STACKED)
 def test_stacked_weights(pair, name):
     """Of shared keys and values, theirs stacks those that there are; ours one for each query head, as its own class."""
     family, theirs, ours = pair
-    try:
-        expected = getattr(theirs, name)
-    except (AttributeError, NotImplementedError):
+    if (family, name) in WITHOUT:
+        with pytest.raises(AttributeError):
+            getattr(theirs, name)
+        if name.startswith("b_"):
+            assert not getattr(ours, name).any()
+        else:
+            with pytest.raises(InputError, match="positions are 'rotary' here and have no embedding"):
+                getattr(ours, name)
         return
-    got = getattr(ours, name)
+    expected, got = getattr(theirs, name), getattr(ours, name)
     if expected is None or got is None:
         assert expected is got
         return

@@ -65,6 +65,22 @@ class TestGenerate:
         assert model.generate(tokens, 4, eos_token_id=[first, 3]).shape == (1, tokens.shape[1] + 1)
         assert model.generate(tokens, 4, eos_token_id=first, stop_at_eos=False).shape == (1, tokens.shape[1] + 4)
 
+    def test_what_follows_a_full_context_is_padding(self, model):
+        long = " ".join(["The keys to the table"] * 4)
+        alone = model.generate(long, 30, stop_at_eos=False, return_type="tokens")
+        assert alone.shape == (1, 24)
+        both = model.generate([long, "The"], 30, stop_at_eos=False, return_type="tokens")
+        assert both.shape[1] > 24
+        assert torch.equal(both[0, :24], alone[0])
+        assert not both[0, 24:].any()
+
+    @pytest.mark.unchecked
+    @pytest.mark.parametrize("make", [int, np.int64, torch.tensor, lambda each: [each]])
+    def test_an_end_of_every_kind_of_number(self, model, make):
+        tokens = model.to_tokens(TEXT)
+        first = int(model.generate(tokens, 1)[0, -1])
+        assert model.generate(tokens, 4, eos_token_id=make(first)).shape == (1, tokens.shape[1] + 1)
+
     def test_without_a_tokenizer(self):
         model = random_model()
         assert model.generate(random_tokens(model, 1, 5), 3, stop_at_eos=True).shape == (1, 8)

@@ -20,10 +20,18 @@ _ADAPTED = re.compile(r"^base_model\.|\.lora_[A-Za-z_]+\.")
 
 
 def module_within(module: nn.Module) -> nn.Module:
-    """The module that was wrapped, or that is all of a ``Sequential``; `module` itself where nothing wraps it."""
+    """The module that was wrapped, or that is all of a ``Sequential``; `module` itself where nothing wraps it alone."""
     names = {*WRAPPERS, *(["0"] if isinstance(module, nn.Sequential) and len(module) == 1 else [])}
     within = next((child for name, child in module.named_children() if name in names), None)
-    return module if within is None else module_within(within)
+    if within is None or _has_more(module, within):
+        return module
+    return module_within(within)
+
+
+def _has_more(module: nn.Module, within: nn.Module) -> bool:
+    """Whether `module` has weights beside those of the module within, and so may compute something else."""
+    inside = {id(each) for each in (*within.parameters(), *within.buffers())}
+    return any(id(each) not in inside for each in (*module.parameters(), *module.buffers()))
 
 
 def unwrapped(state: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaModel
 
+from interp.errors import LoadError
 from interp.model.loading import load_model
 from interp.model.loading.wrappers import WRAPPERS
 
@@ -35,6 +36,19 @@ class Wrapper(nn.Module):
     def __init__(self, module, name):
         super().__init__()
         self.add_module(name, module)
+
+
+class Steered(Wrapper):
+    """Keeps a module as a wrapper does, and adds to what it computes."""
+
+    def __init__(self, module):
+        super().__init__(module, "module")
+        self.added = nn.Linear(3, 3)
+
+
+def test_a_module_that_adds_to_the_one_within_is_refused():
+    with pytest.raises(LoadError, match=r"module\.get_submodule\('module'\)"):
+        load_model(Steered(module_of("gpt2")))
 
 
 class LightningLike(nn.Module):
