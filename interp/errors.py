@@ -20,7 +20,8 @@ MOST_SHOWN = 80
 def plain(message: str) -> str:
     """A message as it can be written down: one line in Unicode, whose long clauses are cut in the middle."""
     text = re.sub(r"\s*\n\s*", " ", message.encode(errors="backslashreplace").decode())
-    if len(text) > CLEAR:  # what drowns it stands between the clauses that say what was expected and what to do
+    if len(text) > CLEAR:  # what drowns it stands within or between what says what was expected and what to do
+        text = re.sub(rf"\S{{{CLAUSE // 2},}}", lambda found: _cut(found[0], CLAUSE // 2, CLAUSE // 4), text)
         text = "; ".join(_cut(clause, CLAUSE, CLAUSE // 4) for clause in text.split("; "))
     return _cut(text, LONGEST, ENDING)
 

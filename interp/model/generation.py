@@ -261,7 +261,7 @@ def _steps(
         with ordinary_modes(), torch.no_grad():  # not those of who takes the step
             logits = model.run_with_hooks(new, fwd_hooks=hooks, **how)[:, -1]
             choice = sampling.choose(logits.float(), generator)
-        choice = torch.where(running, choice, ends[0] if stops else 0)
+            choice = torch.where(running, choice, ends[0] if stops else 0)
         yield choice, running
         written, mask = torch.cat([written, choice[:, None]], 1), torch.cat([mask, running[:, None]], 1)
         running = running & ~torch.isin(choice, ends) & (mask.sum(-1) < model.config.n_ctx)
@@ -280,7 +280,8 @@ def _pieces(prompts: _Prompts, steps: Iterator[Step], size: int) -> Iterator[Int
     """The prompts and what is written, in pieces of at least `size` tokens but for the last."""
     piece = prompts.tokens if prompts.embeddings is None else prompts.tokens[:, :0]
     for new, _ in steps:
-        piece = torch.cat([piece, new[:, None]], dim=1)
+        with ordinary_modes():
+            piece = torch.cat([piece, new[:, None]], dim=1)
         if piece.shape[1] >= size:
             yield piece
             piece = piece[:, :0]

@@ -54,7 +54,6 @@ def test_every_option_is_handed_on(asked, run):
         "tokenizer": "tokenizer",
         "n_ctx": 64,
         "metric": None,
-        "split": "test",
         "unequal_lengths": False,
     }
     assert asked["tasks"][0] == ("a", encoding)

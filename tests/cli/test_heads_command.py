@@ -36,7 +36,6 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
         "tokenizer": "tokenizer",
         "n_ctx": 64,
         "metric": None,
-        "split": "test",
         "unequal_lengths": False,
     }
     assert calls["tasks"] == [("a", encoding), ("b", encoding)]
@@ -79,7 +78,7 @@ def test_siblings_are_loaded_and_handed_on(calls, run, tmp_path):
 
 def test_heads_are_chosen_on_another_split(calls, run, tmp_path):
     assert run("heads", "--out", tmp_path / "r", "--task", "a", "--choose").exit_code == 0
-    assert [(name, options["split"]) for name, options in calls["tasks"]] == [("a", "test"), ("a", "select")]
+    assert [(name, options.get("split")) for name, options in calls["tasks"]] == [("a", None), ("a", "select")]
     assert len(calls["heads"][1]["choose_on"]) == 1
 
 

@@ -1,5 +1,6 @@
 """Any arguments, in any order: exit code 0 or 2, one line that says why, and nothing is left behind."""
 
+import json
 import random
 import re
 from collections import Counter
@@ -92,7 +93,10 @@ def assert_refused_or_done(result, arguments):
     assert "Traceback" not in result.output, shown
     if result.exit_code:
         assert ONE_LINE.search(result.stderr), shown
-        assert result.stdout == "", shown
+        if "--json" in arguments:
+            assert json.loads(result.stdout)["exit_code"] == result.exit_code, shown
+        else:
+            assert result.stdout == "", shown
 
 
 DIGITS, LETTERS = "9" * 5_000, "a" * 100_000

@@ -165,7 +165,7 @@ def test_a_metric_that_is_no_number_is_refused(value):
     model = HandModel()
     with torch.no_grad():
         model.blocks[0].attn.b_O[IS] = value
-    with pytest.raises(InputError, match=r"NaN or infinite on 72 of 72 prompts or sentences: .* use float32"):
+    with pytest.raises(InputError, match=r"NaN or infinite on 72 of 72 prompts or sentences: .* give dtype='float32'"):
         zero_heads((0, 0)).run(model, varied_task(48))
 
 

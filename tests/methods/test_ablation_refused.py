@@ -75,7 +75,9 @@ def test_a_named_task_needs_a_tokenizer():
 
 
 def test_a_name_is_no_model():
-    with pytest.raises(InputError, match=r"model: expected a model, got 'default'; load one with interp.load_model"):
+    with pytest.raises(
+        InputError, match=r"model: expected a model, got 'default'; load its weights with interp.load_model"
+    ):
         ablate("default", varied_task())
 
 

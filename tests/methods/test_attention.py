@@ -45,7 +45,7 @@ def test_a_causal_model_is_scored_where_it_can_look():
     assert forward["n"] == back - second
     assert row(result.frame)["accuracy"] == 1.0
     assert result.provenance["attention_dir"] == "causal"
-    assert result.provenance["special_tokens"] == "[CLS]"
+    assert result.provenance["special_tokens"] == "[CLS] text"
 
 
 def chains(n_documents=N_DOCUMENTS, length=6):

@@ -164,7 +164,8 @@ def test_words_are_split_and_special_tokens_stand_where_they_belong(models):
     found = attend(models.bridge, documents, ["dep"]).provenance
     words = [word.form for each in documents for one in each.sentences for word in one.words]
     assert np.mean([len(models.tokenizer.tokenize(word)) > 1 for word in words]) > 0.5
-    assert found["special_tokens"] == ("[CLS] [SEP]" if not models.causal else models.tokenizer.bos_token)
+    around = "[CLS] text [SEP]" if not models.causal else f"{models.tokenizer.bos_token} text"
+    assert found["special_tokens"] == around
     assert found["attention_dir"] == ("causal" if models.causal else "bidirectional")
 
 
@@ -268,6 +269,6 @@ def test_an_encoder_s_own_special_tokens_survive_the_bridge(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     bridge, ours = load_model(f"bridge:{tmp_path}"), load_model(tmp_path)
     found = [attend(model, corpus(), ["dep"]) for model in (bridge, ours)]
-    assert {result.provenance["special_tokens"] for result in found} == {"[CLS] [SEP]"}
+    assert {result.provenance["special_tokens"] for result in found} == {"[CLS] text [SEP]"}
     assert np.allclose(*(result.frame["attention"] for result in found), atol=BOUND)
     assert repeated(bridge, 2, seed=0) == repeated(ours, 2, seed=0)

@@ -19,7 +19,6 @@ from interp.methods.function_heads import function_heads
 from interp.methods.probes.estimators import LDAProbe, LogisticProbe, MLPProbe, RidgeProbe
 from interp.methods.probes.structural_estimators import DepthProbe
 from interp.model.config import TransformerConfig
-from interp.model.generation import generate_tokens
 from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer
 from interp.residual.circuits import copying_scores, ov_circuit
@@ -101,7 +100,8 @@ MEASURED = {
     "erase": lambda model: erase(model, task_of(model, n=4), "number", heads=[(2, 2)], methods=["leace"]),
     "function_heads": lambda model: function_heads(model, n_rows=4),
     "generate": lambda model: model.generate(TEXTS, 5),
-    "generate_tokens": lambda model: generate_tokens(model, torch.tensor(ROWS, device="cpu"), 5, temperature=1.0),
+    "generate of ids": lambda model: model.generate(torch.tensor(ROWS, device="cpu"), 5, temperature=1.0),
+    "generate_stream": lambda model: list(model.generate_stream(TEXTS, 5, max_tokens_per_yield=2)),
     "direct attribution": attributed,
     "logit_lens": lambda model: logit_lens(model, TEXTS[0]),
     "tuned lens": tuned,

@@ -139,8 +139,6 @@ def test_nothing_to_use(load):
         load("agreement", bank(AGREEMENT[2]))
     with pytest.raises(TaskError, match=r"expected pronouns of a gender.*got none \(words need tags"):
         load("coreference", bank(AGREEMENT[2]))
-    with pytest.raises(TaskError, match="measured by logit_difference"):
-        load("agreement", bank(*AGREEMENT[:2]), metric="sentence_log_probability")
 
 
 HEADS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel")

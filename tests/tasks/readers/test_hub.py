@@ -123,7 +123,7 @@ def test_rows_are_read_one_by_one(save):
             [BLIMP_ON_THE_HUB, BLIMP_ON_THE_HUB | {"sentence_good": " "}],
             ", row 2: expected text for 'sentence_good', got ' '",
         ),
-        (read_blimp, [{"UID": "keys"}], ", row 1: expected a key 'pairID', got ['UID'"),
+        (read_blimp, [{"UID": "keys"}], ", row 1: expected a key 'sentence_good', got ['UID'"),
         (read_gap, [GAP_ON_THE_HUB, GAP_ON_THE_HUB | {"A-offset": 5}], ", row 2: expected 'Zoë Ray' at the text's cha"),
         (read_gap, [GAP_ON_THE_HUB | {"Text": None}], ", row 1: expected text in the column 'Text', got None"),
         (read_gap, [{"ID": "test-1"}], ", row 1: expected text in the column 'Pronoun', got None"),
