@@ -147,6 +147,10 @@ class TestAnEncoder:
         assert found.provenance["audit"]["largest_difference"] < 1e-6
         assert (found.frame["status"] == "changed").all()
 
+    def test_random_tokens_said_twice(self, encoder):
+        (row,) = repeated(encoder, 1, seed=0)
+        assert (row[0], row[-1], len(row)) == (CLS, SEP, 16)
+
     def test_a_report_says_what_stands_around(self, encoder):
         assert model_provenance(encoder)["special_tokens"] == "[CLS] text [SEP]"
 

@@ -9,8 +9,8 @@ The functions that can be told from positions and token ids alone:
 
 1. Each function is a set of key positions for every query. A head's score is its mean attention to the set, over the
    queries whose set is not empty; **chance** is what even attention would give.
-2. On text, or on rows of random tokens said twice (``s s``, behind the special tokens in front of a text), where
-   nothing but the repetition can be known.
+2. On text, or on rows of random tokens said twice (``s s``, between the special tokens around a text), where nothing
+   but the repetition can be known.
 3. Rows are the clusters of the intervals.
 
 Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsson et al. (2022), "In-context Learning
@@ -77,24 +77,25 @@ def function_heads(
 
 
 def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
-    """Rows of random tokens said twice, behind what stands in front of a text; halves are shorter where the context is.
+    """Rows of random tokens said twice, between what stands around a text; halves are shorter where the context is.
 
     Raises:
         InputError: The context has no room for two tokens said twice.
     """
-    half = min(HALF, (model.cfg.n_ctx - 1) // 2)
+    tokenizer = getattr(model, "tokenizer", None)
+    both_sides = not looks_back_only(model)
+    before, after = ((0,), ()) if tokenizer is None else special_around(tokenizer, both_sides=both_sides)
+    half = min(HALF, (model.cfg.n_ctx - len(before) - len(after)) // 2)
     if half < 2 or n_rows < 1:
         raise InputError(
             f"repeated random tokens: expected a context of 5 tokens at least and one row, got {model.cfg.n_ctx} and "
             f"{n_rows}"
         )
-    tokenizer = getattr(model, "tokenizer", None)
     special = set(getattr(tokenizer, "all_special_ids", ()))
     ordinary = np.array([each for each in range(model.cfg.d_vocab) if each not in special])
-    first = (0,) if tokenizer is None else special_around(tokenizer, both_sides=not looks_back_only(model))[0]
     generator = np.random.default_rng(seed)
     drawn = [generator.choice(ordinary, size=half, replace=len(ordinary) < half).tolist() for _ in range(n_rows)]
-    return [(*first, *row, *row) for row in drawn]
+    return [(*before, *row, *row, *after) for row in drawn]
 
 
 def function_masks(tokens: Tokens) -> Bool[Tensor, "function batch query_pos key_pos"]:
