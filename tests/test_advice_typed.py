@@ -102,7 +102,7 @@ def hint_of(result):
         ("ablate --task blimp:pairs.jsonl --kind positional_mean", "--kind mean"),
         ("ablate --task blimp:pairs.jsonl --site pattern --by layer --kind positional_mean", "--kind zero"),
         ("ablate --task blimp:pairs.jsonl --n 1", "--kind zero"),
-        ("probe --feature upos --data bank.conllu", "--least 2"),
+        pytest.param("probe --feature upos --data bank.conllu", "--least 2", marks=pytest.mark.slow),
         ("heads --task blimp:pairs.jsonl --n 1 --no-cards --out o", "take more units"),
     ],
 )

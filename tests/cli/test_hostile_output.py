@@ -100,7 +100,14 @@ def test_errors_and_warnings_are_read(run, fail_with, tmp_path):
     check(run("heads", "--out", tmp_path / "r", "--task", "x").stderr)
 
 
-@pytest.mark.parametrize("locale", [{"PYTHONUTF8": "0", "LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {}])
+@pytest.mark.parametrize(
+    "locale",
+    [
+        {"PYTHONUTF8": "0", "LC_ALL": "C"},
+        pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow),
+        pytest.param({}, marks=pytest.mark.slow),
+    ],
+)
 def test_whatever_the_locale_names_are_right_and_nothing_breaks(tmp_path, locale):
     folder = tmp_path / "a b" / "ü\nx"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **locale}

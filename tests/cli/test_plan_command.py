@@ -92,7 +92,7 @@ def test_a_model_of_one_s_own_is_planned_without_its_weights(run, described, mon
     shown = run("model", "plan", *options)
     assert shown.stdout.startswith(f"{described}: {found['parameters']:,} parameters\n")
     assert "16 prompts of 20 tokens" in shown.stdout
-    assert f"interp ablate --task ioi --model {described} --out ablation" in shown.stderr
+    assert f"interp ablate --task ioi --model {described} --dtype float32 --out ablation" in shown.stderr
 
 
 def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):

@@ -34,7 +34,11 @@ def test_a_report_is_drawn_in_fonts_that_a_user_names():
         assert matplotlib.rcParams["font.family"] == ["DejaVu Serif"]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: next(iter(settings)))
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in SETTINGS[1:])],
+    ids=[next(iter(each)) for each in SETTINGS],
+)
 def test_a_report_is_drawn_alike_whatever_matplotlib_is_told(tmp_path, settings):
     report = synthetic_report()
     expected = save_report(report, tmp_path / "expected")

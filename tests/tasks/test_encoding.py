@@ -140,8 +140,8 @@ def test_many_pairs_of_another_length_are_told_of_with_what_keeps_them(tokenizer
     encode_task([longer, pair(), pair()], tokenizer=tokenizer, **LABELS)
     (told,) = caplog.messages
     assert told == (
-        "numbers: 1 of 3 pairs are left out: counterfactual of another length; keep such pairs, with "
-        "unequal_lengths=True (--unequal-lengths)"
+        "numbers: 1 of 3 pairs are left out: counterfactual of another length; unequal_lengths=True keeps them "
+        "(--unequal-lengths of heads, head, ablate and patch)"
     )
     caplog.clear()
     assert len(encode_task([longer, pair()], tokenizer=tokenizer, **LABELS, unequal_lengths=True).units) == 2
