@@ -47,21 +47,19 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 
 def _facts(loaded: Any) -> dict[str, Any]:
-    from interp.model.places import looks_back_only
+    from interp.interventions.provenance import shown_around_texts
     from interp.model.transformer import HookedTransformer
     from interp.model.weights import weights_hash
-    from interp.special_tokens import shown_around
 
     shape = ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx", "act_fn", "normalization_type")
     tokenizer = loaded.tokenizer
-    around = None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(loaded))
     return {
         "name": getattr(loaded, "name", None) or loaded.cfg.model_name,  # TransformerLens' own have no name and no hash
         **{name: getattr(loaded.cfg, name) for name in shape},
         **(loaded.config.beside_gpt2() if isinstance(loaded, HookedTransformer) else {}),
         "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
         "tokenizer": None if tokenizer is None else f"{type(tokenizer).__name__}, {len(tokenizer)} entries",
-        "special_tokens": around,
+        "special_tokens": shown_around_texts(loaded),
         "hash": getattr(loaded, "hash", None) or weights_hash(loaded),
     }
 

@@ -27,14 +27,12 @@ def model_provenance(model: Any) -> dict[str, Any]:
     """
     require_model(model)
     (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
-    tokenizer = getattr(model, "tokenizer", None)
-    around = None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(model))
     return {
         "model": f"{BRIDGE}{model.cfg.model_name}" if is_bridge(model) else str(getattr(model, "name", kind)),
         "model_hash": weights_hash(model) if shown else None,
         "config_hash": _config_hash(model) if shown else None,
-        "tokenizer_hash": tokenizer_hash(tokenizer),
-        "special_tokens": around,
+        "tokenizer_hash": tokenizer_hash(getattr(model, "tokenizer", None)),
+        "special_tokens": shown_around_texts(model),
         "dtype": str(dtype).removeprefix("torch."),
         "device": str(device),
         "threads": torch.get_num_threads(),
@@ -43,6 +41,12 @@ def model_provenance(model: Any) -> dict[str, Any]:
             "python": platform.python_version(),
         },
     }
+
+
+def shown_around_texts(model: Any) -> str | None:
+    """What stands around the texts of a model, for people: ``[CLS] text [SEP]``; None without a tokenizer."""
+    tokenizer = getattr(model, "tokenizer", None)
+    return None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(model))
 
 
 def _config_hash(model: nn.Module) -> str | None:

@@ -121,11 +121,9 @@ class TextMixin:
             return [self.to_str_tokens(each, prepend_bos) for each in input]  # type: ignore[arg-type]  # no ids now
         else:
             ids = torch.as_tensor(input)
-        if ids.ndim > 1 and len(ids) != 1:
-            raise InputError(f"to_str_tokens: expected one prompt, got {len(ids)}; call it for each row")
         decode = self._tokenizer().decode
         # Behind itself, because a decoder may strip the space in front of a text's first word.
-        return [decode([each, each])[len(decode([each])) :] for each in ids.reshape(-1).tolist()]
+        return [decode([each, each])[len(decode([each])) :] for each in _one_row(ids, "to_str_tokens").tolist()]
 
     def to_single_str_token(self, token: int) -> str:
         """The text of one token, with its leading space."""
@@ -151,10 +149,9 @@ class TextMixin:
         """
         if mode not in ("first", "last"):
             raise InputError(f"mode: expected 'first' or 'last', got {shown(mode)}")
-        row = self.to_tokens(input, prepend_bos) if isinstance(input, str) else torch.as_tensor(input)
-        if row.ndim > 1 and len(row) != 1:
-            raise InputError(f"get_token_position: expected one prompt, got {len(row)}; call it for each row")
-        places = (row.reshape(-1) == self.to_ids(single_token).to(row.device)).nonzero().flatten().tolist()
+        ids = self.to_tokens(input, prepend_bos) if isinstance(input, str) else torch.as_tensor(input)
+        row = _one_row(ids, "get_token_position")
+        places = (row == self.to_ids(single_token).to(row.device)).nonzero().flatten().tolist()
         if not places:
             raise InputError(f"{single_token!r}: expected one of the prompt's tokens, got {shown(input)} without it")
         return int(places[0 if mode == "first" else -1])
@@ -232,3 +229,10 @@ class TextMixin:
         if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
             raise InputError(what_instead(self.tokenizer))
         return self.tokenizer
+
+
+def _one_row(ids: Int[Tensor, "*rows"], what: str) -> Int[Tensor, " pos"]:
+    """The ids of one prompt, with a batch axis or without."""
+    if ids.ndim > 1 and len(ids) != 1:
+        raise InputError(f"{what}: expected one prompt, got {len(ids)}; call it for each row")
+    return ids.reshape(-1)
