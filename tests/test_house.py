@@ -13,10 +13,11 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"shapes", "errors", "special_tokens"}
+BASE = {"arguments", "errors", "shapes", "special_tokens"}
 MAY_IMPORT = {
-    "shapes": set(),
+    "arguments": {"errors"},
     "errors": set(),
+    "shapes": set(),
     "special_tokens": set(),
     "source": set(),
     "model": BASE,
@@ -93,9 +94,19 @@ def test_what_runs_a_model_does_so_in_ordinary_modes():
         f"{module}.{each.name}"
         for module, each in documented_functions()
         if {"model", "translator"} & {argument.arg for argument in each.args.args} and not each.name.startswith("_")
-        if "ordinary_modes()" not in map(ast.unparse, each.decorator_list)
+        if "documented" not in map(ast.unparse, each.decorator_list)
     }
     assert {each.rsplit(".", 1)[1] for each in without} == RUN_NOTHING
+
+
+def test_what_is_given_a_model_names_a_wrong_argument():
+    without = {
+        each.name
+        for _, each in documented_functions()
+        if "model" in {argument.arg for argument in each.args.args} and not each.name.startswith("_")
+        if not {"documented", "named_arguments"} & set(map(ast.unparse, each.decorator_list))
+    }
+    assert without == {"audit"}
 
 
 def test_no_module_is_called_utils():

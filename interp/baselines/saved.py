@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from interp.arguments import named_arguments
 from interp.baselines.bidirectional import Bidirectional
 from interp.baselines.configs import ForerunnerConfig
 from interp.baselines.convolution import Convolution, ConvolutionConfig
@@ -21,7 +22,7 @@ from interp.baselines.recurrent import Recurrent, RecurrentConfig
 from interp.errors import ConfigError, LoadError, OutputError, shown, suggest
 from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_safetensors
 from interp.model.loading.tokenizer_files import load_tokenizer
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 
 FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
 NEURAL: dict[str, tuple[type[NeuralForerunner], type[NeuralConfig]]] = {
@@ -31,6 +32,7 @@ NEURAL: dict[str, tuple[type[NeuralForerunner], type[NeuralConfig]]] = {
 }
 
 
+@named_arguments
 def save_forerunner(model: Forerunner, folder: str | Path) -> Path:
     """Write `model` to `folder`, so that ``load_forerunner(folder)`` gives it back.
 
@@ -55,7 +57,7 @@ def save_forerunner(model: Forerunner, folder: str | Path) -> Path:
     return folder
 
 
-@ordinary_modes()
+@documented
 def load_forerunner(folder: str | Path) -> Forerunner:
     """The model that ``save_forerunner`` wrote to `folder`.
 

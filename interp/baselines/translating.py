@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from interp.baselines.seq2seq import Translator
 from interp.baselines.translation import BOS, EOS, PAD, SPECIAL, SentencePair, source_words, target_words
 from interp.errors import InputError
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.training import TrainingConfig, train
 
 PAD_ID, BOS_ID, EOS_ID = (SPECIAL.index(each) for each in (PAD, BOS, EOS))
@@ -60,7 +60,7 @@ class _Teaching(nn.Module):
         return nn.functional.cross_entropy(logits.transpose(1, 2), target[:, 1:], ignore_index=PAD_ID)
 
 
-@ordinary_modes()
+@documented
 def train_translator(
     translator: Translator, pairs: Sequence[SentencePair], config: TrainingConfig = TRAINING, *, seed: int = 0
 ) -> list[float]:
@@ -116,7 +116,7 @@ def _ids(sentences: Sequence[Sequence[str]], words: Sequence[str]) -> Int[Tensor
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD_ID)
 
 
-@ordinary_modes()
+@documented
 @torch.inference_mode()
 def translate(translator: Translator, sources: Sequence[Sequence[str]], *, most: int = 30) -> list[tuple[str, ...]]:
     """The target words of each source sentence, chosen greedily.
@@ -144,7 +144,7 @@ def _before_the_end(row: list[int]) -> list[int]:
     return row[: row.index(EOS_ID)] if EOS_ID in row else row
 
 
-@ordinary_modes()
+@documented
 @torch.inference_mode()
 def alignment_frame(translator: Translator, pairs: Sequence[SentencePair]) -> pd.DataFrame:
     """Where each target word of `pairs` is looked for, with the true words before it given.

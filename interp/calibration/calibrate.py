@@ -25,7 +25,7 @@ from interp.calibration.runs import ALPHA, SPECIAL, Job, null_jobs, planted_jobs
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.sweep import Progress
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.code import code_hash
 from interp.runs.run import Run, as_run
 
@@ -130,7 +130,7 @@ class Calibration:
         return save_calibration(self, out, command=command)
 
 
-@ordinary_modes()
+@documented
 def calibrate(
     size: Size = FULL,
     *,

@@ -22,7 +22,7 @@ from interp.calibration.roles import BY_ATTRACTORS, Planted, Role
 from interp.calibration.stream import FEWEST, WORDS
 from interp.claims.rules import Verdict
 from interp.errors import InputError
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
@@ -112,7 +112,7 @@ class Plan:
         return found
 
 
-@ordinary_modes()
+@documented
 def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD, special: str = "") -> Plan:
     """A plan at random.
 

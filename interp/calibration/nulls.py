@@ -25,7 +25,7 @@ from interp.calibration.language import LONGEST, load_told, other_form, tokenize
 from interp.calibration.planted import Shape
 from interp.calibration.trained import told_model
 from interp.model.config import TransformerConfig
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import EncodedExample, Task, Unit
 
@@ -39,7 +39,7 @@ MOST_LAYERS, MOST_HEADS = 2, 4
 """Of a trained model; heads of a layer."""
 
 
-@ordinary_modes()
+@documented
 def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
     """A model on which nothing is to be found, and its tasks.
 

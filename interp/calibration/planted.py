@@ -23,7 +23,7 @@ from interp.calibration.language import LONGEST, tokenizer, vocabulary
 from interp.calibration.roles import Planted
 from interp.calibration.stream import Stream
 from interp.model.config import TransformerConfig
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 
 LOGITS = 5.0
@@ -46,7 +46,7 @@ class Shape:
         return self.n_heads // (self.n_kv_heads or self.n_heads)
 
 
-@ordinary_modes()
+@documented
 def plant(
     shape: Shape, heads: Sequence[Planted], *, sharpness: float = 1.0, noise: float = 0.1, seed: int = 0
 ) -> HookedTransformer:

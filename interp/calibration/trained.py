@@ -43,7 +43,7 @@ from interp.calibration.planted import Shape, plant
 from interp.calibration.stream import PLACES
 from interp.claims.rules import Verdict
 from interp.model.config import TransformerConfig
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, MinimalPair
 
@@ -60,7 +60,7 @@ SENTENCES, SEEING_RATE, SEEING_STEPS = 2000, 0.003, 1500
 """Of a model with one head that sees: pairs of each task that it is trained on, how fast, and how long at most."""
 
 
-@ordinary_modes()
+@documented
 def single_head(seed: int) -> HookedTransformer:
     """Train a model of one head to do agreement and coreference.
 
@@ -76,7 +76,7 @@ def seeing_head(seed: int) -> int:
     return int(np.random.default_rng([seed, SEEING.n_heads]).integers(SEEING.n_heads))
 
 
-@ordinary_modes()
+@documented
 def seeing_model(seed: int, *, is_crossed: bool, grouped: bool) -> HookedTransformer:
     """Train a model of which one head alone can find words by their class.
 
@@ -138,7 +138,7 @@ def _at_random(words: Tensor, generator: torch.Generator) -> Tensor:
     return normalize(torch.stack(rows), dim=-1) @ words
 
 
-@ordinary_modes()
+@documented
 def told_model(shape: Shape, seed: int) -> HookedTransformer:
     """Train a model of any shape to answer by keys.
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.interventions.erase import Erase
 from interp.interventions.replacement import Replacement
@@ -27,6 +28,7 @@ READ_THROUGH_KEY_HEADS = ("k", "v", "k_input", "v_input")
 """Sites with one entry for each head of keys and values, of which there may be fewer than of queries."""
 
 
+@named_arguments
 def heads_at(site: str, model: Any) -> int:
     """How many heads a site of `model` has."""
     shared = getattr(model.cfg, "n_key_value_heads", None)

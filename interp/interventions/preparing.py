@@ -38,14 +38,14 @@ from interp.interventions.replacement import (
     Zero,
 )
 from interp.interventions.rows import Row, task_rows
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.sites import Site
 from interp.tasks.task import Task
 
 _MORE = "give more reference examples (interp.encode_task)"
 
 
-@ordinary_modes()
+@documented
 def make_replacement(
     kind: Kind | Means,
     model: Any,

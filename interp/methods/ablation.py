@@ -22,13 +22,13 @@ from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.components import Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_predicted
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.sites import SITES
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
 
 
-@ordinary_modes()
+@documented
 def ablate(
     model: Any,
     task: Task | str,

@@ -35,7 +35,7 @@ from interp.methods.relations.counting import Counting, named
 from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.judging import tabulate
 from interp.methods.relations.result import RelationResult
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.tasks.corpus import Contents, Corpus, Documents
@@ -49,7 +49,7 @@ LONGEST_WINDOW = 512
 _CORRECTIONS = get_args(Correction)
 
 
-@ordinary_modes()
+@documented
 def attend(
     model: Any,
     corpus: Documents | Corpus,

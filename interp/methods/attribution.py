@@ -25,7 +25,7 @@ from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
 from interp.methods.grid import Axis, as_grid
 from interp.methods.in_one_line import InOneLine
 from interp.methods.patching import patch_cells
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.tasks.task import Task
 
 
@@ -66,7 +66,7 @@ class AttributionResult(InOneLine):
         return pd.DataFrame(columns | counts, index=table.cells).reset_index()
 
 
-@ordinary_modes()
+@documented
 def attribute(
     model: Any,
     task: Task | str,

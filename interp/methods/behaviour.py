@@ -8,11 +8,11 @@ import pandas as pd
 from interp.interventions.reference import run_plainly
 from interp.interventions.rows import batches, task_rows
 from interp.methods.prediction import require_prediction
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.tasks.task import Task
 
 
-@ordinary_modes()
+@documented
 def behaviour(model: Any, task: Task) -> pd.DataFrame:
     """Run `model` on every example of `task`.
 

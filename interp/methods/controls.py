@@ -24,7 +24,7 @@ from torch import Tensor
 from interp.interventions.own_copy import shape_of
 from interp.methods.probes.targets import Target
 from interp.model.devices import place_of
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 
 MOST_POSITIONS = 64
@@ -73,7 +73,7 @@ def position_features(tokens: Int[np.ndarray, " example"]) -> Float[Tensor, "1 e
     return torch.nn.functional.one_hot(torch.from_numpy(number.reshape(-1).astype(np.int64))).double()[None]
 
 
-@ordinary_modes()
+@documented
 def untrained(model: Any, seed: int = 0) -> HookedTransformer | None:
     """A model of the same shape with random weights; None where the shape is not known here.
 

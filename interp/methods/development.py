@@ -24,7 +24,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
 from interp.model.loading import load_model
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.report.development import TRACKING
 from interp.runs.run import Run
 from interp.tasks.task import Task
@@ -71,7 +71,7 @@ class Development:
         return frame.sort_values(["step", "task", "layer", "head"], ignore_index=True)
 
 
-@ordinary_modes()
+@documented
 def development(
     checkpoints: Mapping[int, str | Path],
     tasks: Sequence[str | Task] = TASKS,

@@ -45,7 +45,7 @@ from interp.methods.left_out import carried, with_left_out
 from interp.methods.probing import MINIMUM
 from interp.methods.replication import COLUMNS as REPLICATION
 from interp.methods.replication import check_siblings, names, replication
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.answers import answered
 from interp.runs.log import Log
 from interp.runs.names import LOG
@@ -166,7 +166,7 @@ class HeadsReport:
         return save_report(self, out, command=command)
 
 
-@ordinary_modes()
+@documented
 def heads(
     model: Any,
     tasks: Sequence[str | Task] = TASKS,

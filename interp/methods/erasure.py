@@ -41,7 +41,7 @@ from interp.methods.erasing.result import ErasureResult, joined
 from interp.methods.erasing.steering import steered
 from interp.methods.given_task import several_predicted
 from interp.methods.progress import part_of
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
@@ -50,7 +50,7 @@ SUBSPACES = 8
 """Random subspaces that the effects are averaged over: few directions differ much from each other."""
 
 
-@ordinary_modes()
+@documented
 def erase(
     model: Any,
     task: Task | str,

@@ -26,12 +26,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.methods.relations.word_attention import run_patterns
 from interp.model.devices import place_of
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.places import looks_back_only
 from interp.residual.batching import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
@@ -42,9 +43,9 @@ ROWS, HALF = 40, 25
 """Rows of random tokens, and tokens of each half."""
 
 
-@ordinary_modes()
+@documented
 def function_heads(
-    model: Any, rows: Iterable[Sequence[int]] | None = None, *, n_rows: int = ROWS, seed: int = 0
+    model: Any, rows: Sequence[Sequence[int]] | Tokens | None = None, *, n_rows: int = ROWS, seed: int = 0
 ) -> pd.DataFrame:
     """Score every head on every function.
 
@@ -76,6 +77,7 @@ def function_heads(
     return _tabulate(sums, counts, chances, (layers, heads), seed)
 
 
+@named_arguments
 def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
     """Rows of random tokens said twice, between what stands around a text; halves are shorter where the context is.
 

@@ -30,7 +30,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import with_offsets
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.places import looks_back_only
 from interp.tasks.readers.gap import read_gap
 
@@ -63,7 +63,7 @@ class GapResult(InOneLine):
         return as_html(gap_glance(self))
 
 
-@ordinary_modes()
+@documented
 def gap(
     model: Any, path: str | Path, *, choose_on: str | Path, seed: int = 0, progress: Progress | None = None
 ) -> GapResult:

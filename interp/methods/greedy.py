@@ -31,7 +31,7 @@ from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, set_name
 from interp.methods.given_task import as_predicted
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.tasks.task import Task
 
 
@@ -57,7 +57,7 @@ class GreedyResult(SweepResult):
         return super().summary().assign(**columns)
 
 
-@ordinary_modes()
+@documented
 def greedy(
     model: Any,
     task: Task | str,

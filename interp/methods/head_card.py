@@ -40,7 +40,7 @@ from interp.methods.components import Head, as_head, head_name
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.left_out import carried, those_in, with_left_out
 from interp.methods.progress import part_of
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.answers import all_answered, answered
 from interp.runs.executors import HERE, Executor
 from interp.runs.processes import spread
@@ -123,7 +123,7 @@ class HeadCard:
         return save_card(self, out, command=command)
 
 
-@ordinary_modes()
+@documented
 def head_card(
     model: Any,
     head: Head | str,
@@ -225,7 +225,7 @@ def _request(
     }
 
 
-@ordinary_modes()
+@documented
 def head_cards(
     model: Any,
     tasks: Sequence[Task],

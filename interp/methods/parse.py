@@ -27,7 +27,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.places import looks_back_only
 from interp.residual.batching import batched
 from interp.tasks.corpus import Corpus, Documents
@@ -77,7 +77,7 @@ class ParseResult(InOneLine):
         return pd.DataFrame(columns, index=cells).reset_index()
 
 
-@ordinary_modes()
+@documented
 def attention_parse(
     model: Any, corpus: Documents | Corpus, heads: pd.DataFrame, *, progress: Progress | None = None
 ) -> ParseResult:

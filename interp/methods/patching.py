@@ -21,6 +21,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
@@ -32,7 +33,7 @@ from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task
 
@@ -96,7 +97,7 @@ class PatchResult(SweepResult):
         return pd.DataFrame(columns, index=gap.cells).reset_index()
 
 
-@ordinary_modes()
+@documented
 def patch(
     model: Any,
     task: Task | str,
@@ -181,6 +182,7 @@ def _screen_method(screen: Any) -> Method | None:
     return method
 
 
+@named_arguments
 def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:
     """The cells of a patching sweep."""
     runs, sources = run_examples(task, direction), run_examples(task, OTHER[direction])

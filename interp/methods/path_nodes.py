@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import heads_at
@@ -92,6 +93,7 @@ class Node:
 Path = tuple[Node, ...]
 
 
+@named_arguments
 def parse_path(path: Sequence[str] | str, model: Any) -> Path:
     """The nodes of a path.
 
@@ -112,11 +114,13 @@ def parse_path(path: Sequence[str] | str, model: Any) -> Path:
     return nodes
 
 
+@named_arguments
 def mlp_nodes(model: Any) -> list[Node]:
     """Every MLP of the model, in their order."""
     return [Node.parse(name, model) for name in _mlps(model)]
 
 
+@named_arguments
 def paths_to(model: Any, receiver: str) -> list[list[str]]:
     """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads."""
     if not isinstance(receiver, str):
@@ -128,6 +132,7 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
     return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
 
 
+@named_arguments
 def paths_from(model: Any, sender: str) -> list[list[str]]:
     """The direct paths from `sender`, to everything that reads after it writes."""
     heads = [

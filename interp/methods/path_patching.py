@@ -30,13 +30,13 @@ from interp.methods.patching import PatchResult
 from interp.methods.path_changes import Arriving, Mlps, Runs
 from interp.methods.path_nodes import Node, Path, parse_path
 from interp.model.given_model import require_ours
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.residual.stream import require_additive
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
 
-@ordinary_modes()
+@documented
 def path_patch(
     model: Any,
     task: Task | str,

@@ -43,7 +43,7 @@ from interp.methods.probes.measuring import Measured, Measuring
 from interp.methods.probes.result import ProbeResult
 from interp.methods.probes.sources import Activations, device_of, held, passages_of
 from interp.model.given_model import require_model
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.residual.pooling import Pooling
@@ -64,7 +64,7 @@ WITH_POSITIONS = tuple(name for name, (_, axes) in SITES.items() if axes[1] == "
 """Sites where a word has an activation of its own."""
 
 
-@ordinary_modes()
+@documented
 def probe(
     model: Any,
     data: Task | ActivationStore | Corpus | Documents,

@@ -32,7 +32,7 @@ from interp.methods.ablation import ablate
 from interp.methods.components import Head, check_heads, head_name, set_name
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -76,7 +76,7 @@ class PairwiseResult(InOneLine):
         return found[[*PAIR, *columns, "base", "minimum", "n_units", "n_clusters"]]
 
 
-@ordinary_modes()
+@documented
 def pairwise(
     model: Any,
     task: Task | str,

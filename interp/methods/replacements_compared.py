@@ -33,7 +33,7 @@ from interp.methods.ablation import as_measured
 from interp.methods.components import Component, Components, Head, choose_components, sites_of
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.tasks.task import Task
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -118,7 +118,7 @@ class ReplacementComparison(InOneLine):
         return pd.DataFrame(rows).assign(n_cells=len(means) // len(self.kinds))
 
 
-@ordinary_modes()
+@documented
 def compare_replacements(
     model: Any,
     task: Task | str,

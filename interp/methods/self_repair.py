@@ -35,7 +35,7 @@ from interp.methods.direct_effect import direct_effects
 from interp.methods.given_task import as_predicted
 from interp.methods.in_one_line import InOneLine
 from interp.model.given_model import require_ours
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
@@ -99,7 +99,7 @@ class SelfRepairResult(InOneLine):
         return pd.DataFrame(columns, index=repair.cells)
 
 
-@ordinary_modes()
+@documented
 def self_repair(
     model: HookedTransformer,
     task: Task | str,

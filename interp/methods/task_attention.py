@@ -38,7 +38,7 @@ from interp.methods.baselines import Baseline, Keys, related_mask, toughest
 from interp.methods.given_task import as_task
 from interp.methods.in_one_line import InOneLine
 from interp.methods.query_attention import query_attention
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.tasks.task import EncodedExample, Task, Unit
 
 BY = ("layer", "head", "feature_value")
@@ -151,7 +151,7 @@ class AttentionResult(InOneLine):
         return pd.DataFrame(columns, index=table.cells).reset_index()
 
 
-@ordinary_modes()
+@documented
 def task_attention(
     model: Any,
     task: Task | str,

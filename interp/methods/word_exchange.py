@@ -26,6 +26,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+from interp.arguments import named_arguments
 from interp.interventions.cell import Cell
 from interp.interventions.intervention import Intervention
 from interp.interventions.sweep import Progress, Sweep, SweepResult
@@ -33,7 +34,7 @@ from interp.interventions.word_exchange import WordExchange
 from interp.methods.components import Head, check_heads
 from interp.methods.given_task import as_predicted
 from interp.methods.task_attention import is_testable
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.sites import Site
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
@@ -43,7 +44,7 @@ SAME_VALUE = "the word counterfactual has the same value of the feature"
 """Why a unit is left out."""
 
 
-@ordinary_modes()
+@documented
 def exchange_word(
     model: Any,
     task: Task | str,
@@ -134,6 +135,7 @@ def _against(encoded: EncodedExample, other: EncodedExample) -> EncodedExample:
     return replace(encoded, example=text, wrong=other.right, word_counterfactual=other)
 
 
+@named_arguments
 def shows_keys_and_values(model: Any) -> bool:
     """Whether the model has the points that a word is exchanged at."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one

@@ -20,6 +20,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from interp.arguments import named_arguments
 from interp.errors import LoadError, OutputError, shown
 from interp.model.loading.checkpoint import check_numbers, check_shapes, read_json, read_safetensors, read_weights
 from interp.model.loading.native import save_model
@@ -58,6 +59,7 @@ class Training:
     material: Mapping[str, Any]
 
 
+@named_arguments
 def save_checkpoint(
     folder: Path,
     model: HookedTransformer,
@@ -89,6 +91,7 @@ def save_checkpoint(
     return final
 
 
+@named_arguments
 def restore_checkpoint(
     path: Path, model: HookedTransformer, optimizers: list[torch.optim.Optimizer], training: Training
 ) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from interp.errors import InputError
 from interp.model.config import BIASES, TransformerConfig
 from interp.model.given_model import require_ours
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.norm import NoNorm
 from interp.model.transformer import HookedTransformer
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
     """A new model, the same function, whose norms have ``w = 1`` and ``b = 0``.
@@ -53,7 +53,7 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
     return new
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
     """A new model, the same function, in which no writer changes the stream's mean over ``d_model``.
@@ -87,7 +87,7 @@ def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
     return new
 
 
-@ordinary_modes()
+@documented
 def remade(model: HookedTransformer, **fields: Any) -> HookedTransformer:
     """A copy of `model` with an unembedding of its own and some other `fields` of the config.
 

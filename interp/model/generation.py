@@ -12,7 +12,7 @@ from torch import Tensor
 
 from interp.errors import InputError, shown
 from interp.model.cache import KeyValueCache
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented, ordinary_modes
 from interp.model.token_ids import as_padding_mask
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -74,7 +74,7 @@ class Sampling:
         return index.gather(-1, draw)[:, 0]
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def generate(
     model: "HookedTransformer",
@@ -143,7 +143,7 @@ def generate(
     return texts[0] if isinstance(input, str) or (isinstance(input, Tensor) and len(texts) == 1) else texts
 
 
-@ordinary_modes()
+@documented
 def generate_stream(
     model: "HookedTransformer",
     input: Prompts = "",

@@ -6,10 +6,16 @@ of somebody's own (``model(tokens)``) stays in the modes that they asked for; wh
 not depend on them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import ParamSpec, TypeVar
 
 import torch
+
+from interp.arguments import named_arguments
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 AUTOCAST = ("cpu", "cuda")
 """Kinds of device whose operations may be computed in another type than their numbers have."""
@@ -30,3 +36,8 @@ def ordinary_modes() -> Iterator[None]:
         if torch.get_default_device().type != "cpu":  # the mode slows every operation
             modes.enter_context(torch.device("cpu"))
         yield
+
+
+def documented(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function in ordinary modes, and say which of its arguments is of another kind than it takes."""
+    return named_arguments(ordinary_modes()(function))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from interp.arguments import named_arguments
 from interp.errors import InputError, suggest
 
 SITES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -73,6 +74,7 @@ class Site:
         return SITES[self.name][1]
 
 
+@named_arguments
 def require_sites(model: Any, sites: Iterable[Site], known: Iterable[str] = tuple(SITES)) -> None:
     """Refuse sites that a model does not have: one of attention alone has none of an MLP's.
 

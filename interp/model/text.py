@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from interp.arguments import named_arguments
 from interp.errors import InputError, shown
 from interp.model.given_tokenizer import what_instead
 from interp.model.places import looks_back_only
@@ -30,6 +31,7 @@ class TextMixin:
     embed: Any
     unembed: Any
 
+    @named_arguments
     def tokenize(
         self,
         texts: str | Sequence[str],
@@ -67,6 +69,7 @@ class TextMixin:
             mask[i, columns] = True
         return tokens, mask
 
+    @named_arguments
     def to_tokens(self, input: str | Sequence[str], prepend_bos: bool | None = None, **unused: Any) -> Tokens:
         """Token ids with the special tokens around them (see ``tokenize``); several texts are padded on the right.
 
@@ -94,6 +97,7 @@ class TextMixin:
             )
         return tokens
 
+    @named_arguments
     def to_string(self, tokens: Ids | int) -> str | list[str]:
         """The text of one row of tokens, or a list of texts for several rows."""
         ids = torch.as_tensor(tokens, device="cpu")
@@ -109,6 +113,7 @@ class TextMixin:
         """
         return str(self._tokenizer().decode(ids.tolist(), skip_special_tokens=skip_special_tokens))
 
+    @named_arguments
     def to_str_tokens(self, input: str | Sequence[str] | Ids, prepend_bos: bool | None = None) -> list[Any]:
         """The text of each token of one prompt, each with its leading space; of a list of texts, a list of these.
 
@@ -129,6 +134,7 @@ class TextMixin:
         """The text of one token, with its leading space."""
         return str(self.to_str_tokens([token])[0])
 
+    @named_arguments
     def get_token_position(
         self,
         single_token: str | int | Int[Tensor, ""],
@@ -156,6 +162,7 @@ class TextMixin:
             raise InputError(f"{single_token!r}: expected one of the prompt's tokens, got {shown(input)} without it")
         return int(places[0 if mode == "first" else -1])
 
+    @named_arguments
     def to_single_token(self, text: str) -> int:
         """The id of a text that is exactly one token, such as ``" keys"``.
 

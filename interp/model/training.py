@@ -24,7 +24,7 @@ from torch import nn
 from interp.errors import ConfigError, InputError, shown, suggest
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
 from interp.model.config import LARGEST, require_count
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
@@ -118,7 +118,7 @@ def packed_rows(documents: Iterable[list[int]], *, bos: int | None, n_ctx: int) 
             row = []
 
 
-@ordinary_modes()
+@documented
 def train(
     model: nn.Module,
     rows: Iterable[list[int]],

@@ -16,6 +16,7 @@ from transformer_lens.ActivationCache import ActivationCache
 from transformer_lens.config import TransformerLensConfig
 from transformers import PreTrainedTokenizerBase
 
+from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.model import hooks
 from interp.model.block import AttentionBlock, Blocks, make_block
@@ -54,6 +55,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
 
     name: str
 
+    @named_arguments
     @torch.inference_mode(False)
     def __init__(
         self,

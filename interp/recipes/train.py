@@ -24,7 +24,7 @@ from interp.errors import InputError
 from interp.model.checkpoints import CHECKPOINTS
 from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.loading import save_model
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.training import LossCurve, packed_rows, train
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import tokenizer_hash
@@ -72,7 +72,7 @@ class Training:
         return frame
 
 
-@ordinary_modes()
+@documented
 def train_recipe(
     recipe: Recipe,
     out: str | Path,

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.head_weights import OVWeights, ov_weights, qk_weights, read_embeddings, written_logits
 from interp.residual.stream import require_additive
@@ -31,7 +31,7 @@ from interp.residual.stream import require_additive
 Embeddings = Float[Tensor, "d_vocab d_model"]
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
     """The score that each query token gives each key token, as in ``hook_attn_scores``, before the softmax.
@@ -52,7 +52,7 @@ def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
     return FactoredMatrix(read @ weights.W_Q + weights.b_Q, (read @ weights.W_K + weights.b_K).T)
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
     """The logits that the head writes where it attends to a token: what it moves, straight to the unembedding.
@@ -72,7 +72,7 @@ def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
     return _ov(model, ov_weights(model, layer, head), _varying(model, layer))
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def copying_scores(model: HookedTransformer) -> pd.DataFrame:
     """Does each head copy? The sum of its OV circuit's eigenvalues over the sum of their magnitudes.
@@ -97,7 +97,7 @@ def copying_scores(model: HookedTransformer) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["layer", "head", "copying"])
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def copying_score(model: HookedTransformer, layer: int, head: int) -> float:
     """One head's score, as ``copying_scores`` has it.

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.head_weights import ov_weights, qk_weights, reading_matrix
 from interp.residual.stream import require_additive
@@ -26,7 +26,7 @@ Kind = Literal["Q", "K", "V"]
 COLUMNS = ["sender_layer", "sender_head", "receiver_layer", "receiver_head", "kind", "score"]
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def composition_scores(model: HookedTransformer) -> pd.DataFrame:
     """How much of what each head writes each later head reads, by its weights alone.

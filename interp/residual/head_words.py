@@ -9,13 +9,13 @@ from torch import Tensor
 from transformer_lens import FactoredMatrix
 
 from interp.errors import InputError
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.circuits import ov_circuit, qk_circuit
 from interp.residual.vocabulary import token_texts
 
 
-@ordinary_modes()
+@documented
 def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
     """The key tokens to which a query token gives the largest scores.
 
@@ -39,7 +39,7 @@ def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, 
     return _listed(model, best, score=scores[best], excess=scores[best] - scores.mean())
 
 
-@ordinary_modes()
+@documented
 def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
     """The tokens whose logits a head raises and lowers most where it attends to `word`.
 

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.given_model import require_ours
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.stream import ResidualStream
 
 BIAS = "final bias"
 
 
-@ordinary_modes()
+@documented
 @torch.inference_mode()
 def direct_logit_attribution(
     model: HookedTransformer,

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.boundaries import boundary_streams, kl_divergence, log_probabilities, read_out
 from interp.residual.vocabulary import token_texts
@@ -68,7 +68,7 @@ class LensReading:
         return groups[MEASURES].mean().astype(float).assign(n=groups.size()).reset_index()
 
 
-@ordinary_modes()
+@documented
 @torch.inference_mode()
 def logit_lens(
     model: HookedTransformer,

@@ -15,9 +15,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformer_lens.ActivationCache import ActivationCache
 
+from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.model.given_model import require_ours
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -81,7 +82,7 @@ class ResidualStream:
         return pd.concat([labels, tiled], axis=1).assign(norm=sizes[:, example, pos].flatten().numpy())
 
 
-@ordinary_modes()
+@documented
 @torch.no_grad()
 def residual_stream(
     model: HookedTransformer,
@@ -115,6 +116,7 @@ def residual_stream(
     return ResidualStream(torch.stack([part[4] for part in parts]), labels, cache[last], tokens, mask)
 
 
+@named_arguments
 def require_additive(model: HookedTransformer) -> None:
     """Refuse a model whose residual stream is not the sum of what was written to it.
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.model.loading.checkpoint import check_numbers, check_shapes, read_safetensors
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented, ordinary_modes
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.logit_lens import logit_lens
@@ -102,7 +102,7 @@ def translated(x: Residual, W: Float[Tensor, "d_model d_model"], b: Float[Tensor
     return x + (x.to(W.dtype) @ W + b).to(x.dtype)
 
 
-@ordinary_modes()
+@documented
 def compare_lenses(
     model: HookedTransformer, prompts: str | Sequence[str] | Int[Tensor, "batch pos"], lens: TunedLens
 ) -> pd.DataFrame:

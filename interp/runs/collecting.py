@@ -24,7 +24,7 @@ from interp.interventions.asked import require_told_by_weights, settings_hash
 from interp.interventions.provenance import model_provenance
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of, resolve_dtype
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import WordActivations, word_activations
 from interp.residual.pooling import Pooling
@@ -43,7 +43,7 @@ MOST_ROWS = 2**14
 """Of a shard, however short they are: so many words' labels are held in memory."""
 
 
-@ordinary_modes()
+@documented
 def collect(
     model: Any,
     passages: Iterable[Passage],

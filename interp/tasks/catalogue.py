@@ -16,6 +16,7 @@ from typing import Protocol, get_args
 import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
+from interp.arguments import named_arguments
 from interp.errors import TaskError, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
@@ -93,6 +94,7 @@ def list_tasks() -> pd.DataFrame:
     return pd.DataFrame([vars(info) for info in infos])
 
 
+@named_arguments
 def load_task(
     name: str,
     *,

@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 
 from transformers import PreTrainedTokenizerBase
 
+from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.example import Example, MinimalPair
@@ -53,6 +54,7 @@ class _FailedError(Exception):
     """An item fails a requirement; its argument says which."""
 
 
+@named_arguments
 def encode_task(
     pairs: Iterable[MinimalPair],
     *,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from interp.arguments import named_arguments
 from interp.errors import TaskError
 
 
@@ -19,6 +20,7 @@ class Span:
     stop: int
 
     @classmethod
+    @named_arguments
     def find(cls, word: str, text: str, which: int | None = None) -> "Span":
         """Where the whole `word` stands in `text`.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, get_args
 
+from interp.arguments import named_arguments
 from interp.errors import TaskError, shown, suggest
 from interp.tasks.digest import digest
 from interp.tasks.example import Example
@@ -17,6 +18,7 @@ from interp.tasks.references import halves, unscored
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit
 
 
+@named_arguments
 def task_of_units(
     units: Iterable[Unit],
     *,
@@ -81,6 +83,7 @@ def task_of_units(
     )
 
 
+@named_arguments
 def example_of_ids(
     prompt: Sequence[int],
     right: int | Sequence[int],

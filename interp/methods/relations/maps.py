@@ -15,7 +15,7 @@ from interp.errors import InputError
 from interp.methods.relations.examples import Example, Examples
 from interp.methods.relations.result import RelationResult
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.report.relations.frames import MAP_COLUMNS
 from interp.report.relations.leading import leading
 from interp.tasks.alignment import require_fast
@@ -27,7 +27,7 @@ from interp.tasks.word_tokens import NONE
 MOST_HEADS = 12
 
 
-@ordinary_modes()
+@documented
 def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult, n_sentences: int = 2) -> pd.DataFrame:
     """Attention of each relation's best head in a few sentences.
 

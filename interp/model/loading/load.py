@@ -30,7 +30,7 @@ from interp.model.loading.checkpoint import BIN, BIN_INDEX
 from interp.model.loading.sources import ADAPTER, file_checkpoint, folder_checkpoint, module_checkpoint
 from interp.model.loading.tokenizer_files import FILES as TOKENIZER_FILES
 from interp.model.loading.wrappers import module_within
-from interp.model.modes import ordinary_modes
+from interp.model.modes import documented
 from interp.model.transformer import HookedTransformer
 
 DEFAULT = "default"
@@ -41,7 +41,7 @@ WITHOUT_WEIGHTS = ["config.json", ADAPTER, *TOKENIZER_FILES]
 FILES = [*WITHOUT_WEIGHTS, WEIGHTS, "model.safetensors.index.json"]
 
 
-@ordinary_modes()
+@documented
 def load_model(
     name_or_path: str | Path | nn.Module | None = None,
     *,

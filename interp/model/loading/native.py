@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import PreTrainedTokenizerBase
 
+from interp.arguments import named_arguments
 from interp.errors import ConfigError, LoadError, OutputError, shown
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
@@ -28,6 +29,7 @@ ARCHITECTURE = "interp"
 FORMAT = 1
 
 
+@named_arguments
 def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | torch.dtype | None = None) -> Path:
     """Write `model` to `folder`, so that ``load_model(folder)`` gives it back.
 

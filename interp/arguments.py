@@ -1,0 +1,100 @@
+"""Which argument made a documented function fail? One of another kind than its signature says is named.
+
+It is looked for when the call has failed: so what works stays allowed, such as an array in the place of a list. A seed
+is looked at before the work, because it may be needed only at its end.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from errno import ENAMETOOLONG
+from functools import wraps
+from inspect import Parameter, formatannotation, signature
+from operator import index
+from types import NoneType, UnionType
+from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+from typeguard import CollectionCheckStrategy, ForwardRefPolicy, TypeCheckError, check_type
+
+from interp.errors import InputError, InterpError, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Say which argument is of another kind than a function takes, in place of what Python or torch say of it.
+
+    Raises:
+        InputError: It says which.
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **named: P.kwargs) -> R:
+        if "seed" in named:
+            _check_seed(named["seed"])
+        try:
+            return function(*args, **named)
+        except InterpError:
+            raise
+        except Exception as error:
+            try:
+                _check_kinds(function, error, args, named)
+            except InputError as refusal:
+                raise refusal from None  # what Python says of a value may quote all of it
+            raise
+
+    return called
+
+
+def _check_seed(seed: object) -> None:
+    try:
+        known = 0 <= index(seed) < 2**63  # type: ignore[arg-type]  # that is what is asked
+    except TypeError:
+        known = False
+    if not known:
+        raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {shown(seed)}")
+
+
+def _check_kinds(function: Callable[..., Any], error: Exception, args: Any, named: Mapping[str, Any]) -> None:
+    """Refuse the first argument that is of another kind than the function says, or the path that made an `error`."""
+    try:
+        given = signature(function).bind(*args, **named)
+    except TypeError:
+        return  # an argument is missing or unknown, as Python says itself
+    for name, value in given.arguments.items():
+        parameter = given.signature.parameters[name]
+        if not _is_of_kind(value, parameter):
+            raise InputError(
+                f"{name}: expected {_named(parameter.annotation)}, got {shown(value)}; "
+                f"see help({function.__module__}.{function.__qualname__})"
+            )
+        if name == "model" and not hasattr(value, "cfg"):  # of any class that follows TransformerLens' protocol
+            raise InputError(
+                f"model: expected a model, got {shown(value)}; interp.load_model makes one of a transformers module"
+            )
+    if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
+        raise InputError(f"{shown(error.filename)}: expected the path of a file or folder, got a longer text")
+
+
+def _is_of_kind(value: Any, parameter: Parameter) -> bool:
+    several = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    if several or isinstance(parameter.annotation, str):  # the name of a class that is not there while it runs
+        return True
+    try:
+        check_type(
+            value.item() if isinstance(value, np.generic) else value,
+            Any if parameter.annotation is Parameter.empty else parameter.annotation,
+            forward_ref_policy=ForwardRefPolicy.IGNORE,
+            collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS,
+        )
+    except TypeCheckError:
+        return False
+    return True
+
+
+def _named(kind: Any) -> str:
+    """A kind as it stands in a signature, without the modules."""
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(_named, get_args(kind)))
+    return "None" if kind is NoneType else re.sub(r"\b(\w+\.)+", "", formatannotation(kind))

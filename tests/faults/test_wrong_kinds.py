@@ -1,0 +1,142 @@
+"""Another kind of value in the place of any argument: the refusal is ours, one line, and names the argument.
+
+What has a meaning anyway (``verbose=2.5``) is not refused; what Python or torch would say of it is.
+"""
+
+from functools import partial
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from random_tasks import random_task
+from tiny_models import random_gpt2
+
+import interp
+from interp.arguments import named_arguments
+from interp.errors import CLEAR, InputError, InterpError
+from interp.methods.erasure import erase
+from interp.methods.function_heads import function_heads
+from interp.methods.path_nodes import parse_path
+from interp.residual.logit_lens import logit_lens
+from interp.tasks import agreement
+from interp.tasks.units import example_of_ids
+
+pytestmark = pytest.mark.unchecked
+
+GPT2 = random_gpt2()
+MODEL, TASK, IDS = interp.load_model(GPT2), random_task(2), torch.tensor([[1, 2, 3]])
+KINDS = {
+    "frame": pd.DataFrame(np.zeros((10, 5))),
+    "numbers": list(range(1_000)),
+    "text": "word " * 500,
+    "none": None,
+    "object": object(),
+}
+CALLS = {
+    "ablate": partial(interp.ablate, MODEL, TASK),
+    "patch": partial(interp.patch, MODEL, TASK),
+    "path_patch": partial(interp.path_patch, MODEL, TASK, [["0.0", "1.0"]]),
+    "heads": partial(interp.heads, MODEL, [TASK]),
+    "probe": partial(interp.probe, MODEL, TASK, "number"),
+    "erase": partial(erase, MODEL, TASK, "number"),
+    "function_heads": partial(function_heads, MODEL),
+    "parse_path": partial(parse_path, ["0.0", "1.0"], MODEL),
+    "residual_stream": partial(interp.residual_stream, MODEL, IDS),
+    "direct_logit_attribution": partial(interp.direct_logit_attribution, MODEL, interp.residual_stream(MODEL, IDS), 3),
+    "logit_lens": partial(logit_lens, MODEL, IDS),
+    "fold_layer_norm": partial(interp.fold_layer_norm, MODEL),
+    "save_model": partial(interp.save_model, MODEL, "saved"),
+    "load_model": interp.load_model,
+    "load_task": partial(interp.load_task, "agreement", tokenizer=interp.load_model().tokenizer),
+    "encode_task": partial(
+        interp.encode_task,
+        list(agreement.pairs(4, seed=0)),
+        tokenizer=interp.load_model().tokenizer,
+        name="own",
+        description="own",
+        metric="logit_difference",
+    ),
+    "example_of_ids": partial(example_of_ids, (1, 2), (3,), (4,)),
+    "Span.find": partial(interp.Span.find, "keys", "The keys are"),
+    "HookedTransformer": partial(interp.HookedTransformer, MODEL.config),
+    "generate": partial(MODEL.generate, IDS),
+    "to_tokens": partial(MODEL.to_tokens, "a"),
+    "tokenize": partial(MODEL.tokenize, "a"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CALLS)
+def test_in_the_place_of_each_argument(name, kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = CALLS[name]
+    function, args, given = (call.func, call.args, call.keywords) if isinstance(call, partial) else (call, (), {})
+    kinds = signature(function)
+    for parameter in kinds.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        asked = kinds.bind(*args, **given)
+        asked.arguments[parameter.name] = KINDS[kind]
+        message = refusal_of(function, asked)
+        assert "\n" not in message, parameter.name
+        assert len(message) < CLEAR + 100, parameter.name
+
+
+def refusal_of(function, asked):
+    try:
+        function(*asked.args, **asked.kwargs)
+    except InterpError as refusal:
+        return str(refusal)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": GPT2}, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got a GPT2LMHeadModel"),
+        ({"seed": -1}, r"seed: expected a whole number from 0 to 2\*\*63 - 1, got -1"),
+        ({"progress": 3}, r"progress: expected Callable\[\[int, int\], None\] \| None, got 3; see help\(interp\."),
+        (
+            {"site": IDS},
+            r"site: expected str \| None, got tensor.*; see help\(interp.methods.ablation.ablate\)",
+        ),
+    ],
+)
+def test_what_is_said(given, message):
+    with pytest.raises(InputError, match=message):
+        interp.ablate(MODEL, TASK, **given)
+
+
+def test_what_works_is_not_refused():
+    """Numbers of NumPy's own kinds, and what only looks like a list."""
+    of_numpy = interp.ablate(MODEL, TASK, seed=np.int64(3), layers=np.arange(1), n=None)
+    assert of_numpy.summary().equals(interp.ablate(MODEL, TASK, seed=3, layers=[0]).summary())
+
+
+def test_a_fault_of_another_kind_stays_what_it_is():
+    def fails(_done, _total):
+        raise KeyError("the caller's own")
+
+    with pytest.raises(KeyError, match="the caller's own"):
+        interp.ablate(MODEL, TASK, progress=fails)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'task'"):
+        interp.ablate(MODEL)
+
+
+def test_a_path_that_is_none():
+    with pytest.raises(InputError, match=r"^'word .*: expected the path of a file or folder, got a longer text$"):
+        interp.save_model(MODEL, KINDS["text"])
+
+
+def test_whose_model_is_any():
+    """The kind of a model is not in the signature where TransformerLens' bridges are taken, too."""
+
+    @named_arguments
+    def shape(model):
+        return model.cfg.n_heads
+
+    assert shape(MODEL) == MODEL.cfg.n_heads
+    with pytest.raises(InputError, match=r"model: expected a model, got a GPT2LMHeadModel; interp.load_model makes"):
+        shape(GPT2)
