@@ -26,6 +26,7 @@ from interp.cli.options import (
     SeedOption,
     ThreadsOption,
     TreebankOption,
+    UnequalOption,
 )
 from interp.cli.saying import say
 from interp.cli.sources import Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
@@ -88,6 +89,7 @@ def collect(
         int, typer.Option(help="Most tokens of a document that are read at once.", min=2, metavar="N")
     ] = 512,
     n: NOption = None,
+    unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
@@ -106,7 +108,8 @@ def collect(
     folder = absolute(out, FOLDER)
     require_usable(folder)
     check_place(folder)
-    require_one(data, task, {"--data": {"--n": n}, "--task": {"--feature": feature, "--context": context}})
+    of_tasks: dict[str, object] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
+    require_one(data, task, {"--data": of_tasks, "--task": {"--feature": feature, "--context": context}})
     from interp.cli.running import executor_of
 
     who = executor_of(executor=executor, processes=processes, address=address, gpus=gpus, device=device)
@@ -117,7 +120,7 @@ def collect(
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     sites = sites_of(names, layer, loaded.cfg.n_layers)
     if corpus is None:
-        source = of_task(loaded, str(task), n, seed)
+        source = of_task(loaded, str(task), n=n, seed=seed, unequal_lengths=unequal_lengths)
     else:
         source = of_corpus(loaded, corpus, features, context or "document", window)
     store = _collected(loaded, source, sites, folder, pooling=pooling, executor=who)

@@ -6,7 +6,7 @@ import typer
 
 from interp.cli import completing
 from interp.cli.hints import after_looking, after_plan, say_next
-from interp.cli.options import DtypeOption, JsonOption, NOption, ThreadsOption
+from interp.cli.options import DtypeOption, JsonOption, NOption, ThreadsOption, UnequalOption
 from interp.cli.saying import say
 from interp.errors import InputError
 
@@ -45,6 +45,7 @@ def model_plan(
         ),
     ] = None,
     n: NOption = None,
+    unequal_lengths: UnequalOption = False,
     hardware: Annotated[
         str,
         typer.Option(
@@ -85,7 +86,8 @@ def model_plan(
     from interp.methods.plan import hardware_called, plan
 
     config, tokenizer, published = _described(preset, model)
-    n_prompts, n_tokens = _prompts(task, n, prompts, tokens, config, tokenizer)
+    drawn: dict[str, Any] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
+    n_prompts, n_tokens = _prompts(task, drawn, prompts, tokens, config, tokenizer)
     computer, counts = hardware_called(hardware, threads), _counts(gpus)
     how: Any = {"dtype": dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
     found = plan(config, computer, devices=devices, **how)
@@ -132,7 +134,7 @@ def model_plan(
     else:
         able = not counts or str(preset).startswith("gpt2")
         asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": n_prompts, "--tokens": n_tokens}
-    again = [str(each) for option in asked.items() for each in option]
+    again = [str(each) for option in asked.items() for each in option] + ["--unequal-lengths"] * unequal_lengths
     say_next(
         after_plan(preset, model, task, devices=devices, asked=again) if able else after_looking(model, able=False)
     )
@@ -156,12 +158,12 @@ def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfi
 
 
 def _prompts(
-    task: str | None, n: int | None, prompts: int | None, tokens: int | None, config: Any, tokenizer: Any
+    task: str | None, drawn: dict[str, Any], prompts: int | None, tokens: int | None, config: Any, tokenizer: Any
 ) -> tuple[int, int]:
     """How many prompts there are, and how many tokens the longest has."""
     if task is None:
-        if n is not None:
-            raise InputError("--n: expected --task beside it, whose units it counts; add that, or give --prompts")
+        for option in (name for name, value in drawn.items() if value is not None):
+            raise InputError(f"{option}: expected --task beside it, whose units it is of; add that, or give --prompts")
         return prompts or 16, tokens or 20
     if prompts is not None or tokens is not None:
         raise InputError("--task: expected no --prompts or --tokens beside it, since it has its own; leave these out")
@@ -172,7 +174,9 @@ def _prompts(
         )
     from interp.tasks.catalogue import load_task
 
-    given = load_task(task, n=n, tokenizer=tokenizer, n_ctx=config.n_ctx)
+    given = load_task(
+        task, n=drawn["--n"], unequal_lengths=bool(drawn["--unequal-lengths"]), tokenizer=tokenizer, n_ctx=config.n_ctx
+    )
     rows = [(each, end) for each in given.examples for end in each.continuations(given.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
 

@@ -23,6 +23,7 @@ from interp.cli.options import (
     SeedOption,
     ThreadsOption,
     TreebankOption,
+    UnequalOption,
     one_head,
     share,
 )
@@ -117,6 +118,7 @@ def probe(
             metavar="N",
         ),
     ] = None,
+    unequal_lengths: UnequalOption = False,
     folds: Annotated[int, typer.Option(help="Of documents or templates, and of lemmas.", min=2, metavar="N")] = 5,
     description_lengths: Annotated[
         bool, typer.Option(help="Measure these, too, which takes about half of the time.")
@@ -147,7 +149,9 @@ def probe(
     """
     started = time.perf_counter()
     source = _source(task=task, data=data, store=store)
-    _require_own(source, {"--at": at, "--context": context, "--pooling": pooling})
+    _require_own(
+        source, {"--at": at, "--context": context, "--pooling": pooling, "--unequal-lengths": unequal_lengths or None}
+    )
     options: dict[str, Any] = {"site": site, **_where(layer, head), "kind": kind, "least": least, "folds": folds}
     options |= {"at": at or "query", "context": context or "document", "pooling": pooling or "last"}
     options |= {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
@@ -169,7 +173,8 @@ def probe(
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     if task is not None:
-        given = load_task(task, n=n, seed=seed, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
+        drawn: Any = {"n": n, "seed": seed, "unequal_lengths": unequal_lengths}
+        given = load_task(task, **drawn, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     else:
         options["n"] = n
     with warnings_as_lines(), progress_bar("probe") as progress:
@@ -194,6 +199,7 @@ def _source(**given: Any) -> str:
 def _require_own(source: str, given: dict[str, Any]) -> None:
     """Refuse an option that says nothing of this source."""
     own = {"--at": ["--task"], "--context": ["--data"], "--pooling": ["--task", "--data"]}
+    own |= {"--unequal-lengths": ["--task"]}
     for name, value in given.items():
         if value is not None and source not in own[name]:
             raise InputError(f"{name}: expected it with {' or '.join(own[name])}, got {source}; leave it out")

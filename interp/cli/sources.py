@@ -115,12 +115,12 @@ def of_corpus(model: Any, corpus: "Corpus", features: list[str], context: Contex
     return Source(passages, digest, sum(corpus.contents.documents.values()))
 
 
-def of_task(model: Any, name: str, n: int | None, seed: int) -> Source:
+def of_task(model: Any, name: str, **drawn: Any) -> Source:
     """The predicting position of every example of a task."""
     from interp.tasks.catalogue import load_task
     from interp.tasks.passages import task_passages
 
-    task = load_task(name, tokenizer=model.tokenizer, n=n, seed=seed, n_ctx=model.cfg.n_ctx)
+    task = load_task(name, **drawn, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
     return Source(list(task_passages(task)), _hash({"task": task.hash}), len(task.examples))
 
 

@@ -93,6 +93,8 @@ class Result:
         ours = content.get("key") == key
         if not ours or not isinstance(facts, dict) or not _are_tables(tables) or not _are_parts(parts):
             raise other(folder / RESULT, _RESULT, _ADVICE)
+        if not tables and facts.get("answers") != []:  # what came to nothing says so
+            raise other(folder / RESULT, _RESULT, _ADVICE)
         return cls(facts, tables, parts)
 
 

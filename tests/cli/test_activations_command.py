@@ -198,6 +198,7 @@ def test_bad_options_are_one_line(collect, tmp_path, arguments, said):
         ("--data {data} --site z --address auto", "--address and --gpus: expected them with --executor ray"),
         ("--data {data} --site z --processes 1000000", "--processes: expected at most"),
         ("--data {data} --site z --n 5", "--n: expected none beside --data, got 5"),
+        ("--data {data} --site z --unequal-lengths", "--unequal-lengths: expected none beside --data"),
         ("--data {folder}/none.conllu --site z", "none.conllu: expected a CoNLL-U file, got no such file"),
         ("--data {folder}/empty.conllu --site z", "empty.conllu: expected sentences in CoNLL-U, got an empty file"),
         ("--data {data} --site z --out {folder}", "got one with other files (bank.conllu, empty.conllu)"),

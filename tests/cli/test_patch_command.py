@@ -6,7 +6,7 @@ import warnings
 import pytest
 from fake_sweeps import patching
 
-from interp.errors import InputError
+from interp.errors import InputError, TaskError
 from interp.runs.executors import Local
 
 PATCH = ("patch", "--task", "agreement")
@@ -91,3 +91,27 @@ def test_pairs_of_unequal_length_are_kept_where_that_is_asked_for(calls, run, co
     for option in ((), ("--unequal-lengths",)):
         assert run(*command.split(), *option).exit_code == 0
     assert [options["unequal_lengths"] for _, options in calls["tasks"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "probe --task ioi --feature number",
+        "activations collect --task ioi --site z --out store",
+        "model plan --model default --task ioi",
+    ],
+    ids=lambda command: command.split()[0],
+)
+def test_they_are_drawn_so_where_nothing_is_patched(run, command, tmp_path, monkeypatch):
+    asked = []
+
+    def drawn(_name, **options):
+        asked.append(options["unequal_lengths"])
+        raise TaskError("that is all")
+
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("interp.tasks.catalogue.load_task", drawn)
+    for option in ((), ("--unequal-lengths",)):
+        assert run(*command.split(), *option).stderr.endswith("error: that is all\n")
+    assert asked == [False, True]

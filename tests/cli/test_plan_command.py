@@ -115,6 +115,7 @@ def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):
         (("gpt2", "--model", "default"), "model plan: expected a preset or --model, one of the two, got both"),
         (("gpt2", "--task", "ioi"), "--task ioi: expected --model with a tokenizer beside its config.json"),
         (("gpt2", "--n", 5), "--n: expected --task beside it"),
+        (("gpt2", "--unequal-lengths"), "--unequal-lengths: expected --task beside it"),
         (("--model", "default", "--task", "ioi", "--tokens", 9), "--task: expected no --prompts or --tokens beside it"),
         (("--model", "bridge:gpt2"), "bridge:gpt2: its configuration is TransformerLens' own"),
         (("--model", "/nowhere"), "/nowhere: no such folder"),

@@ -232,6 +232,7 @@ def test_stored_activations_are_probed(run, tmp_path):
         ),
         ("--feature number --data {data} --store {folder}", "got --data and --store"),
         ("--feature upos --data {data} --at related", "--at: expected it with --task, got --data"),
+        ("--feature upos --data {data} --unequal-lengths", "--unequal-lengths: expected it with --task, got --data"),
         ("--feature number --task agreement --context sentence", "--context: expected it with --data, got --task"),
         ("--feature upos --store {folder} --pooling mean", "--pooling: expected it with --task or --data, got --store"),
         (

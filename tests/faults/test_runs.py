@@ -1,5 +1,6 @@
 """A run whose files are damaged: what is not as it was written is never read, and who asks again gets the same bits."""
 
+import json
 from collections import Counter
 
 import pandas as pd
@@ -14,7 +15,7 @@ from interp.cli import app
 from interp.errors import LoadError
 from interp.runs.catalogue import runs_in
 from interp.runs.run import Run
-from interp.runs.signed import OtherVersionError
+from interp.runs.signed import OtherVersionError, signed
 
 pytestmark = pytest.mark.unchecked
 
@@ -67,6 +68,17 @@ def test_a_damaged_run_is_refused_or_what_it_was(whole, files, n, tmp_path, reco
         assert [run.damage() for run in runs_in(folder)] == [[]], what
     record_property("malformed", dict(found))
     assert found["refused"] > n / 4
+
+
+def test_a_result_without_tables_is_made_anew(whole):
+    given, table = whole
+    (result,) = given.glob("*/result.json")
+    content = json.loads(result.read_text())
+    del content["sha256"]
+    result.write_text(signed({**content, "tables": {}}))
+    with pytest.raises(LoadError, match="its tables are damaged"):
+        table_of(given)
+    pd.testing.assert_frame_equal(asked_again(given), table, check_exact=True)
 
 
 @pytest.mark.parametrize("n", [10, pytest.param(60, marks=pytest.mark.slow)])
