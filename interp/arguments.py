@@ -28,11 +28,13 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     Raises:
         InputError: It says which.
     """
+    known = signature(function).parameters
+    seeded = "seed" in known and known["seed"].annotation is int
 
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        if "seed" in named:
-            _check_seed(named["seed"])
+        if "seed" in named and seeded:
+            named["seed"] = _whole(named["seed"])
         try:
             return function(*args, **named)
         except InterpError:
@@ -47,13 +49,15 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def _check_seed(seed: object) -> None:
+def _whole(seed: Any) -> int:
+    """A seed as Python's own kind of number, whose text is the same wherever a run's key is made of it."""
     try:
-        known = 0 <= index(seed) < 2**63  # type: ignore[arg-type]  # that is what is asked
+        whole = index(seed)
     except TypeError:
-        known = False
-    if not known:
+        whole = -1
+    if isinstance(seed, bool) or not 0 <= whole < 2**63:
         raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {shown(seed)}")
+    return whole
 
 
 def _check_kinds(function: Callable[..., Any], error: Exception, args: Any, named: Mapping[str, Any]) -> None:

@@ -156,7 +156,6 @@ def calibrate(
         OutputError: What is done cannot be kept.
         KeyboardInterrupt: Interrupted; the models that are done are kept.
     """
-    seed = whole_number("seed", seed, least=0, expected="a whole number from 0")
     if not isinstance(size, Size) or not isinstance(shape, Shape | None):
         raise InputError(f"expected a Size, and a Shape or None, got size={size!r:.40} and shape={shape!r:.40}")
     standard = replace(STANDARD, n=whole_number("n", n, least=2, expected="a whole number of units, at least 2"))

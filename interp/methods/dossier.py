@@ -244,7 +244,6 @@ def heads(
             )
         shares |= declared.thresholds
     _check(shares, correction)
-    seed = whole_number("seed", seed, least=0, expected="a whole number from 0")
     if most_together == 1:
         raise InputError("most_together: expected 2 heads or more, or 0 to leave that out, got 1")
     most_together = whole_number("most_together", most_together, least=0, expected="a whole number of heads")

@@ -46,8 +46,6 @@ class Sampling:
         Raises:
             InputError: It says what.
         """
-        if not 0 <= self.seed < 2**63:
-            raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {self.seed}")
         if not 0 <= self.temperature < math.inf:
             raise InputError(f"temperature: expected 0 (greedy) or more, got {self.temperature}")
         if self.top_k is not None and self.top_k < 1:

@@ -17,7 +17,7 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
-from interp.errors import TaskError, suggest
+from interp.errors import TaskError, shown, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
 from interp.tasks.example import MinimalPair
@@ -135,9 +135,8 @@ def load_task(
         NotCarriedError: The tokenizer can carry none of its items.
     """
     tokenizer = require_fast(tokenizer)
-    _check_count("seed", seed, least=0)
     if n is not None:
-        _check_count("n", n, least=1)
+        _check_n(n)
     check_choice("split", split, get_args(Split))
     if metric is not None:
         check_choice("metric", metric, get_args(Metric))
@@ -190,6 +189,6 @@ def _references(pairs: _Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
     return tuple(pairs(n, seed=seed, split="reference"))
 
 
-def _check_count(what: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise TaskError(f"expected {what} to be a whole number of at least {least}, got {value!r}")
+def _check_n(n: object) -> None:
+    if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 1:
+        raise TaskError(f"n: expected a whole number of at least 1, got {shown(n)}")

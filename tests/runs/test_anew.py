@@ -133,7 +133,7 @@ class TestAnew:
             key = sweep(anew.inner).provenance["run"]
             assert (folder.folder.parent / key).is_dir()
             assert _which(tmp_path / key) == log
-            folder.finish({}, {})
+            folder.finish({}, {"answers": []})
         assert len(measured) == 2 * n
         assert _which(tmp_path / key) != log
 
@@ -163,7 +163,7 @@ class TestNothingIsLost:
             with Run(tmp_path, fresh=True).place(lambda: {"kind": "a question of a sweep"}, {}) as (folder, known):
                 if known is None:
                     sweep(Run(tmp_path, fresh=True))
-                    computed.append(folder.finish({}, {}))
+                    computed.append(folder.finish({}, {"answers": []}))
 
         _killed_at_renaming(monkeypatch, 1, whole)
         assert len(runs_in(tmp_path)) == 1

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from interp.errors import TaskError
+from interp.errors import InputError, TaskError
 from interp.model.loading import load_model
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks import catalogue
@@ -235,10 +235,10 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
     [
         ("agrement", {}, "unknown task 'agrement'; did you mean 'agreement'"),
         ("zzz", {}, "unknown task 'zzz'; known are 'agreement'"),
-        ("agreement", {"n": 0}, "expected n to be a whole number of at least 1, got 0"),
-        ("agreement", {"n": -3}, "expected n to be a whole number of at least 1, got -3"),
-        ("agreement", {"seed": -1}, "expected seed to be a whole number of at least 0, got -1"),
-        ("agreement", {"seed": True}, "expected seed to be a whole number of at least 0, got True"),
+        ("agreement", {"n": 0}, "n: expected a whole number of at least 1, got 0"),
+        ("agreement", {"n": -3}, "n: expected a whole number of at least 1, got -3"),
+        ("agreement", {"seed": -1}, "seed: expected a whole number from 0 to 2**63 - 1, got -1"),
+        ("agreement", {"seed": True}, "seed: expected a whole number from 0 to 2**63 - 1, got True"),
         ("agreement", {"tokenizer": None}, "expected a transformers fast tokenizer, got NoneType"),
         ("agreement", {"split": "reference"}, "the split 'reference' gives the replacement values"),
         ("agreement", {"n": 2, "n_ctx": 3}, "none of the 2 pairs (longer than the context: 2)"),
@@ -255,7 +255,7 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
 )
 @pytest.mark.usefixtures("few_references")
 def test_what_cannot_be_loaded_is_one_clear_line(tokenizer, name, options, says):
-    with pytest.raises(TaskError) as raised:
+    with pytest.raises(InputError if "seed" in options else TaskError) as raised:
         load_task(name, **{"tokenizer": tokenizer, **options})
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
