@@ -1,12 +1,19 @@
-"""Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names."""
+"""Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names.
+
+Nor does a forward pass of one thread run the hooks of another: threads that share a model take turns.
+"""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from threading import Lock, RLock
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint
 
@@ -15,6 +22,15 @@ from interp.errors import HookError, suggest
 NamesFilter = str | Sequence[str] | Callable[[str], bool] | None
 CachingHook = tuple[str, Callable[..., None]]
 EXPENSIVE = ("hook_result", "hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input", "hook_mlp_in")
+
+_TURNS: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
+_NEW_TURN = Lock()
+
+
+def turn_of(model: nn.Module) -> Any:
+    """The lock that a thread holds while its hooks are on `model`. It is not kept in it: no lock can be copied."""
+    with _NEW_TURN:
+        return _TURNS.setdefault(model, RLock())
 
 
 class StrictHooks(HookedRootModule):
@@ -40,7 +56,19 @@ class StrictHooks(HookedRootModule):
         fwd_hooks, bwd_hooks = list(fwd_hooks), list(bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._matching(name)
-        return super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs)
+        return self._in_turn(super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs))
+
+    @contextmanager
+    def _in_turn(self, hooked: Any) -> Iterator[Any]:
+        with turn_of(self), hooked as model:
+            yield model
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The forward pass, of one thread at a time."""
+        if torch.compiler.is_compiling():
+            return super().__call__(*args, **kwargs)
+        with turn_of(self):
+            return super().__call__(*args, **kwargs)
 
     def run_with_hooks(self, *args: Any, fwd_hooks: Any = (), bwd_hooks: Any = (), **kwargs: Any) -> Any:
         """Run with hooks that are gone afterwards; see TransformerLens.
