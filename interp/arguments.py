@@ -79,6 +79,8 @@ def _check_kinds(function: Callable[..., Any], error: Exception, args: Any, name
             )
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         raise InputError(f"{shown(error.filename)}: expected the path of a file or folder, got a longer text")
+    if isinstance(error, ValueError) and "embedded null" in str(error):  # as Python says of any path
+        raise InputError(f"{function.__name__}: expected the path of a file or folder, got one with a null character")
 
 
 def _is_of_kind(value: Any, parameter: Parameter) -> bool:

@@ -128,6 +128,8 @@ def test_a_fault_of_another_kind_stays_what_it_is():
 def test_a_path_that_is_none():
     with pytest.raises(InputError, match=r"^'word .*: expected the path of a file or folder, got a longer text$"):
         interp.save_model(MODEL, KINDS["text"])
+    with pytest.raises(InputError, match=r"^save_model: expected the path .*, got one with a null character$"):
+        interp.save_model(MODEL, "a\0b")
 
 
 def test_whose_model_is_any():
