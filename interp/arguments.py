@@ -37,7 +37,7 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
             named["seed"] = _whole(named["seed"])
         try:
             return function(*args, **named)
-        except InterpError:
+        except (InterpError, AssertionError, MemoryError):  # these are no fault of an argument's kind
             raise
         except Exception as error:
             try:
