@@ -38,6 +38,7 @@ def test_the_choices_are_those_of_the_methods():
     assert set(patch.SITES.split(", ")) <= set(SITES) - set(UNWRITTEN)
 
 
+@pytest.mark.slow
 def test_every_head_is_judged(run, tmp_path):
     command = ("heads", "--task", "agreement", "--n", 60, "--choose", "--no-probes", "--no-cards")
     result = run(*command, "--out", tmp_path / "h", "--json")

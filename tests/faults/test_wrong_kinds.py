@@ -67,7 +67,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", ["frame", "none", *(pytest.param(each, marks=pytest.mark.slow) for each in ("numbers", "text", "object"))]
+)
 @pytest.mark.parametrize("name", CALLS)
 def test_in_the_place_of_each_argument(name, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -199,6 +199,7 @@ class TestProcesses:
         assert len(killed) == 2
         assert files_of(out) == expected
 
+    @pytest.mark.slow
     def test_interrupted_and_gone_on_with(self, out, expected):
         with pytest.raises(KeyboardInterrupt):
             collected(out, executor=Processes(2), progress=stop_after(200), **MANY)

@@ -160,6 +160,7 @@ class TestModels:
 
 
 class TestArithmetic:
+    @pytest.mark.slow
     def test_autocast_is_no_other_run_and_changes_nothing(self, tmp_path):
         model = random_model(n_layers=3, dtype=torch.float32)
         expected = sweep(Run(tmp_path), model=model)
