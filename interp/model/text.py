@@ -1,6 +1,8 @@
 """Between text and tokens: the part of the model that knows the tokenizer."""
 
 from collections.abc import Sequence
+from numbers import Integral
+from operator import index
 from typing import Any, Literal
 
 import numpy as np
@@ -122,7 +124,7 @@ class TextMixin:
         """
         if isinstance(input, str):
             ids = self.to_tokens(input, prepend_bos)
-        elif isinstance(input, Sequence) and not all(isinstance(each, int) for each in input):
+        elif isinstance(input, Sequence) and not all(isinstance(each, Integral) for each in input):
             return [self.to_str_tokens(each, prepend_bos) for each in input]  # type: ignore[arg-type]  # no ids now
         else:
             ids = torch.as_tensor(input)
@@ -130,9 +132,10 @@ class TextMixin:
         # Behind itself, because a decoder may strip the space in front of a text's first word.
         return [decode([each, each])[len(decode([each])) :] for each in _one_row(ids, "to_str_tokens").tolist()]
 
+    @named_arguments
     def to_single_str_token(self, token: int) -> str:
         """The text of one token, with its leading space."""
-        return str(self.to_str_tokens([token])[0])
+        return str(self.to_str_tokens([index(token)])[0])
 
     @named_arguments
     def get_token_position(

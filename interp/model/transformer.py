@@ -238,7 +238,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
             InputError: `remove_batch_dim` with more than one prompt.
         """
         if remove_batch_dim:
-            input = self.as_tokens(input, kwargs.get("attention_mask"))[0]
+            how = {name: kwargs.pop(name) for name in ("prepend_bos", "padding_side") if name in kwargs}
+            input = self.as_tokens(input, kwargs.get("attention_mask"), **how)[0]
             if len(input) != 1:
                 raise InputError(f"remove_batch_dim: expected one prompt [1 pos], got {len(input)} rows; leave it out")
         kwargs["names_filter"] = self._before(kwargs.get("names_filter"), kwargs.get("stop_at_layer"))

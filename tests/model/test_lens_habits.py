@@ -7,6 +7,7 @@ import pytest
 import torch
 from tiny_models import random_model, random_tokens, word_tokenizer
 
+import interp
 from interp.errors import InputError
 
 TEXT = "The keys to the cabinet"
@@ -201,3 +202,18 @@ def test_turned_queries_and_keys_have_points():
         torch.testing.assert_close(scores.tril(), cache["attn_scores", 0].nan_to_num(neginf=0))
         assert not torch.allclose(cache["rot_q", 0], cache["q", 0])
     assert "blocks.0.attn.hook_rot_q" not in random_model().hook_dict
+
+
+def test_a_cache_without_a_batch_axis_is_of_the_same_tokens():
+    model = interp.load_model()
+    for each in (False, True):
+        logits, cache = model.run_with_cache("The keys", prepend_bos=False, remove_batch_dim=each)
+        assert logits.shape[-2] == cache["resid_post", 0].shape[-2] == 2
+
+
+def test_ids_of_numpy_and_of_torch_are_ids():
+    model = interp.load_model()
+    assert model.to_single_str_token(torch.tensor(300)) == model.to_single_str_token(np.int64(300))
+    assert model.to_str_tokens([np.int64(300), np.int64(301)]) == model.to_str_tokens([300, 301])
+    with pytest.raises(InputError, match="token: expected int, got 'a'"):
+        model.to_single_str_token("a")
