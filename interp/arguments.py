@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from errno import ENAMETOOLONG
 from functools import wraps
-from inspect import Parameter, formatannotation, signature
+from inspect import Parameter, Signature, formatannotation, signature
 from operator import index
 from types import NoneType, UnionType
 from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -28,12 +28,12 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     Raises:
         InputError: It says which.
     """
-    known = signature(function).parameters
-    seeded = "seed" in known and known["seed"].annotation is int
+    signed = signature(function)
+    optional = "seed" in signed.parameters and signed.parameters["seed"].annotation is not int
 
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        if "seed" in named and seeded:
+        if "seed" in named and not optional:  # also one that is handed on
             named["seed"] = _whole(named["seed"])
         try:
             return function(*args, **named)
@@ -41,7 +41,7 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
             raise
         except Exception as error:
             try:
-                _check_kinds(function, error, args, named)
+                _check_kinds(function, signed, error, args, named)
             except InputError as refusal:
                 raise refusal from None  # what Python says of a value may quote all of it
             raise
@@ -60,14 +60,16 @@ def _whole(seed: Any) -> int:
     return whole
 
 
-def _check_kinds(function: Callable[..., Any], error: Exception, args: Any, named: Mapping[str, Any]) -> None:
+def _check_kinds(
+    function: Callable[..., Any], signed: Signature, error: Exception, args: Any, named: Mapping[str, Any]
+) -> None:
     """Refuse the first argument that is of another kind than the function says, or the path that made an `error`."""
     try:
-        given = signature(function).bind(*args, **named)
+        given = signed.bind(*args, **named)
     except TypeError:
         return  # an argument is missing or unknown, as Python says itself
     for name, value in given.arguments.items():
-        parameter = given.signature.parameters[name]
+        parameter = signed.parameters[name]
         if not _is_of_kind(value, parameter):
             raise InputError(
                 f"{name}: expected {_named(parameter.annotation)}, got {shown(value)}; "

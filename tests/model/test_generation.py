@@ -272,6 +272,8 @@ class TestSampling:
 def test_bad_settings_raise(model, settings, message):
     with pytest.raises(InputError, match=message):
         model.generate("The keys", **settings)
+    with pytest.raises(InputError, match=message):
+        list(model.generate_stream("The keys", **settings))
 
 
 def test_a_prompt_that_leaves_no_room_raises(model):
