@@ -25,8 +25,11 @@ def load_for_tasks(model: str | None, *, device: str, dtype: str, threads: int) 
     Raises:
         LoadError: It cannot be loaded, or has no tokenizer.
     """
+    from interp.cli.terminal import warnings_as_lines
+
     torch.set_num_threads(threads)
-    loaded = loading.load_model(model, device=device, dtype=dtype)
+    with warnings_as_lines():
+        loaded = loading.load_model(model, device=device, dtype=dtype)
     if loaded.tokenizer is None:
         raise LoadError(
             f"model {model}: expected a tokenizer beside the weights, got none: the folder has no tokenizer files; "
@@ -63,7 +66,14 @@ def load_tasks(
 
 def can_be_asked(model: Any) -> bool:
     """Whether a model predicts the next token, and its tokenizer carries any generated task."""
-    from interp.model.places import looks_back_only
     from interp.tasks.catalogue import carries_any
 
-    return looks_back_only(model) and carries_any(model.tokenizer, model.cfg.n_ctx)
+    return predicts(model) and carries_any(model.tokenizer, model.cfg.n_ctx)
+
+
+def predicts(model: Any) -> bool:
+    """Whether a model predicts the next token."""
+    from interp.model.loading.bridge import without_logits
+    from interp.model.places import looks_back_only
+
+    return looks_back_only(model) and without_logits(model) is None

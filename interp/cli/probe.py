@@ -166,9 +166,8 @@ def probe(
     run = run_of(runs, fresh)
     given: Any = _opened(data, store, feature)
     from interp.cli import probes
-    from interp.cli.loading import can_be_asked, load_for_tasks
+    from interp.cli.loading import can_be_asked, load_for_tasks, predicts
     from interp.methods import probing
-    from interp.model.places import looks_back_only
     from interp.tasks.catalogue import load_task
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
@@ -184,7 +183,7 @@ def probe(
     (probes.print_json_object if as_json else probes.print_text)(result, folder, started)
     if not as_json:
         relations = bool(data) and bool(given.contents.relations)
-        able = can_be_asked(loaded) if task is None else looks_back_only(loaded)
+        able = can_be_asked(loaded) if task is None else predicts(loaded)
         say_next(after_probe(feature, model, task=task, data=data, relations=relations, able=able))
 
 

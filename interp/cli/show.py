@@ -30,10 +30,11 @@ def tasks(as_json: JsonOption = False) -> None:
 def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
     """What is this model? Its architecture, parameters, tokenizer, hash and card."""
     from interp.cli.loading import can_be_asked
-    from interp.cli.terminal import print_json
+    from interp.cli.terminal import print_json, warnings_as_lines
     from interp.model.loading import load_model
 
-    loaded = load_model(model)
+    with warnings_as_lines():
+        loaded = load_model(model)
     facts = _facts(loaded)
     card = _card(model)
     if as_json:

@@ -9,12 +9,13 @@ from typing import Any
 
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
+from interp.model.loading.bridge import without_logits
 from interp.model.places import looks_back_only
 from interp.tasks.task import Task
 
 
 def require_prediction(model: Any, task: Task | str, metric: MetricName | None = None) -> None:
-    """Refuse to measure what an encoder predicts where it predicts nothing.
+    """Refuse to measure what a model predicts that predicts nothing there.
 
     A model without a tokenizer has no mask token that is known: what its prompts ask for is then the user's to say.
 
@@ -24,9 +25,16 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
         metric: What is measured; None for the task's own.
 
     Raises:
-        InputError: The model is an encoder, and a prompt does not end in its mask token, or the metric scores words
-            that the encoder has read.
+        InputError: The model has no head that predicts tokens; or it is an encoder, and a prompt does not end in its
+            mask token, or the metric scores words that the encoder has read.
     """
+    why = without_logits(model)
+    if why is not None:
+        raise InputError(
+            f"model: its checkpoint has no head that predicts tokens ({why}), so it has no logits",
+            "save one of a class with a head (AutoModelForCausalLM, BertForMaskedLM) that was trained",
+            "use interp.attend, which reads none",
+        )
     tokenizer = getattr(model, "tokenizer", None)
     if looks_back_only(model) or (tokenizer is None and isinstance(task, Task)):
         return

@@ -6,6 +6,7 @@ latter, without that word, are the names of a checkpoint.
 """
 
 import sys
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -15,9 +16,11 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from interp.errors import LoadError
+from interp.errors import InputError, LoadError
 
 BRIDGE = "bridge:"
+OTHER_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
+"""In the names of transformers' classes whose heads predict something else than tokens."""
 WRAPPED = "_original_component"
 """What a component of TransformerLens calls the module in whose place it stands."""
 LIBRARIES = ("transformer_lens", "transformers", "accelerate")
@@ -34,10 +37,11 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     """The ``TransformerBridge`` of a model on the hub or in a folder, as TransformerLens makes it.
 
     Its points and parameters carry TransformerLens' names, so what is written for them runs on it. No code that comes
-    with a model is run.
+    with a model is run. A head that predicts tokens, where none was saved, is NaN, with a warning: transformers would
+    draw one at random, another each time.
 
     Raises:
-        LoadError: There is no name, or TransformerLens cannot load the model.
+        LoadError: There is no name, TransformerLens cannot load the model, or a parameter of its body was not saved.
     """
     from transformer_lens.model_bridge import TransformerBridge
 
@@ -51,7 +55,48 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
             f"{BRIDGE}{name}: TransformerLens cannot load this model ({type(error).__name__}: {error}); "
             "check the name and the network"
         ) from error
+    _forget_what_was_drawn(model, name)
     return model.eval()
+
+
+def _forget_what_was_drawn(bridge: Any, name: str) -> None:
+    """Set the parameters of a head for which nothing was saved to NaN; refuse such ones of the body."""
+    module = module_behind(bridge)
+    parameters = dict(_parameters(module))
+    if not any(map(_was_read, parameters.values())):  # a version of transformers that does not mark them
+        return
+    drawn = {each: parameter for each, parameter in parameters.items() if not _was_read(parameter)}
+    base = str(getattr(module, "base_model_prefix", ""))
+    body = [each for each in drawn if not hasattr(module, base) or each.startswith(f"{base}.")]
+    if body:
+        raise LoadError(
+            f"{BRIDGE}{name}: tensor {body[0]!r} is missing ({len(body)} of the body's are); transformers would draw "
+            "it at random: save the whole model, or fetch it again"
+        )
+    for parameter in drawn.values():
+        parameter.data.fill_(torch.nan)
+    written = [str(each) for each in getattr(module.config, "architectures", None) or ()]
+    other = [each for each in written if any(kind in each for kind in OTHER_HEADS)]
+    if drawn or other:
+        why = f"nothing was saved for {', '.join(drawn)}" if drawn else f"it was saved by {other[0]}"
+        bridge._without_head = why
+        warnings.warn(
+            f"{BRIDGE}{name}: this model has no head that predicts tokens ({why}); only what reads no logits can be "
+            "measured, such as attend",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _was_read(parameter: Tensor) -> bool:
+    """Whether transformers has loaded it, which it marks; what it draws at random it does not."""
+    return bool(getattr(parameter, "_is_hf_initialized", False))
+
+
+def without_logits(model: Any) -> str | None:
+    """Why a bridge has no head that predicts tokens; None where it has one, as every model of ours."""
+    why: str | None = getattr(model, "_without_head", None)
+    return why
 
 
 def _tokenizer_of(name: str) -> PreTrainedTokenizerBase | None:
@@ -93,14 +138,16 @@ def configuration(bridge: Any) -> dict[str, Any]:
 def own_state(module: nn.Module) -> dict[str, Tensor]:
     """The state dict of `module`, by the names that it has where no bridge stands around it."""
     state = module.state_dict()
-    return dict(_parameters(module)) if any(WRAPPED in name for name in state) else state
+    if not any(WRAPPED in name for name in state):
+        return state
+    return {name: parameter.detach() for name, parameter in _parameters(module)}
 
 
 def _parameters(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
     """What is a parameter of `module`; the buffers beside them, such as a bias of zeros, are TransformerLens'."""
     while module._modules.get(WRAPPED) is not None:
         module = module.get_submodule(WRAPPED)
-    yield from ((prefix + name, each.detach()) for name, each in module._parameters.items() if each is not None)
+    yield from ((prefix + name, each) for name, each in module._parameters.items() if each is not None)
     for name, child in module._modules.items():
         if child is not None:
             yield from _parameters(child, f"{prefix}{name}.")

@@ -4,11 +4,16 @@ import pytest
 import torch
 from foreign_models import random_foreign
 from kinds_of_tokenizers import wordpiece
+from random_tasks import random_task
 from refusals import change_config, refused
 from safetensors.torch import load_file, save_file
 from tiny_models import random_gpt2
+from transformers import GPT2ForSequenceClassification, LlamaForSequenceClassification
 
 import interp
+from interp.errors import InputError, LoadError
+from interp.methods.behaviour import behaviour
+from interp.methods.replacements_compared import compare_replacements
 from interp.model.loading import load_model
 
 ROWS = (("the", "DET", 2, "det"), ("cat", "NOUN", 3, "nsubj"), ("sat", "VERB", 0, "root"))
@@ -35,11 +40,49 @@ def test_the_attention_of_a_body_without_a_head(tmp_path, treebank, family):
     getattr(whole, whole.base_model_prefix).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     refused(folder, "so it has no logits; .*; interp attend, which reads no logits, takes it as 'bridge:FOLDER'")
-    found = interp.attend(load_model(f"bridge:{folder}", dtype="float64"), treebank, ["nsubj"])
+    with pytest.warns(RuntimeWarning, match="no head that predicts tokens .nothing was saved for "):
+        bridge = load_model(f"bridge:{folder}", dtype="float64")
+    assert bridge(torch.tensor([[4, 5]])).isnan().all()
+    found = interp.attend(bridge, treebank, ["nsubj"])
     expected = interp.attend(load_model(whole, dtype="float64", tokenizer=tokenizer), treebank, ["nsubj"])
     got, wanted = (each.frame["attention"].dropna().to_numpy() for each in (found, expected))
     assert len(got) > 0
     assert got == pytest.approx(wanted, abs=1e-5)
+    for measure in (interp.ablate, interp.patch, behaviour, interp.heads, compare_replacements):
+        with pytest.raises(InputError, match="its checkpoint has no head that predicts tokens .*, or use interp.attend"):
+            measure(bridge, random_task(d_vocab=len(tokenizer)))
+    with pytest.raises(LoadError, match="NaN"):
+        load_model(bridge)
+
+
+@pytest.mark.parametrize("kind", [GPT2ForSequenceClassification, LlamaForSequenceClassification])
+def test_a_head_that_classifies(tmp_path, kind):
+    """The embedding could stand in for the head that predicts tokens; nobody has trained it for that."""
+    tokenizer = wordpiece("the")
+    size = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": len(tokenizer)}
+    kind(kind.config_class(**size, tie_word_embeddings=True, pad_token_id=0)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    refused(tmp_path, "tensor 'score.weight' is of another head: .* takes it as 'bridge:FOLDER'")
+    with pytest.warns(RuntimeWarning, match="it was saved by .*ForSequenceClassification"):
+        bridge = load_model(f"bridge:{tmp_path}")
+    with pytest.raises(InputError, match="has no head that predicts tokens .it was saved by "):
+        interp.ablate(bridge, random_task(d_vocab=len(tokenizer)))
+
+
+@pytest.mark.filterwarnings("ignore:bridge")
+def test_a_body_in_pieces_is_no_body(tmp_path):
+    """transformers would draw what is missing at random, where the head is whole as where it is not."""
+    tokenizer = wordpiece("the")
+    tokenizer.save_pretrained(tmp_path)
+    whole = random_foreign("llama", vocab_size=len(tokenizer), tie_word_embeddings=False)
+    for saved_part in (whole, whole.model):
+        saved_part.save_pretrained(tmp_path)
+        state = load_file(tmp_path / "model.safetensors")
+        (name,) = [each for each in state if each.endswith("layers.1.mlp.up_proj.weight")]
+        del state[name]
+        save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
+        with pytest.raises(LoadError, match="layers.1.mlp.up_proj.weight' is missing .1 of the body's are."):
+            load_model(f"bridge:{tmp_path}")
 
 
 def saved(folder, state):
