@@ -30,11 +30,14 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """
     signed = signature(function)
     optional = "seed" in signed.parameters and signed.parameters["seed"].annotation is not int
+    place = next((at for at, name in enumerate(signed.parameters) if name == "seed"), len(signed.parameters))
 
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
         if "seed" in named and not optional:  # also one that is handed on
             named["seed"] = _whole(named["seed"])
+        if len(args) > place and not optional:
+            args = (*args[:place], _whole(args[place]), *args[place + 1 :])  # type: ignore[assignment]
         try:
             return function(*args, **named)
         except (InterpError, AssertionError, MemoryError):  # these are no fault of an argument's kind
@@ -81,6 +84,8 @@ def _check_kinds(
             )
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         raise InputError(f"{shown(error.filename)}: expected the path of a file or folder, got a longer text")
+    if isinstance(error, UnicodeEncodeError):
+        raise InputError(f"{shown(error.object)}: expected Unicode text, got half of a surrogate pair; read it anew")
     if isinstance(error, ValueError) and "embedded null" in str(error):  # as Python says of any path
         raise InputError(f"{function.__name__}: expected the path of a file or folder, got one with a null character")
 

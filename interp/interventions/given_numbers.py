@@ -1,4 +1,4 @@
-"""Which numbers are meant? Python's or NumPy's, alone or in a list; text, floats and booleans are none.
+"""Which numbers are meant, or which names? Python's or NumPy's, alone or in a list; floats and booleans are none.
 
 What is returned is Python's own ``int``, which labels and provenance can hold.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, TypeGuard
 
-from interp.errors import InputError
+from interp.errors import InputError, shown
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -23,6 +23,18 @@ def as_list(values: object) -> list[Any] | None:
         return list(values)
     except TypeError:  # an array without axes
         return None
+
+
+def as_names(name: str, values: object) -> list[str]:
+    """Several names, in the order given; one alone is a list of one.
+
+    Raises:
+        InputError: No list, or one with something else in it.
+    """
+    names = [values] if isinstance(values, str) else as_list(values)
+    if names is None or not all(isinstance(each, str) for each in names):
+        raise InputError(f"{name}: expected a name or a list of names, got {shown(values)}")
+    return [str(each) for each in names]
 
 
 def whole_number(name: str, value: object, *, expected: str, least: int = 1, most: int | None = None) -> int:

@@ -23,11 +23,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from interp.claims.corrections import Correction
-from interp.errors import InputError
+from interp.errors import InputError, shown
 from interp.interventions.asked import model_asked
+from interp.interventions.given_numbers import as_names
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relations.batch import Excluded
@@ -53,10 +54,10 @@ _CORRECTIONS = get_args(Correction)
 def attend(
     model: Any,
     corpus: Documents | Corpus,
-    relations: Sequence[str] | None = None,
+    relations: Sequence[str] | str | None = None,
     *,
     choose_on: Documents | Corpus | None = None,
-    exclude: Sequence[Excluded] = ("special", "self"),
+    exclude: Sequence[Excluded] | Excluded = ("special", "self"),
     longest_window: int = LONGEST_WINDOW,
     minimum: float = MINIMUM,
     alpha: float = 0.05,
@@ -70,8 +71,8 @@ def attend(
     Args:
         model: Follows TransformerLens' protocol, with a fast tokenizer.
         corpus: Files in CoNLL-U, or documents (``interp/tasks/treebank.py``).
-        relations: Names as in ``interp/tasks/relations.py``; None for every dependency label without its subtypes, and
-            ``coref`` where the corpus has it.
+        relations: Names, or one, as in ``interp/tasks/relations.py``; None for every dependency label without its
+            subtypes, and ``coref`` where the corpus has it.
         choose_on: Another corpus, on which baselines and one head for each relation and direction are chosen; documents
             that are scored, too, choose nothing, with a warning. None: all heads are tested, and the two halves of the
             corpus choose each other's baselines.
@@ -90,6 +91,7 @@ def attend(
             nothing but what is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
     """
+    exclude = cast("list[Excluded]", as_names("exclude", exclude))
     _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
     kept, own = as_run(run), model_provenance(model)
     scored = Corpus.of(corpus)
@@ -167,13 +169,13 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, list[str]]:
     return apart, names
 
 
-def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:
+def _asked(relations: Sequence[str] | str | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:
     """The directions that are scored.
 
     Raises:
         TaskError: A relation does not occur in one of the corpora.
     """
-    names = default_relations(there) if relations is None else list(relations)
+    names = default_relations(there) if relations is None else as_names("relations", relations)
     if chosen_there is None:
         return directions(names, there.relations)
     if relations is None:
@@ -187,8 +189,8 @@ def _asked(relations: Sequence[str] | None, there: Contents, chosen_there: Conte
 def _check(exclude: Sequence[str], correction: str, *, minimum: float, alpha: float, longest_window: int) -> None:
     for what, given, known in (("exclude", exclude, get_args(Excluded)), ("correction", [correction], _CORRECTIONS)):
         unknown = [each for each in given if each not in known]
-        if isinstance(given, str) or unknown:
-            raise InputError(f"attend: expected {what} of {', '.join(known)}, got {unknown or given!r}")
+        if unknown:
+            raise InputError(f"attend: expected {what} of {', '.join(known)}, got {shown(unknown)}")
     for what, share in (("minimum", minimum), ("alpha", alpha)):
         if not 0 < share < 1:
             raise InputError(f"attend: expected {what} between 0 and 1, got {share}")

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
@@ -58,6 +59,7 @@ class ParseResult(InOneLine):
 
         return as_html(parse_glance(self))
 
+    @named_arguments
     def summary(self, seed: int = 0) -> pd.DataFrame:
         """UAS of the parse and of each chain, and by how much the parse is better.
 
@@ -87,7 +89,7 @@ def attention_parse(
         model: Follows TransformerLens' protocol, with a fast tokenizer.
         corpus: Files in CoNLL-U, or documents. Not what `heads` were chosen on.
         heads: With ``looks``, ``layer``, ``head`` and ``accuracy``, as ``attend(...).best()`` on another corpus gives
-            them; of those that stand there twice, the more accurate.
+            them; of those that stand there twice, the more accurate, and none whose accuracy is not known.
         progress: Called with (words read, words to read).
 
     Raises:
@@ -133,7 +135,13 @@ class _Numbered(ReadingRow):
 
 def _speaking(heads: pd.DataFrame, model: Any) -> pd.DataFrame:
     """The different heads that look between dependents and heads."""
-    known = heads[heads["looks"].isin(["dependent to head", "head to dependent"])]
+    missing = {"looks", "layer", "head", "accuracy"} - {*getattr(heads, "columns", ())}
+    if missing:
+        raise InputError(
+            "heads: expected a table with looks, layer, head and accuracy, got one without "
+            f"{', '.join(sorted(missing))}; give attend(model, another_corpus).best()"
+        )
+    known = heads[heads["looks"].isin(["dependent to head", "head to dependent"])].dropna(subset="accuracy")
     if known.empty:
         raise InputError(
             "attention parse: expected heads that look between dependents and their heads, got none; choose them with "

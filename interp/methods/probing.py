@@ -26,8 +26,9 @@ from torch import Tensor
 
 from interp.claims.corrections import Correction
 from interp.claims.effects import check_share
-from interp.errors import InputError, suggest
+from interp.errors import InputError, shown, suggest
 from interp.interventions.asked import model_asked, task_asked
+from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
@@ -209,7 +210,9 @@ class _Reading:
         self._model, self.data, self._pooling = model, data, pooling
         self._at: At = at
         self._context: Context = context
-        self._labels = None if labels is None else list(labels)
+        self._labels = as_list(labels)
+        if labels is not None and self._labels is None:
+            raise InputError(f"labels: expected a list, one for each word that is read, got {shown(labels)}")
         self._features, self._only = ([feature], True) if labels is None else ([], False)
 
     def activations(self, sites: Sequence[Site]) -> tuple[Activations, Activations | None]:

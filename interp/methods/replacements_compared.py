@@ -24,6 +24,7 @@ from scipy.stats import kendalltau, spearmanr
 from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import as_names
 from interp.interventions.metrics import MetricName
 from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
@@ -164,7 +165,7 @@ def compare_replacements(
         InputError: As ``ablate``; fewer than two kinds or one twice; a KL divergence; shares out of range.
         AuditError: The engine's numbers are not those of the plain way.
     """
-    _check_kinds(kinds)
+    _check_kinds(as_names("kinds", kinds))
     chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
     given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     asked: MetricName = given.metric if metric is None else metric

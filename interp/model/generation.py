@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
@@ -127,7 +128,7 @@ def generate(
     how: dict[str, Any] = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     how |= {"seed": seed, "stop_at_eos": stop_at_eos, "eos_token_id": eos_token_id, "prepend_bos": prepend_bos}
     how |= {"attention_mask": attention_mask, "use_past_kv_cache": use_past_kv_cache}
-    prompts, steps = _started(model, input, max_new_tokens, **how)
+    prompts, steps = continued(model, input, max_new_tokens, **how)
     new, kept = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
     if return_type == "input":
         return_type = "embeds" if prompts.embeddings is not None else "tokens" if isinstance(input, Tensor) else "str"
@@ -164,7 +165,10 @@ def generate_stream(
     """
     if max_tokens_per_yield < 1:
         raise InputError(f"max_tokens_per_yield: expected at least 1, got {max_tokens_per_yield}")
-    prompts, steps = _started(model, input, max_new_tokens, **how)
+    unknown = how.keys() - signature(continued).parameters.keys()
+    if unknown:
+        raise InputError(f"generate_stream: has no option {', '.join(sorted(unknown))}; see help(model.generate)")
+    prompts, steps = continued(model, input, max_new_tokens, **how)
     return _pieces(prompts, steps, max_tokens_per_yield)
 
 
@@ -181,7 +185,8 @@ class _Prompts:
         return model.embed(self.tokens) if self.embeddings is None else self.embeddings
 
 
-def _started(
+@documented
+def continued(
     model: "HookedTransformer",
     input: Prompts,
     max_new_tokens: int,
@@ -198,7 +203,11 @@ def _started(
     use_past_kv_cache: bool = True,
     verbose: bool = False,
 ) -> tuple[_Prompts, Iterator[Step]]:
-    """The prompts, checked, and the steps that will continue them."""
+    """The prompts, checked, and the steps that will continue them; the options are those of ``generate``.
+
+    Raises:
+        InputError: As ``generate``.
+    """
     if do_sample is False:
         temperature, top_k, top_p = 0.0, None, None
     sampling = Sampling(temperature or float(bool(do_sample)), top_k, top_p, seed)
@@ -206,11 +215,19 @@ def _started(
         raise InputError(f"max_new_tokens: expected at least 1, got {max_new_tokens}")
     prompts = _read(model, input, prepend_bos, attention_mask)
     _require_room(model, prompts)
-    stops: list[int] = []
-    if stop_at_eos:
-        own = getattr(model.tokenizer, "eos_token_id", None) if eos_token_id is None else eos_token_id
-        stops = [] if own is None else torch.as_tensor(own).flatten().tolist()
+    stops = _stops(model, eos_token_id) if stop_at_eos else []
     return prompts, _steps(model, prompts, max_new_tokens, sampling, stops, keep=use_past_kv_cache)
+
+
+def _stops(model: "HookedTransformer", eos_token_id: int | Sequence[int] | None) -> list[int]:
+    """Which tokens end a row; a tokenizer's own that the model cannot write is none."""
+    if eos_token_id is None:
+        own = getattr(model.tokenizer, "eos_token_id", None)
+        return [] if own is None or own >= len(model.embed.W_E) else [own]
+    try:
+        return model.to_ids(eos_token_id).flatten().tolist()
+    except InputError as error:
+        raise InputError(f"eos_token_id: {error}") from None
 
 
 def _read(model: "HookedTransformer", input: Any, prepend_bos: bool | None, attention_mask: Tensor | None) -> _Prompts:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from numbers import Integral
 from threading import Lock, RLock
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.hook_points import HookPoint
 
-from interp.errors import HookError, suggest
+from interp.errors import HookError, shown, suggest
 
 NamesFilter = str | Sequence[str] | Callable[[str], bool] | None
 CachingHook = tuple[str, Callable[..., None]]
@@ -38,14 +39,16 @@ class StrictHooks(HookedRootModule):
 
     config: Any
 
-    def add_hook(self, name: str | Callable[[str], bool], *args: Any, **kwargs: Any) -> None:
+    def add_hook(self, name: str | Callable[[str], bool], hook: Any, *args: Any, **kwargs: Any) -> None:
         """Attach a hook until ``reset_hooks``; see TransformerLens.
 
         Raises:
-            HookError: `name` matches no point.
+            HookError: `name` matches no point, or `hook` is no function.
         """
         self._matching(name)
-        super().add_hook(name, *args, **kwargs)
+        if not callable(hook):
+            raise HookError(f"hook: expected a function of an activation and its point, got {shown(hook)}")
+        super().add_hook(name, hook, *args, **kwargs)
 
     def hooks(self, fwd_hooks: Any = (), bwd_hooks: Any = (), *args: Any, **kwargs: Any) -> Any:
         """Attach hooks inside a ``with``; they are gone afterwards, also after an exception.
@@ -53,7 +56,7 @@ class StrictHooks(HookedRootModule):
         Raises:
             HookError: A name matches no point.
         """
-        fwd_hooks, bwd_hooks = list(fwd_hooks), list(bwd_hooks)
+        fwd_hooks, bwd_hooks = _pairs("fwd_hooks", fwd_hooks), _pairs("bwd_hooks", bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._matching(name)
         return self._in_turn(super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs))
@@ -76,7 +79,7 @@ class StrictHooks(HookedRootModule):
         Raises:
             HookError: A name matches no point, or points that ``stop_at_layer`` leaves out.
         """
-        fwd_hooks, bwd_hooks = list(fwd_hooks), list(bwd_hooks)
+        fwd_hooks, bwd_hooks = _pairs("fwd_hooks", fwd_hooks), _pairs("bwd_hooks", bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._before(name, kwargs.get("stop_at_layer"))
         return super().run_with_hooks(*args, fwd_hooks=fwd_hooks, bwd_hooks=bwd_hooks, **kwargs)
@@ -119,7 +122,7 @@ class StrictHooks(HookedRootModule):
             HookError: A point that is named is not run, or none that a filter matches.
         """
         n_layers = self.config.n_layers
-        if stop is None or not -n_layers <= stop <= n_layers:  # the forward pass refuses the latter
+        if not isinstance(stop, Integral) or not -n_layers <= stop <= n_layers:  # which the forward pass refuses
             return names
         points = self._matching(names)
         behind = [name for name in points if not self._runs(name, range(n_layers)[:stop])]
@@ -146,10 +149,15 @@ class StrictHooks(HookedRootModule):
                     f"{suggest('', self.hook_dict)}"
                 )
             return chosen
-        wanted = [names] if isinstance(names, str) else list(names)
+        try:
+            wanted = [names] if isinstance(names, str) else list(names)
+        except TypeError as error:
+            raise HookError(
+                f"expected a hook point's name, a list of them or a function, got {shown(names)}"
+            ) from error
         for name in wanted:
-            if not isinstance(self.mod_dict.get(name), HookPoint):
-                raise HookError(f"no hook point is called {name!r}; {suggest(name, self.hook_dict)}")
+            if not isinstance(name, str) or not isinstance(self.mod_dict.get(name), HookPoint):
+                raise HookError(f"no hook point is called {shown(name)}; {suggest(str(name), self.hook_dict)}")
         if not wanted:
             raise HookError("an empty list of hook points was given; name at least one, or give None for the default")
         return [self.mod_dict[name].name for name in wanted]
@@ -165,6 +173,21 @@ class StrictHooks(HookedRootModule):
 
     def set_use_hook_mlp_in(self, use: bool) -> None:
         """Nothing to switch: ``hook_mlp_in`` always fires."""
+
+
+def _pairs(which: str, hooks: Any) -> list[tuple[Any, Any]]:
+    """Hooks as they are asked for: each with the point, or the filter, that it is for.
+
+    Raises:
+        HookError: They are no pairs of these.
+    """
+    try:
+        pairs = [(name, hook) for name, hook in hooks]
+    except (TypeError, ValueError):
+        pairs = [(None, None)]
+    if not all(callable(hook) and (isinstance(name, str) or callable(name)) for name, hook in pairs):
+        raise HookError(f"{which}: expected a list of pairs, (point, function), got {shown(hooks)}")
+    return pairs
 
 
 def _keep_as(keep: Callable[..., None], name: str, tensor: Tensor, *, hook: HookPoint) -> None:

@@ -1,6 +1,6 @@
 """Between text and tokens: the part of the model that knows the tokenizer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from operator import index
 from typing import Any, Literal
@@ -20,6 +20,8 @@ from interp.shapes import PaddingMask, Tokens
 from interp.special_tokens import Around, special_around
 
 PaddingSide = Literal["left", "right"]
+_AS_IT_IS = {"padding_side": "right", "move_to_device": True, "truncate": False}
+"""What TransformerLens' options of ``to_tokens`` are here."""
 Ids = Int[Tensor, "*rows"] | Int[np.ndarray, "*rows"] | Sequence[int]
 
 
@@ -55,6 +57,8 @@ class TextMixin:
         """
         if padding_side not in ("left", "right"):
             raise InputError(f"padding_side: expected 'left' or 'right', got {shown(padding_side)}")
+        if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # whose elements are names
+            raise InputError(f"texts: expected one text or a list of them, got {shown(texts)}")
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not texts:
             raise InputError("tokenize: expected at least one text, got none")
@@ -82,15 +86,13 @@ class TextMixin:
             InputError: As ``tokenize``; an option that this model does not have; or texts of different lengths for a
                 model that reads both sides, and so padding, too.
         """
-        if unused.get("padding_side") == "right":
-            unused.pop("padding_side")
-        lacking = {name: value for name, value in unused.items() if value is not None}
-        if lacking:
-            options = ", ".join(f"{name}={value!r}" for name, value in lacking.items())
-            raise InputError(
-                f"to_tokens: pads on the right and has no option {options}; "
-                "use tokenize(..., padding_side='left'), which also gives the attention mask"
-            )
+        for name, value in unused.items():
+            if value is not None and (name not in _AS_IT_IS or value != _AS_IT_IS[name]):
+                left = "use tokenize(..., padding_side='left'), which also gives the attention mask"
+                advice = left if name == "padding_side" else "leave it out"
+                raise InputError(f"to_tokens: pads on the right and has no option {name}={shown(value)}; {advice}")
+        if not isinstance(input, str | Iterable):
+            raise InputError(f"input: expected one text or a list of them, got {shown(input)}")
         tokens, mask = self.tokenize(input, prepend_bos=prepend_bos)
         if not (mask.all() or looks_back_only(self)):
             raise InputError(
@@ -101,11 +103,15 @@ class TextMixin:
 
     @named_arguments
     def to_string(self, tokens: Ids | int) -> str | list[str]:
-        """The text of one row of tokens, or a list of texts for several rows."""
-        ids = torch.as_tensor(tokens, device="cpu")
-        if ids.ndim > 1:
-            return [str(self.to_string(row)) for row in ids]
-        return self.decoded(ids.reshape(-1))
+        """The text of one row of tokens, or a list of texts for several rows.
+
+        Raises:
+            InputError: There is no tokenizer, or these are no ids of the vocabulary in at most two axes.
+        """
+        ids = self.to_ids(tokens)
+        if ids.ndim > 2:
+            raise InputError(f"to_string: expected ids of shape [batch pos], got {tuple(ids.shape)}")
+        return [self.decoded(row) for row in ids] if ids.ndim == 2 else self.decoded(ids.reshape(-1))
 
     def decoded(self, ids: Int[Tensor, " pos"], *, skip_special_tokens: bool = False) -> str:
         """The text of ids, special tokens included unless they are to be left out.
@@ -120,21 +126,25 @@ class TextMixin:
         """The text of each token of one prompt, each with its leading space; of a list of texts, a list of these.
 
         Raises:
-            InputError: There is no tokenizer, or there are several rows of ids.
+            InputError: There is no tokenizer, there are several rows of ids, or ids that the vocabulary does not have.
         """
         if isinstance(input, str):
             ids = self.to_tokens(input, prepend_bos)
         elif isinstance(input, Sequence) and not all(isinstance(each, Integral) for each in input):
             return [self.to_str_tokens(each, prepend_bos) for each in input]  # type: ignore[arg-type]  # no ids now
         else:
-            ids = torch.as_tensor(input)
+            ids = self.to_ids(input)
         decode = self._tokenizer().decode
         # Behind itself, because a decoder may strip the space in front of a text's first word.
         return [decode([each, each])[len(decode([each])) :] for each in _one_row(ids, "to_str_tokens").tolist()]
 
     @named_arguments
     def to_single_str_token(self, token: int) -> str:
-        """The text of one token, with its leading space."""
+        """The text of one token, with its leading space.
+
+        Raises:
+            InputError: As ``to_str_tokens``.
+        """
         return str(self.to_str_tokens([index(token)])[0])
 
     @named_arguments
@@ -195,9 +205,9 @@ class TextMixin:
         given = self.to_single_token(tokens) if isinstance(tokens, str) else tokens
         try:
             ids = torch.as_tensor(given, device=self.embed.W_E.device)
-        except (TypeError, ValueError, RuntimeError) as error:
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise InputError(f"tokens: expected a text of one token, or token ids, got {shown(tokens)}") from error
-        if ids.dtype not in TOKEN_DTYPES:
+        if ids.dtype not in TOKEN_DTYPES and ids.numel():
             raise InputError(f"tokens: expected a text of one token, or token ids, got {shown(tokens)}")
         if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.embed.W_E):
             raise InputError(f"token ids: expected 0 to {len(self.embed.W_E) - 1}, got {shown(ids.tolist())}")

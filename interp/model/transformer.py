@@ -6,6 +6,7 @@ run on this model unchanged. What the parts are, ``TransformerConfig`` says.
 """
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -17,7 +18,7 @@ from transformer_lens.config import TransformerLensConfig
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
-from interp.errors import InputError
+from interp.errors import InputError, shown
 from interp.model import hooks
 from interp.model.block import AttentionBlock, Blocks, make_block
 from interp.model.cache import KeyValueCache, SeenMask
@@ -182,6 +183,7 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         loss = self.loss_fn(logits, tokens, mask, per_token=loss_per_token)
         return loss if return_type == "loss" else (logits, loss)
 
+    @named_arguments
     def loss_fn(
         self, logits: Logits, tokens: Tokens, attention_mask: Tensor | None = None, per_token: bool = False
     ) -> Loss:
@@ -207,8 +209,10 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
 
     def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
         n = self.config.n_layers
-        if stop is not None and not (isinstance(stop, int) and -n <= stop <= n):
-            raise InputError(f"stop_at_layer: expected a block from 0 to {n} (the end), or from -{n} to -1, got {stop}")
+        if stop is not None and not (isinstance(stop, Integral) and -n <= stop <= n):
+            raise InputError(
+                f"stop_at_layer: expected a block from 0 to {n} (the end), or from -{n} to -1, got {shown(stop)}"
+            )
         return list(self.blocks)[:stop]
 
     def as_tokens(self, input: Any, attention_mask: Tensor | None = None, **of_text: Any) -> tuple[Tokens, PaddingMask]:

@@ -49,6 +49,12 @@ def direct_logit_attribution(
             one a prompt.
     """
     require_ours(model, "direct_logit_attribution")
+    made_by = (int(stream.labels["layer"].max()) + 1, stream.total.shape[-1])
+    if made_by != (model.config.n_layers, model.config.d_model):
+        raise InputError(
+            f"stream: expected one of this model, of {model.config.n_layers} layers and a width of "
+            f"{model.config.d_model}, got one of {made_by[0]} and {made_by[1]}; take residual_stream(model, prompts)"
+        )
     n, device = len(stream.tokens), stream.total.device
     rows = torch.arange(n, device=device)
     at = _positions(stream, pos)
@@ -74,7 +80,7 @@ def _positions(stream: ResidualStream, pos: int) -> Int[Tensor, " batch"]:
         if empty:
             raise InputError(f"prompts: expected a token in each, but rows {empty} are all padding; leave them out")
         return torch.where(stream.mask, index, -1).max(-1).values
-    if not 0 <= pos < stream.mask.shape[1] or not bool(stream.mask[:, pos].all()):
+    if isinstance(pos, bool) or not 0 <= pos < stream.mask.shape[1] or not bool(stream.mask[:, pos].all()):
         raise InputError(
             f"pos: expected -1 (the last token) or a position that is a token in every prompt, got {pos}; "
             f"the prompts have {int(stream.mask.sum(-1).min())} to {int(stream.mask.sum(-1).max())} tokens"

@@ -27,7 +27,7 @@ class FileTask:
         info: What the list of tasks says.
         load: Reads and encodes it.
         folder: Where files are looked up by name, below ``INTERP_DATA``; None where only paths are taken.
-        suffix: What a name there leaves out, such as ``.jsonl``; a name with it is a path.
+        suffix: What a name there can leave out, such as ``.jsonl``.
     """
 
     info: TaskInfo
@@ -60,21 +60,21 @@ def find_source(name: str, task: FileTask, source: str) -> str | Path:
     if not source:
         raise TaskError(f"{name!r} names no file; expected {task.info.name} with a file's path")
     path = Path(os.path.expanduser(source))
-    sought = task.folder is not None and path.name == source and not (task.suffix and path.suffix)
+    sought = task.folder is not None and path.name == source
     return _find_by_name(name, task, source) if sought and not path.exists() else path
 
 
 def _find_by_name(name: str, task: FileTask, source: str) -> Path:
-    data = os.environ.get("INTERP_DATA")
+    named, data = source.removesuffix(task.suffix), os.environ.get("INTERP_DATA")
     if not data:
         raise TaskError(
-            f"{name}: INTERP_DATA is not set, so there is no folder to find {source!r} in; set it to the folder that "
-            f"holds {task.folder}/{source}{task.suffix}, or give the path after the colon"
+            f"{name}: no such file here, and INTERP_DATA is not set, so there is no folder to find {source!r} in; set "
+            f"it to the folder that holds {task.folder}/{named}{task.suffix}, or give the path after the colon"
         )
     folder = Path(os.path.expanduser(data)) / str(task.folder)
-    found = folder if source == task.folder else folder / f"{source}{task.suffix}"
+    found = folder if source == task.folder else folder / f"{named}{task.suffix}"
     if not found.exists():
         known = sorted(each.name.removesuffix(task.suffix) for each in folder.glob(f"*{task.suffix or '.*'}"))
-        hint = suggest(source, known) if known else f"the folder has no {task.suffix or 'such'} files"
+        hint = suggest(named, known) if known else f"the folder has no {task.suffix or 'such'} files"
         raise TaskError(f"{name}: no file {found} (the folder comes from INTERP_DATA); {hint}")
     return found

@@ -15,7 +15,7 @@ from tiny_models import random_gpt2
 
 import interp
 from interp.arguments import named_arguments
-from interp.errors import CLEAR, InputError, InterpError
+from interp.errors import CLEAR, HookError, InputError, InterpError
 from interp.methods.erasure import erase
 from interp.methods.function_heads import function_heads
 from interp.methods.path_nodes import parse_path
@@ -132,6 +132,45 @@ def test_a_path_that_is_none():
         interp.save_model(MODEL, KINDS["text"])
     with pytest.raises(InputError, match=r"^save_model: expected the path .*, got one with a null character$"):
         interp.save_model(MODEL, "a\0b")
+    with pytest.raises(InputError, match=r"^'\\ud800': expected Unicode text, got half of a surrogate pair"):
+        interp.save_model(MODEL, "\ud800")
+
+
+def test_a_seed_is_looked_at_wherever_it_stands():
+    @named_arguments
+    def drawn(n: int, seed: int = 0):
+        return n, seed
+
+    assert drawn(3, np.int64(4)) == drawn(3, seed=4) == (3, 4)
+    for call in (partial(drawn, 3, -1), partial(drawn, 3, seed=-1), partial(drawn, seed=MODEL, n=3)):
+        with pytest.raises(InputError, match="seed: expected a whole number"):
+            call()
+
+
+def test_a_stream_of_another_model():
+    stream = interp.residual_stream(MODEL, IDS)
+    for fields in ({"n_layer": 1}, {"n_embd": 6}):
+        with pytest.raises(InputError, match="stream: expected one of this model, of "):
+            interp.direct_logit_attribution(interp.load_model(random_gpt2(**fields)), stream, 3)
+    with pytest.raises(InputError, match=r"pos: expected -1 .*, got True"):
+        interp.direct_logit_attribution(MODEL, stream, 3, pos=True)
+
+
+@pytest.mark.parametrize("hooks", [("hook_embed", print), {"hook_embed": print}, 5, [("hook_embed", 3)], ["ab"]])
+def test_hooks_that_are_no_pairs(hooks):
+    message = r"fwd_hooks: expected a list of pairs, \(point, function\), got "
+    with pytest.raises(HookError, match=message):
+        MODEL.run_with_hooks(IDS, fwd_hooks=hooks)
+    with pytest.raises(HookError, match=message), MODEL.hooks(fwd_hooks=hooks):
+        pass
+
+
+def test_points_and_functions_that_are_none():
+    for names in (5, [5]):
+        with pytest.raises(HookError, match=r"hook point.*5"):
+            MODEL.run_with_cache(IDS, names_filter=names)
+    with pytest.raises(HookError, match="hook: expected a function of an activation and its point, got 3"):
+        MODEL.add_hook("hook_embed", 3)
 
 
 def test_whose_model_is_any():

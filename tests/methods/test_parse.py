@@ -37,6 +37,23 @@ def knowing():
     return Planted(tokenizer, pattern)
 
 
+@pytest.mark.parametrize("given", [heads().drop(columns="looks"), 5, None])
+def test_heads_that_are_no_table_of_heads(given):
+    with pytest.raises(
+        InputError, match=r"heads: expected a table with looks, .* give attend\(model, another_corpus\)"
+    ):
+        attention_parse(knowing(), documents(), given)
+
+
+def test_a_head_of_unknown_accuracy_says_nothing():
+    """``attend(...).frame`` holds such heads, too: those that were not tested."""
+    knows, unknown = ("dependent to head", 0, 0, 1.0), ("head to dependent", 0, 1, np.nan)
+    both = attention_parse(knowing(), documents(), heads(knows, unknown))
+    assert both.frame.equals(attention_parse(knowing(), documents(), heads(knows)).frame)
+    with pytest.raises(InputError, match="expected heads that look between dependents and their heads, got none"):
+        attention_parse(knowing(), documents(), heads(unknown))
+
+
 def test_a_head_that_knows_every_head_parses_everything():
     result = attention_parse(knowing(), documents(), heads(("dependent to head", 0, 0, 1.0)))
     assert result.frame["n"].tolist() == [4, 3] * 3

@@ -313,17 +313,27 @@ class TestText:
         with pytest.raises(InputError, match=r"' cabinets': expected one token, got \d+ \(Ġ | c.*\)"):
             model.to_single_token(" cabinets")
 
-    @pytest.mark.parametrize(("option", "value"), [("padding_side", "left"), ("truncate", True)])
+    @pytest.mark.parametrize(
+        ("option", "value"), [("padding_side", "left"), ("truncate", True), ("move_to_device", False), ("other", 1)]
+    )
     def test_an_option_that_is_not_there_raises(self, model, option, value):
-        with pytest.raises(InputError, match=f"to_tokens: pads on the right and has no option {option}"):
+        advice = r"use tokenize\(..., padding_side='left'\)" if option == "padding_side" else "leave it out$"
+        with pytest.raises(InputError, match=rf"to_tokens: .* has no option {option}=.*; {advice}"):
             model.to_tokens("The keys", **{option: value})
 
-    @pytest.mark.parametrize("options", [{"padding_side": None}, {"padding_side": "right"}, {"truncate": None}])
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"padding_side": None},
+            {"padding_side": "right", "truncate": None},
+            {"truncate": False, "move_to_device": True},
+        ],
+    )
     def test_an_option_that_asks_for_what_is_done_anyway(self, model, options):
         assert torch.equal(model.to_tokens("The keys", **options), model.to_tokens("The keys"))
 
     def test_the_option_at_fault_is_named_alone(self, model):
-        with pytest.raises(InputError, match="has no option truncate=True; use"):
+        with pytest.raises(InputError, match=r"has no option truncate=True; leave it out$"):
             model.to_tokens("The keys", padding_side="right", truncate=True, move_to_device=None)
 
     @pytest.mark.parametrize("text", ["The \ud800 keys", "\udfff"])

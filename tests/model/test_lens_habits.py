@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tiny_models import random_model, random_tokens, word_tokenizer
@@ -82,6 +83,22 @@ class TestGenerate:
         first = int(model.generate(tokens, 1)[0, -1])
         assert model.generate(tokens, 4, eos_token_id=make(first)).shape == (1, tokens.shape[1] + 1)
 
+    @pytest.mark.unchecked
+    @pytest.mark.parametrize("end", [1.5, -1, 10**30, 10**6, True, [1, -1]])
+    def test_an_end_that_is_no_token(self, model, end):
+        with pytest.raises(InputError, match=r"eos_token_id: token.*: expected "):
+            model.generate(TEXT, 2, eos_token_id=end)
+        with pytest.raises(InputError, match=r"eos_token_id: token.*: expected "):
+            model.generate_stream(TEXT, 2, eos_token_id=end)
+
+    @pytest.mark.unchecked
+    def test_a_tokenizers_end_that_the_model_cannot_write(self, model, monkeypatch):
+        """It ends nothing, and does not fill what follows a full context either."""
+        long = " ".join(["The keys to the table"] * 4)
+        expected = model.generate([long, "The"], 30, stop_at_eos=False, return_type="tokens")
+        monkeypatch.setattr(type(model.tokenizer), "eos_token_id", 10**6, raising=False)
+        assert torch.equal(model.generate([long, "The"], 30, return_type="tokens"), expected)
+
     def test_without_a_tokenizer(self):
         model = random_model()
         assert model.generate(random_tokens(model, 1, 5), 3, stop_at_eos=True).shape == (1, 8)
@@ -93,6 +110,20 @@ class TestGenerate:
         pieces = list(model.generate_stream(TEXT, 7, max_tokens_per_yield=size))
         assert torch.equal(torch.cat(pieces, 1), model.generate(model.to_tokens(TEXT), 7))
         assert len(pieces) == {1: 7, 4: 3, 100: 1}[size]
+
+    @pytest.mark.unchecked
+    @pytest.mark.parametrize(
+        ("how", "message"),
+        [
+            ({"temperature": "a"}, "temperature: expected float, got 'a'"),
+            ({"top_k": "a"}, r"top_k: expected int \| None, got 'a'"),
+            ({"seed": -1}, "seed: expected a whole number"),
+            ({"return_type": "str"}, r"generate_stream: has no option return_type; see help\(model.generate\)"),
+        ],
+    )
+    def test_what_a_stream_does_not_take(self, model, how, message):
+        with pytest.raises(InputError, match=message):
+            model.generate_stream(TEXT, 2, **how)
 
     @pytest.mark.unchecked
     @pytest.mark.parametrize(
@@ -117,6 +148,31 @@ class TestText:
     def test_ids_in_every_shape(self, model, make):
         ids = model.to_tokens(TEXT)[0].tolist()
         assert model.to_str_tokens(make(ids)) == model.to_str_tokens(TEXT)
+
+    @pytest.mark.unchecked
+    @pytest.mark.parametrize("ids", [-100, [1, -1], 10**30, 10**6, torch.tensor([[1], [10**6]]), [1.5]])
+    @pytest.mark.parametrize("name", ["to_string", "to_str_tokens", "to_single_str_token"])
+    def test_ids_that_are_none(self, model, name, ids):
+        if name == "to_single_str_token" and not isinstance(ids, int):
+            ids = float(ids[0][0]) if isinstance(ids, torch.Tensor) else float(ids[0])
+        with pytest.raises(InputError, match="expected"):
+            getattr(model, name)(ids)
+
+    def test_texts_of_rows(self, model):
+        ids = model.to_tokens(TEXT)
+        assert model.to_string(ids[0]) == model.to_string(ids[0].tolist()) == model.to_string(ids)[0]
+        assert model.to_string(torch.zeros(0)) == model.to_string([]) == ""
+        with pytest.raises(InputError, match=r"to_string: expected ids of shape \[batch pos\], got \(1, 1, 6\)"):
+            model.to_string(ids[None])
+
+    @pytest.mark.unchecked
+    @pytest.mark.parametrize("given", [5, None, {"text": TEXT}, pd.DataFrame({"text": [TEXT]})])
+    def test_what_is_no_text(self, model, given):
+        with pytest.raises(InputError, match=r"(input|texts): expected one text or a list of them, got "):
+            model.to_tokens(given)
+        with pytest.raises(InputError, match="texts: expected "):
+            model.tokenize(given)
+        assert torch.equal(model.to_tokens(pd.Series([TEXT])), model.to_tokens(TEXT))
 
     def test_one_token(self, model):
         assert model.to_single_str_token(model.to_single_token(" keys")) == " keys"
@@ -156,6 +212,16 @@ class TestForward:
             _, cache = model.run_with_cache(TEXT, prepend_bos=False)
             assert cache["resid_pre", 0].shape[1] == part.shape[1]
 
+    @pytest.mark.unchecked
+    def test_a_layer_of_any_kind_of_number(self, model):
+        with torch.no_grad():
+            assert torch.equal(model(TEXT, stop_at_layer=np.int64(1)), model(TEXT, stop_at_layer=1))
+            stopped, _ = model.run_with_cache(TEXT, stop_at_layer=np.int64(1))
+            torch.testing.assert_close(stopped, model(TEXT, stop_at_layer=1))
+        for run in (model, model.run_with_cache):
+            with pytest.raises(InputError, match=r"stop_at_layer: expected a block from 0 to .*, got 'a'"):
+                run(TEXT, stop_at_layer="a")
+
     def test_the_loss_of_logits(self, model):
         tokens, mask = model.tokenize(TEXTS)
         with torch.no_grad():
@@ -170,6 +236,8 @@ class TestForward:
         logits = model(tokens)
         with pytest.raises(InputError, match=r"logits: expected shape \(2, 6, 'd_vocab'\), got \(2, 5"):
             model.loss_fn(logits[:, :-1], tokens)
+        with pytest.raises(InputError, match=r"tokens: expected .*, got 'The keys"):
+            model.loss_fn(logits, TEXT)
 
     def test_an_edit_of_the_position_embedding_stays_in_its_run(self, model):
         before = model.W_pos.detach().clone()

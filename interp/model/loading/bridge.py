@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from interp.errors import InputError, LoadError
+from interp.errors import LoadError
 
 BRIDGE = "bridge:"
 OTHER_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")

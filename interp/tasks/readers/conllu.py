@@ -54,12 +54,12 @@ def read_conllu(path: str | Path) -> Iterator[Document]:
         n_without_words += parsed.sentence is None
     if n_without_words == n_sentences:
         raise TaskError(
-            f"{path}: expected words, got '_' for all of them: the treebank is distributed without its text; give a "
-            "copy with its words"
+            f"{path}: expected words, got '_' or empty nodes for all of them; if the treebank is distributed without "
+            "its text, give a copy with its words"
         )
     if n_without_words:
         logger.warning(
-            "%s: %d of %d sentences are left out, for they have '_' in place of words",
+            "%s: %d of %d sentences are left out, for they have '_' or empty nodes in place of words",
             path,
             n_without_words,
             n_sentences,

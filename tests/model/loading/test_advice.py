@@ -49,7 +49,7 @@ def test_the_attention_of_a_body_without_a_head(tmp_path, treebank, family):
     assert len(got) > 0
     assert got == pytest.approx(wanted, abs=1e-5)
     for measure in (interp.ablate, interp.patch, behaviour, interp.heads, compare_replacements):
-        with pytest.raises(InputError, match="its checkpoint has no head that predicts tokens .*, or use interp.attend"):
+        with pytest.raises(InputError, match=r"no head that predicts tokens .*, or use interp\.attend"):
             measure(bridge, random_task(d_vocab=len(tokenizer)))
     with pytest.raises(LoadError, match="NaN"):
         load_model(bridge)
@@ -65,7 +65,7 @@ def test_a_head_that_classifies(tmp_path, kind):
     refused(tmp_path, "tensor 'score.weight' is of another head: .* takes it as 'bridge:FOLDER'")
     with pytest.warns(RuntimeWarning, match="it was saved by .*ForSequenceClassification"):
         bridge = load_model(f"bridge:{tmp_path}")
-    with pytest.raises(InputError, match="has no head that predicts tokens .it was saved by "):
+    with pytest.raises(InputError, match=r"has no head that predicts tokens \(it was saved by "):
         interp.ablate(bridge, random_task(d_vocab=len(tokenizer)))
 
 
@@ -81,7 +81,7 @@ def test_a_body_in_pieces_is_no_body(tmp_path):
         (name,) = [each for each in state if each.endswith("layers.1.mlp.up_proj.weight")]
         del state[name]
         save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
-        with pytest.raises(LoadError, match="layers.1.mlp.up_proj.weight' is missing .1 of the body's are."):
+        with pytest.raises(LoadError, match=r"layers\.1\.mlp\.up_proj\.weight' is missing \(1 of the body's are\)"):
             load_model(f"bridge:{tmp_path}")
 
 

@@ -175,9 +175,12 @@ def test_a_multiword_token_s_entity_is_its_words(write):
 WORDLESS = "# text = _ __\n1-2\t__\t_\t_\t_\t_\t_\t_\t_\t_\n" + rows(2, 0, 2, forms="___")
 
 
-@pytest.mark.parametrize("content", [WORDLESS, rows(0, forms="_"), "# newdoc\n" + WORDLESS + WORDLESS])
+EMPTY_NODE = "1.1\tgone\t_\t_\t_\t_\t_\t_\t0:root\t_\n"
+
+
+@pytest.mark.parametrize("content", [WORDLESS, rows(0, forms="_"), EMPTY_NODE, "# newdoc\n" + WORDLESS + WORDLESS])
 def test_a_treebank_without_its_words_is_refused(write, content):
-    with pytest.raises(TaskError, match="expected words, got '_' for all of them: the treebank is distributed without"):
+    with pytest.raises(TaskError, match="expected words, got '_' or empty nodes for all of them; if the treebank"):
         list(read_conllu(write(content)))
 
 
@@ -195,7 +198,9 @@ def test_sentences_without_words_are_left_out_and_it_is_said(write, caplog, cont
     with caplog.at_level(logging.WARNING, logger="interp"):
         (a, b) = read_conllu(write(f"# newdoc id = a\n{rows(0)}# newdoc id = b\n{content}{rows(0)}"))
     assert [(each.id, len(each.sentences)) for each in (a, b)] == [("a", 1), ("b", 1)]
-    assert "bank.conllu: 1 of 3 sentences are left out, for they have '_' in place of words" in caplog.text
+    assert (
+        "bank.conllu: 1 of 3 sentences are left out, for they have '_' or empty nodes in place of words" in caplog.text
+    )
 
 
 @pytest.mark.parametrize("part_of_speech", ["PUNCT", "SYM", "X"])
