@@ -161,7 +161,7 @@ class TestText:
     def test_texts_of_rows(self, model):
         ids = model.to_tokens(TEXT)
         assert model.to_string(ids[0]) == model.to_string(ids[0].tolist()) == model.to_string(ids)[0]
-        assert model.to_string(torch.zeros(0)) == model.to_string([]) == ""
+        assert model.to_string(torch.zeros(0, dtype=torch.long)) == model.to_string([]) == ""
         with pytest.raises(InputError, match=r"to_string: expected ids of shape \[batch pos\], got \(1, 1, 6\)"):
             model.to_string(ids[None])
 
