@@ -76,6 +76,10 @@ class Inputs:
     right: Int[Tensor, " prompt"]
     wrong: Int[Tensor, " prompt"]
 
+    def to(self, device: torch.device) -> "Inputs":
+        """The same on another device."""
+        return Inputs(*(each.to(device) for each in vars(self).values()))
+
     def logit_difference(self, logits: Float[Tensor, "prompt pos d_vocab"]) -> Float[Tensor, " prompt"]:
         """At the last position."""
         last, rows = logits[:, -1], torch.arange(len(logits))

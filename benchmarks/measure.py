@@ -62,7 +62,7 @@ def measure(bench: Bench, workload: Workload, repeats: int) -> list[Row]:
     Raises:
         RuntimeError: A peer, or interp, computes something else than TransformerLens.
     """
-    inputs = random_inputs(workload, bench.module.config.vocab_size)
+    inputs = random_inputs(workload, bench.module.config.vocab_size).to(bench.module.device)
     clean = clean_run(bench.module, inputs.clean_tokens)
     cells = cells_of(workload, bench.module.config)
     require_agreement(bench, inputs, clean, spread(cells, CHECKED))
@@ -86,9 +86,9 @@ def require_agreement(bench: Bench, inputs: Inputs, clean: CleanRun, cells: Sequ
     """Refuse to time a library that computes something else than the first peer, or cells that change nothing."""
     unchanged = inputs.logit_difference(bench.module(inputs.tokens, logits_to_keep=1).logits)
     reference = bench.peers[0].run_cells(inputs, clean, cells)
-    effect = (reference - unchanged).abs().max()
+    effect = (reference - unchanged).abs().max().cpu()
     for name, values in _others(bench, inputs, clean, cells):
-        off = (values - reference).abs().max()
+        off = (values.cpu() - reference.cpu()).abs().max()
         if not off < TOLERANCE * effect:  # nor where the effect is 0 or NaN
             raise RuntimeError(
                 f"{name} and {bench.peers[0].name} differ by {off:.1e} where the largest effect is {effect:.1e}; "
@@ -116,5 +116,5 @@ def _fastest_trace(peer: Peer, inputs: Inputs, clean: CleanRun, cells: list[Cell
 
 def _ms_per_cell(run: Callable[[list[Cell]], Tensor], cells: list[Cell]) -> float:
     start = time.perf_counter()
-    run(cells)
+    run(cells).cpu()  # which waits for a GPU
     return 1e3 * (time.perf_counter() - start) / len(cells)

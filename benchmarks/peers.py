@@ -59,7 +59,7 @@ class TransformerLens(Peer):
         from transformer_lens.model_bridge import TransformerBridge
 
         self.model: Any = TransformerBridge.boot_transformers(
-            "gpt2", hf_model=copy.deepcopy(module), tokenizer=placeholder_tokenizer(), device="cpu"
+            "gpt2", hf_model=copy.deepcopy(module), tokenizer=placeholder_tokenizer(), device=module.device
         )
 
     @torch.no_grad()

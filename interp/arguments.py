@@ -30,7 +30,8 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """
     signed = signature(function)
     optional = "seed" in signed.parameters and signed.parameters["seed"].annotation is not int
-    place = next((at for at, name in enumerate(signed.parameters) if name == "seed"), len(signed.parameters))
+    ordered = [each.name for each in signed.parameters.values() if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    place = ordered.index("seed") if "seed" in ordered else len(signed.parameters)
 
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:

@@ -3,7 +3,7 @@
 What is returned is Python's own ``int``, which labels and provenance can hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any, TypeGuard
 
@@ -16,8 +16,8 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def as_list(values: object) -> list[Any] | None:
-    """The elements of a list, a tuple, a range, an array, ...; None for text, and for what has no elements."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    """The elements of a list, a tuple, a range, an array, ...; None for text, dictionaries, and what has none."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         return None
     try:
         return list(values)

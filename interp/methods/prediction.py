@@ -9,7 +9,7 @@ from typing import Any
 
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
-from interp.model.loading.bridge import without_logits
+from interp.model.loading.bridge import why_no_head
 from interp.model.places import looks_back_only
 from interp.tasks.task import Task
 
@@ -28,7 +28,7 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
         InputError: The model has no head that predicts tokens; or it is an encoder, and a prompt does not end in its
             mask token, or the metric scores words that the encoder has read.
     """
-    why = without_logits(model)
+    why = why_no_head(model)
     if why is not None:
         raise InputError(
             f"model: its checkpoint has no head that predicts tokens ({why}), so it has no logits",

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -165,7 +165,8 @@ def compare_replacements(
         InputError: As ``ablate``; fewer than two kinds or one twice; a KL divergence; shares out of range.
         AuditError: The engine's numbers are not those of the plain way.
     """
-    _check_kinds(as_names("kinds", kinds))
+    kinds = cast("list[Kind]", as_names("kinds", kinds))
+    _check_kinds(kinds)
     chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
     given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     asked: MetricName = given.metric if metric is None else metric

@@ -220,14 +220,15 @@ def continued(
 
 
 def _stops(model: "HookedTransformer", eos_token_id: int | Sequence[int] | None) -> list[int]:
-    """Which tokens end a row; a tokenizer's own that the model cannot write is none."""
-    if eos_token_id is None:
-        own = getattr(model.tokenizer, "eos_token_id", None)
-        return [] if own is None or own >= len(model.embed.W_E) else [own]
-    try:
-        return model.to_ids(eos_token_id).flatten().tolist()
-    except InputError as error:
-        raise InputError(f"eos_token_id: {error}") from None
+    """Which tokens end a row; one that the model cannot write ends none."""
+    own = getattr(model.tokenizer, "eos_token_id", None)
+    if eos_token_id is not None:
+        try:
+            own = model.to_ids(eos_token_id, of_tokenizer=True).flatten().tolist()
+        except InputError as error:
+            raise InputError(f"eos_token_id: {error}") from None
+    stops = [] if own is None else torch.as_tensor(own).flatten().tolist()
+    return [each for each in stops if each < len(model.embed.W_E)]
 
 
 def _read(model: "HookedTransformer", input: Any, prepend_bos: bool | None, attention_mask: Tensor | None) -> _Prompts:

@@ -87,7 +87,7 @@ class TextMixin:
                 model that reads both sides, and so padding, too.
         """
         for name, value in unused.items():
-            if value is not None and (name not in _AS_IT_IS or value != _AS_IT_IS[name]):
+            if value is not None and repr(value) != repr(_AS_IT_IS.get(name)):
                 left = "use tokenize(..., padding_side='left'), which also gives the attention mask"
                 advice = left if name == "padding_side" else "leave it out"
                 raise InputError(f"to_tokens: pads on the right and has no option {name}={shown(value)}; {advice}")
@@ -108,7 +108,7 @@ class TextMixin:
         Raises:
             InputError: There is no tokenizer, or these are no ids of the vocabulary in at most two axes.
         """
-        ids = self.to_ids(tokens)
+        ids = self.to_ids(tokens, of_tokenizer=True)
         if ids.ndim > 2:
             raise InputError(f"to_string: expected ids of shape [batch pos], got {tuple(ids.shape)}")
         return [self.decoded(row) for row in ids] if ids.ndim == 2 else self.decoded(ids.reshape(-1))
@@ -133,7 +133,7 @@ class TextMixin:
         elif isinstance(input, Sequence) and not all(isinstance(each, Integral) for each in input):
             return [self.to_str_tokens(each, prepend_bos) for each in input]  # type: ignore[arg-type]  # no ids now
         else:
-            ids = self.to_ids(input)
+            ids = self.to_ids(input, of_tokenizer=True)
         decode = self._tokenizer().decode
         # Behind itself, because a decoder may strip the space in front of a text's first word.
         return [decode([each, each])[len(decode([each])) :] for each in _one_row(ids, "to_str_tokens").tolist()]
@@ -196,12 +196,18 @@ class TextMixin:
         """
         return self.unembed.W_U.T[self.to_ids(tokens)]
 
-    def to_ids(self, tokens: object) -> Int[Tensor, "*rows"]:
+    def to_ids(self, tokens: object, *, of_tokenizer: bool = False) -> Int[Tensor, "*rows"]:
         """Checked ids on the model's device, of a text that is one token, of an id, or of a tensor of ids.
+
+        Args:
+            tokens: Text, one number or several.
+            of_tokenizer: Whether ids that the tokenizer alone has will do, as for who wants their text.
 
         Raises:
             InputError: Neither of these, or ids that the vocabulary does not have.
         """
+        of_tokenizer = of_tokenizer and self.tokenizer is not None
+        n_known = max(len(self.embed.W_E), len(self._tokenizer()) if of_tokenizer else 0)
         given = self.to_single_token(tokens) if isinstance(tokens, str) else tokens
         try:
             ids = torch.as_tensor(given, device=self.embed.W_E.device)
@@ -209,9 +215,10 @@ class TextMixin:
             raise InputError(f"tokens: expected a text of one token, or token ids, got {shown(tokens)}") from error
         if ids.dtype not in TOKEN_DTYPES and ids.numel():
             raise InputError(f"tokens: expected a text of one token, or token ids, got {shown(tokens)}")
-        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < len(self.embed.W_E):
-            raise InputError(f"token ids: expected 0 to {len(self.embed.W_E) - 1}, got {shown(ids.tolist())}")
-        return ids.long()
+        ids = ids.long()
+        if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < n_known:
+            raise InputError(f"token ids: expected 0 to {n_known - 1}, got {shown(ids.tolist())}")
+        return ids
 
     def _around(self, prepend_bos: bool | None) -> Around:
         """What stands around every text."""

@@ -8,7 +8,10 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.shapes import PaddingMask, Tokens
 
-TOKEN_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+TOKEN_DTYPES = (
+    *(torch.int64, torch.int32, torch.int16, torch.int8),
+    *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),  # as nanoGPT's data are
+)
 
 
 def as_token_ids(given: Any, device: torch.device) -> Tokens:

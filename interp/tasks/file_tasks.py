@@ -60,7 +60,9 @@ def find_source(name: str, task: FileTask, source: str) -> str | Path:
     if not source:
         raise TaskError(f"{name!r} names no file; expected {task.info.name} with a file's path")
     path = Path(os.path.expanduser(source))
-    sought = task.folder is not None and path.name == source
+    sought = (
+        task.folder is not None and path.name == source and not (task.suffix and path.suffix not in ("", task.suffix))
+    )
     return _find_by_name(name, task, source) if sought and not path.exists() else path
 
 
@@ -76,5 +78,5 @@ def _find_by_name(name: str, task: FileTask, source: str) -> Path:
     if not found.exists():
         known = sorted(each.name.removesuffix(task.suffix) for each in folder.glob(f"*{task.suffix or '.*'}"))
         hint = suggest(named, known) if known else f"the folder has no {task.suffix or 'such'} files"
-        raise TaskError(f"{name}: no file {found} (the folder comes from INTERP_DATA); {hint}")
+        raise TaskError(f"{name}: no such file here, and no {found} (the folder comes from INTERP_DATA); {hint}")
     return found

@@ -141,6 +141,11 @@ def test_a_seed_is_looked_at_wherever_it_stands():
     def drawn(n: int, seed: int = 0):
         return n, seed
 
+    @named_arguments
+    def seeds(*names: str, seed: int = 0):
+        return names, seed
+
+    assert seeds("a", "b") == (("a", "b"), 0)
     assert drawn(3, np.int64(4)) == drawn(3, seed=4) == (3, 4)
     for call in (partial(drawn, 3, -1), partial(drawn, 3, seed=-1), partial(drawn, seed=MODEL, n=3)):
         with pytest.raises(InputError, match="seed: expected a whole number"):

@@ -117,7 +117,6 @@ class TestGenerate:
         [
             ({"temperature": "a"}, "temperature: expected float, got 'a'"),
             ({"top_k": "a"}, r"top_k: expected int \| None, got 'a'"),
-            ({"seed": -1}, "seed: expected a whole number"),
             ({"return_type": "str"}, r"generate_stream: has no option return_type; see help\(model.generate\)"),
         ],
     )
@@ -150,13 +149,35 @@ class TestText:
         assert model.to_str_tokens(make(ids)) == model.to_str_tokens(TEXT)
 
     @pytest.mark.unchecked
-    @pytest.mark.parametrize("ids", [-100, [1, -1], 10**30, 10**6, torch.tensor([[1], [10**6]]), [1.5]])
-    @pytest.mark.parametrize("name", ["to_string", "to_str_tokens", "to_single_str_token"])
-    def test_ids_that_are_none(self, model, name, ids):
-        if name == "to_single_str_token" and not isinstance(ids, int):
-            ids = float(ids[0][0]) if isinstance(ids, torch.Tensor) else float(ids[0])
-        with pytest.raises(InputError, match="expected"):
-            getattr(model, name)(ids)
+    @pytest.mark.parametrize("id_", [-100, 10**30, 10**6])
+    def test_ids_that_are_none(self, model, id_):
+        for read in (model.to_string, model.to_str_tokens, model.to_single_str_token):
+            with pytest.raises(
+                InputError, match=rf"expected (0 to \d+|a text of one token, or token ids), got \[?{id_}"
+            ):
+                read(id_)
+        for read in (model.to_string, model.to_str_tokens):
+            with pytest.raises(
+                InputError, match=rf"expected (0 to \d+|a text of one token, or token ids), got \[1, {id_}"
+            ):
+                read([1, id_])
+
+    def test_ids_that_the_tokenizer_alone_has(self, model):
+        """Added to it, and not yet to the embedding: they have a text, end nothing, and are no input."""
+        fewer = random_model(tokenizer=model.tokenizer, d_vocab=len(model.tokenizer) - 2)
+        last = len(model.tokenizer) - 1
+        assert fewer.to_string([last]) == model.to_string([last]) != ""
+        assert fewer.to_single_str_token(last) == model.to_single_str_token(last)
+        assert fewer.generate([TEXT[:8]], 2, eos_token_id=last) == fewer.generate([TEXT[:8]], 2, stop_at_eos=False)
+        with pytest.raises(InputError, match="token ids: expected 0 to "):
+            fewer.to_ids(last)
+
+    @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int16"])
+    def test_numbers_of_every_width(self, model, dtype):
+        ids = np.array([1, 2, 3], dtype=dtype)
+        assert model.to_string(ids) == "".join(model.to_str_tokens(ids)) == model.to_string([1, 2, 3])
+        with torch.no_grad():
+            assert torch.equal(model(torch.from_numpy(ids)), model(torch.tensor([1, 2, 3])))
 
     def test_texts_of_rows(self, model):
         ids = model.to_tokens(TEXT)

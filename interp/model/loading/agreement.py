@@ -9,7 +9,7 @@ from math import inf, isfinite
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from interp.errors import LoadError
 from interp.model.transformer import HookedTransformer
@@ -56,8 +56,36 @@ def written_difference(original: Any, copy: HookedTransformer, tokens: Tokens, p
     return _relative(ours, theirs)
 
 
-def require_agreement(original: Any, copy: HookedTransformer) -> None:
+class ModuleLogits(nn.Module):
+    """What a module of ``transformers`` computes, by its own code and hooks, without dropout."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self._module = module
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """The logits; of a body alone, those of its embedding."""
+        training = {each: each.training for each in self._module.modules()}
+        try:
+            with torch.compiler.set_stance("force_eager"):
+                found = self._module.eval()(tokens)
+        finally:
+            for each, before in training.items():
+                each.training = before
+        if isinstance(found, tuple):  # as a config can ask for
+            return found[0]
+        logits = found.get("logits", found.get("prediction_logits"))
+        body: Any = self._module
+        return found.last_hidden_state @ body.get_input_embeddings().weight.T if logits is None else logits
+
+
+def require_agreement(original: Any, copy: HookedTransformer, name: str | None = None) -> None:
     """Refuse a copy that computes something else.
+
+    Args:
+        original: Follows TransformerLens' protocol, or gives logits of tokens.
+        copy: A model of ours.
+        name: What the original is called; None for its class.
 
     Raises:
         LoadError: Its logits on a few tokens are not the original's.
@@ -69,9 +97,9 @@ def require_agreement(original: Any, copy: HookedTransformer) -> None:
     allowed = max(TOLERANCE[each] for each in (parameter.dtype, copy.W_E.dtype, torch.float32))
     if not found <= allowed:
         raise LoadError(
-            f"the logits of our copy differ from those of the {type(original).__name__} by {found:.1e} of the largest, "
-            f"expected at most {allowed:.0e}: its weights were processed or changed apart from those of the module "
-            "behind it, or it has hooks, or is in training mode"
+            f"the logits of our copy differ from those of the {name or type(original).__name__} by {found:.1e} of the "
+            f"largest, expected at most {allowed:.0e}: its weights were processed or changed apart from those of the "
+            "module behind it, or it has hooks, code or settings of somebody's own, or is in training mode"
         )
 
 

@@ -5,12 +5,13 @@ of its components, and the module's own with ``_original_component`` where a com
 latter, without that word, are the names of a checkpoint.
 """
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from interp.errors import LoadError
 
 BRIDGE = "bridge:"
-OTHER_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
+CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
 """In the names of transformers' classes whose heads predict something else than tokens."""
 WRAPPED = "_original_component"
 """What a component of TransformerLens calls the module in whose place it stands."""
@@ -41,59 +42,75 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     draw one at random, another each time.
 
     Raises:
-        LoadError: There is no name, TransformerLens cannot load the model, or a parameter of its body was not saved.
+        LoadError: There is no name, TransformerLens cannot load the model, or a tensor of a layer was not saved.
     """
     from transformer_lens.model_bridge import TransformerBridge
 
     if not name:
         raise LoadError(f"{BRIDGE!r}: the model's name is empty; expected a hub name or a folder, as in 'bridge:gpt2'")
+    saved = _Saved()
     try:
         own = tokenizer or _tokenizer_of(name)
-        model = TransformerBridge.boot_transformers(name, device=device, dtype=dtype, tokenizer=own)
+        options: dict[str, Any] = {"device": device, "dtype": dtype, "tokenizer": own, "model_class": saved}
+        model = TransformerBridge.boot_transformers(name, **options)
     except Exception as error:  # whatever transformers, the hub or the adapter raise
         raise LoadError(
             f"{BRIDGE}{name}: TransformerLens cannot load this model ({type(error).__name__}: {error}); "
             "check the name and the network"
         ) from error
-    _forget_what_was_drawn(model, name)
+    in_layers = [each for each in saved.missing if re.search(r"\.\d+\.", each)]
+    if in_layers:
+        raise LoadError(
+            f"{BRIDGE}{name}: tensor {in_layers[0]!r} is missing, one of {len(saved.missing)}; transformers would draw "
+            "it at random: save the whole model, or fetch it again"
+        )
+    model._without_head = saved.no_head
+    told = [f"nothing was saved for {', '.join(saved.missing)}: what depends on it is NaN"] if saved.missing else []
+    if saved.no_head is not None:
+        told.append(f"it has no head that predicts tokens ({saved.no_head}): attend, which needs none, takes it")
+    for each in told:
+        warnings.warn(f"{BRIDGE}{name}: {each}", RuntimeWarning, stacklevel=4)
     return model.eval()
 
 
-def _forget_what_was_drawn(bridge: Any, name: str) -> None:
-    """Set the parameters of a head for which nothing was saved to NaN; refuse such ones of the body."""
-    module = module_behind(bridge)
-    parameters = dict(_parameters(module))
-    if not any(map(_was_read, parameters.values())):  # a version of transformers that does not mark them
-        return
-    drawn = {each: parameter for each, parameter in parameters.items() if not _was_read(parameter)}
-    base = str(getattr(module, "base_model_prefix", ""))
-    body = [each for each in drawn if not hasattr(module, base) or each.startswith(f"{base}.")]
-    if body:
-        raise LoadError(
-            f"{BRIDGE}{name}: tensor {body[0]!r} is missing ({len(body)} of the body's are); transformers would draw "
-            "it at random: save the whole model, or fetch it again"
-        )
-    for parameter in drawn.values():
-        parameter.data.fill_(torch.nan)
-    written = [str(each) for each in getattr(module.config, "architectures", None) or ()]
-    other = [each for each in written if any(kind in each for kind in OTHER_HEADS)]
-    if drawn or other:
-        why = f"nothing was saved for {', '.join(drawn)}" if drawn else f"it was saved by {other[0]}"
-        bridge._without_head = why
-        warnings.warn(
-            f"{BRIDGE}{name}: this model has no head that predicts tokens ({why}); only what reads no logits can be "
-            "measured, such as attend",
-            RuntimeWarning,
-            stacklevel=4,
+class _Saved:
+    """What TransformerLens loads a module with: by the class that it chooses itself.
+
+    Attributes:
+        missing: Names of tensors that were not saved, which transformers would draw at random. They are NaN.
+        no_head: Why there is no trained head that predicts tokens; None where there is one.
+    """
+
+    def __init__(self) -> None:
+        self.missing: list[str] = []
+        self.no_head: str | None = None
+
+    def from_pretrained(self, name: str, **how: Any) -> nn.Module:
+        """The module, as transformers makes it of a checkpoint."""
+        from transformer_lens.model_bridge.sources.transformers import (
+            determine_architecture_from_hf_config,
+            get_hf_model_class_for_architecture,
         )
 
+        kind = get_hf_model_class_for_architecture(determine_architecture_from_hf_config(how["config"]))
+        module, told = kind.from_pretrained(name, output_loading_info=True, **how)
+        self.missing = sorted(told["missing_keys"])
+        state = module.state_dict()
+        for each in self.missing:
+            state[each].fill_(torch.nan)
+        self.no_head = self._why_no_head(module)
+        return cast(nn.Module, module)
 
-def _was_read(parameter: Tensor) -> bool:
-    """Whether transformers has loaded it, which it marks; what it draws at random it does not."""
-    return bool(getattr(parameter, "_is_hf_initialized", False))
+    def _why_no_head(self, module: Any) -> str | None:
+        head = [each for each in self.missing if not each.startswith(f"{module.base_model_prefix}.")]
+        if head:
+            return f"nothing was saved for {head[0]}"
+        written = [str(each) for each in module.config.architectures or ()]
+        others = [each for each in written if any(kind in each for kind in CLASSIFIERS)]
+        return f"it was saved by {others[0]}" if others and others == written else None
 
 
-def without_logits(model: Any) -> str | None:
+def why_no_head(model: Any) -> str | None:
     """Why a bridge has no head that predicts tokens; None where it has one, as every model of ours."""
     why: str | None = getattr(model, "_without_head", None)
     return why
@@ -138,16 +155,14 @@ def configuration(bridge: Any) -> dict[str, Any]:
 def own_state(module: nn.Module) -> dict[str, Tensor]:
     """The state dict of `module`, by the names that it has where no bridge stands around it."""
     state = module.state_dict()
-    if not any(WRAPPED in name for name in state):
-        return state
-    return {name: parameter.detach() for name, parameter in _parameters(module)}
+    return dict(_parameters(module)) if any(WRAPPED in name for name in state) else state
 
 
 def _parameters(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
     """What is a parameter of `module`; the buffers beside them, such as a bias of zeros, are TransformerLens'."""
     while module._modules.get(WRAPPED) is not None:
         module = module.get_submodule(WRAPPED)
-    yield from ((prefix + name, each) for name, each in module._parameters.items() if each is not None)
+    yield from ((prefix + name, each.detach()) for name, each in module._parameters.items() if each is not None)
     for name, child in module._modules.items():
         if child is not None:
             yield from _parameters(child, f"{prefix}{name}.")

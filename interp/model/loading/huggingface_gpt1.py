@@ -30,7 +30,7 @@ def gpt1_config(config: ForeignConfig) -> TransformerConfig:
 def gpt1_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from a Hugging Face OpenAI-GPT's tensors, with or without the ``transformer.`` prefix."""
     body = take.prefix("transformer.", "tokens_embed.weight")
-    require_head(take, None if config.tied else "lm_head.weight")
+    require_head(take, "lm_head.weight", tied=config.tied)
     yield from embeddings(take, f"{body}tokens_embed.weight", "lm_head.weight", config)
     yield "pos_embed.W_pos", take(f"{body}positions_embed.weight", config.n_ctx, config.d_model)
     yield from gpt2_blocks(take, f"{body}h", config, conv1d)

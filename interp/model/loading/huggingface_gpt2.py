@@ -60,7 +60,7 @@ def gpt_sizes(config: ForeignConfig, inner: str | None = None) -> dict[str, Any]
 def gpt2_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from a Hugging Face GPT-2's tensors, with or without the ``transformer.`` prefix."""
     body = take.prefix("transformer.", "wte.weight")
-    require_head(take, None if config.tied else "lm_head.weight")
+    require_head(take, "lm_head.weight", tied=config.tied)
     yield from embeddings(take, f"{body}wte.weight", "lm_head.weight", config)
     yield "pos_embed.W_pos", take(f"{body}wpe.weight", config.n_ctx, config.d_model)
     yield from gpt2_blocks(take, f"{body}h", config, conv1d)

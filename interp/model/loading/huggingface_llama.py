@@ -87,7 +87,7 @@ def _head_width(config: ForeignConfig) -> Any:
 def llama_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from the tensors of a Hugging Face Llama, Mistral or Qwen 2."""
     body, d_model = take.prefix("model.", "embed_tokens.weight"), config.d_model
-    require_head(take, None if config.tied else "lm_head.weight")
+    require_head(take, "lm_head.weight", tied=config.tied)
     yield from embeddings(take, f"{body}embed_tokens.weight", "lm_head.weight", config)
     for layer in range(config.n_layers):
         theirs, ours = f"{body}layers.{layer}", f"blocks.{layer}"

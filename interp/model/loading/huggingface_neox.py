@@ -50,7 +50,7 @@ def neox_weights(take: Taker, config: TransformerConfig) -> Parameters:
     """Our parameters from a Hugging Face GPT-NeoX' tensors."""
     body, d_model = take.prefix("gpt_neox.", "embed_in.weight"), config.d_model
     unembed = "lm_head.weight" if "lm_head.weight" in take else "embed_out.weight"  # its name since, and before, 5.0
-    require_head(take, None if config.tied else unembed)
+    require_head(take, unembed, tied=config.tied)
     yield from embeddings(take, f"{body}embed_in.weight", unembed, config)
     for layer in range(config.n_layers):
         theirs, ours = f"{body}layers.{layer}", f"blocks.{layer}"

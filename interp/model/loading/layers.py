@@ -16,7 +16,7 @@ from interp.model.loading.taker import Taker
 
 Parameters = Iterator[tuple[str, Tensor]]
 Matrix = Callable[[Taker, str, int, int], Float[Tensor, "n_in n_out"]]
-OTHER_HEADS = ("score.weight", "classifier.weight", "qa_outputs.weight")
+OTHER_TENSORS = ("score.weight", "classifier.weight", "qa_outputs.weight")
 """What transformers writes of heads that classify texts or words, or answer questions."""
 
 
@@ -81,18 +81,19 @@ def mlp_out(take: Taker, name: str, ours: str, config: TransformerConfig, matrix
         yield f"{ours}.b_out", take(f"{name}.bias", config.d_model)
 
 
-def require_head(take: Taker, name: str | None = None) -> None:
+def require_head(take: Taker, name: str, *, tied: bool = False) -> None:
     """Refuse a body alone, as transformers writes it, and a head that predicts something else than tokens.
 
     Args:
         take: The checkpoint's tensors.
-        name: A tensor of the head that predicts tokens; None where it is the embedding.
+        name: A tensor of the head that predicts tokens.
+        tied: Whether the embedding takes its place.
 
     Raises:
         LoadError: `name` is missing, or a tensor of another head is there.
     """
-    others = [each for each in OTHER_HEADS if each in take]
-    if others or (name is not None and name not in take):
+    others = [each for each in OTHER_TENSORS if each in take]
+    if others or not (tied or name in take):
         fault = f"tensor {others[0]!r} is of another head" if others else f"tensor {name!r} is missing"
         raise LoadError(
             f"{take.source}: {fault}: this model has no head that predicts tokens, so it has no logits; save one of "

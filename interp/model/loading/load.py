@@ -23,8 +23,8 @@ from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.given_tokenizer import as_tokenizer
-from interp.model.loading.agreement import require_agreement
-from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind
+from interp.model.loading.agreement import ModuleLogits, require_agreement
+from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, why_no_head
 from interp.model.loading.build import Checkpoint, build
 from interp.model.loading.checkpoint import BIN, BIN_INDEX
 from interp.model.loading.sources import ADAPTER, file_checkpoint, folder_checkpoint, module_checkpoint
@@ -111,7 +111,17 @@ def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | No
 def _from_module(
     module: nn.Module, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
 ) -> HookedTransformer:
-    return build(module_checkpoint(module, tokenizer), device, dtype)
+    """A model of ours with the weights of a module, which computes what the module does.
+
+    Raises:
+        LoadError: They are of no architecture that is known here, or the module computes something else with them.
+    """
+    model = build(module_checkpoint(module, tokenizer), device, dtype)
+    if not (
+        torch.distributed.is_available() and torch.distributed.is_initialized()
+    ):  # a forward pass may wait for the other processes
+        require_agreement(ModuleLogits(module), model, type(module).__name__)
+    return model
 
 
 def _from_bridge(
@@ -122,8 +132,13 @@ def _from_bridge(
     Raises:
         LoadError: They are of no architecture that is known here, or the bridge computes something else with them.
     """
+    why = why_no_head(bridge)
+    if why is not None:
+        raise LoadError(
+            f"{type(bridge).__name__}: it has no head that predicts tokens ({why}); pass it to interp.attend"
+        )
     try:
-        model = _from_module(module_behind(bridge), tokenizer or bridge.tokenizer, device, dtype)
+        model = build(module_checkpoint(module_behind(bridge), tokenizer or bridge.tokenizer), device, dtype)
         require_agreement(bridge, model)
     except LoadError as error:
         raise LoadError(

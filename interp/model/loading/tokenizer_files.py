@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from transformers import (
+    AutoTokenizer,
     BertTokenizer,
     GPT2Tokenizer,
     LlamaTokenizer,
@@ -18,6 +19,7 @@ from interp.errors import LoadError
 from interp.model.loading.checkpoint import read_json
 
 TOKENIZER = "tokenizer.json"
+CONFIG = "tokenizer_config.json"
 END_OF_TEXT = "<|endoftext|>"
 
 
@@ -46,7 +48,7 @@ GPT1 = Vocabulary(("vocab.json", "merges.txt"), OpenAIGPTTokenizer)
 QWEN2 = Vocabulary(("vocab.json", "merges.txt"), Qwen2Tokenizer)
 BERT = Vocabulary(("vocab.txt",), BertTokenizer, ("[CLS]", "[SEP]"))
 LLAMA = Vocabulary(("tokenizer.model",), LlamaTokenizer, ("<s>", "</s>"))
-FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", *GPT2.files, *BERT.files, *LLAMA.files)
+FILES = (TOKENIZER, CONFIG, "special_tokens_map.json", *GPT2.files, *BERT.files, *LLAMA.files)
 
 
 def holds_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> bool:
@@ -66,11 +68,17 @@ def load_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> PreTrainedTok
     """
     if not holds_tokenizer(folder, vocabulary):
         return None
-    if not (folder / TOKENIZER).is_file():
-        _require_no_code(folder)
-    try:  # classes of transformers' own: AutoTokenizer would run, or ask to run, what `auto_map` names
-        kind: Any = PreTrainedTokenizerFast if (folder / TOKENIZER).is_file() else vocabulary.kind
-        tokenizer: PreTrainedTokenizerBase = kind.from_pretrained(folder, local_files_only=True)
+    whole, has_code = (folder / TOKENIZER).is_file(), _has_code(folder)
+    if has_code and not whole:
+        raise LoadError(
+            f"{folder / CONFIG}: the tokenizer needs code of its own ('auto_map'), which is not run; save it as "
+            f"{TOKENIZER}, or give load_model(..., tokenizer=...)"
+        )
+    try:
+        tokenizer = _as_transformers_does(folder) if whole and not has_code else None
+        kind: Any = PreTrainedTokenizerFast if whole else vocabulary.kind
+        if tokenizer is None:
+            tokenizer = cast(PreTrainedTokenizerBase, kind.from_pretrained(folder, local_files_only=True))
         tokenizer.decode(tokenizer.encode("", add_special_tokens=False))  # some settings are looked at only then
         return tokenizer
     except Exception as error:  # tokenizers raises bare Exceptions
@@ -87,11 +95,21 @@ def name_ends(tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary) -> Non
         tokenizer.eos_token = tokenizer.eos_token or vocabulary.ends[1]
 
 
-def _require_no_code(folder: Path) -> None:
-    """Refuse a tokenizer that is more than its vocabulary: what the code does is in no file that is read here."""
-    config = folder / "tokenizer_config.json"
-    if config.is_file() and "auto_map" in read_json(config):
-        raise LoadError(
-            f"{config}: the tokenizer needs code of its own ('auto_map'), which is not run; save it as {TOKENIZER}, "
-            "or give load_model(..., tokenizer=...)"
-        )
+def _has_code(folder: Path) -> bool:
+    """Whether a tokenizer is more than its vocabulary: what its code does is in no file that is read here."""
+    return (folder / CONFIG).is_file() and "auto_map" in read_json(folder / CONFIG)
+
+
+def _as_transformers_does(folder: Path) -> PreTrainedTokenizerBase | None:
+    """The tokenizer by the class that its config names, which may read ``tokenizer.json`` otherwise than it stands.
+
+    None where transformers does not know the folder's model, where it cannot, or where that is a slow one.
+    """
+    config = folder / "config.json"
+    if not config.is_file() or "model_type" not in read_json(config):
+        return None
+    try:
+        found = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception:
+        return None
+    return found if found.is_fast else None

@@ -15,12 +15,17 @@ from interp.errors import LoadError
 WRAPPERS = ("_orig_mod", "module", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 """What wrappers call the module within: ``torch.compile``; data parallelism and DeepSpeed; Lightning; FSDP; torch's
 activation checkpointing."""
+LIBRARIES = ("torch", "accelerate", "deepspeed", "fairscale", "lightning", "lightning_fabric", "pytorch_lightning")
+"""Whose wrappers compute what the module within does."""
 _WRAPPED = re.compile(rf"(?:^|(?<=\.))(?:{'|'.join(WRAPPERS)})\.")
 _ADAPTED = re.compile(r"^base_model\.|\.lora_[A-Za-z_]+\.")
 
 
 def module_within(module: nn.Module) -> nn.Module:
     """The module that was wrapped, or that is all of a ``Sequential``; `module` itself where nothing wraps it alone."""
+    classes = [each for each in type(module).__mro__ if each is not nn.Module]
+    if not any(each.__module__.partition(".")[0] in LIBRARIES for each in classes):
+        return module  # somebody's own, which may compute anything with the module within
     names = {*WRAPPERS, *(["0"] if isinstance(module, nn.Sequential) and len(module) == 1 else [])}
     within = next((child for name, child in module.named_children() if name in names), None)
     if within is None or _has_more(module, within):

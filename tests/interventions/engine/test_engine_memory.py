@@ -252,7 +252,7 @@ class TestOffloading:
     @pytest.mark.gpu
     def test_a_gpu_holds_no_more_than_its_budget(self):
         shape = {"n_layers": 12, "n_heads": 8, "d_model": 512, "d_head": 64, "d_mlp": 2048, "d_vocab": 1000}
-        model = random_model(**shape, n_ctx=512, dtype=torch.float32).to("cuda")
+        model = random_model(**shape, n_ctx=512).to("cuda")
         task = random_task(0, lengths=(500,), d_vocab=1000)
         least = needed(model, task)
         torch.cuda.reset_peak_memory_stats()

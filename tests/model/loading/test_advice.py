@@ -8,13 +8,20 @@ from random_tasks import random_task
 from refusals import change_config, refused
 from safetensors.torch import load_file, save_file
 from tiny_models import random_gpt2
-from transformers import GPT2ForSequenceClassification, LlamaForSequenceClassification
+from transformers import (
+    BertForPreTraining,
+    GPT2ForSequenceClassification,
+    LlamaForCausalLM,
+    LlamaForSequenceClassification,
+    MarianMTModel,
+)
 
 import interp
 from interp.errors import InputError, LoadError
 from interp.methods.behaviour import behaviour
 from interp.methods.replacements_compared import compare_replacements
 from interp.model.loading import load_model
+from interp.model.loading.bridge import why_no_head
 
 ROWS = (("the", "DET", 2, "det"), ("cat", "NOUN", 3, "nsubj"), ("sat", "VERB", 0, "root"))
 WORDS = "".join(
@@ -40,7 +47,7 @@ def test_the_attention_of_a_body_without_a_head(tmp_path, treebank, family):
     getattr(whole, whole.base_model_prefix).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     refused(folder, "so it has no logits; .*; interp attend, which reads no logits, takes it as 'bridge:FOLDER'")
-    with pytest.warns(RuntimeWarning, match="no head that predicts tokens .nothing was saved for "):
+    with pytest.warns(RuntimeWarning, match="no head that predicts tokens .nothing was saved for .*: attend"):
         bridge = load_model(f"bridge:{folder}", dtype="float64")
     assert bridge(torch.tensor([[4, 5]])).isnan().all()
     found = interp.attend(bridge, treebank, ["nsubj"])
@@ -51,7 +58,7 @@ def test_the_attention_of_a_body_without_a_head(tmp_path, treebank, family):
     for measure in (interp.ablate, interp.patch, behaviour, interp.heads, compare_replacements):
         with pytest.raises(InputError, match=r"no head that predicts tokens .*, or use interp\.attend"):
             measure(bridge, random_task(d_vocab=len(tokenizer)))
-    with pytest.raises(LoadError, match="NaN"):
+    with pytest.raises(LoadError, match="no head that predicts tokens"):
         load_model(bridge)
 
 
@@ -67,6 +74,37 @@ def test_a_head_that_classifies(tmp_path, kind):
         bridge = load_model(f"bridge:{tmp_path}")
     with pytest.raises(InputError, match=r"has no head that predicts tokens \(it was saved by "):
         interp.ablate(bridge, random_task(d_vocab=len(tokenizer)))
+    with pytest.raises(LoadError, match=r"has no head that predicts tokens \(it was saved by "):
+        load_model(bridge)
+
+
+@pytest.mark.parametrize("kind", [LlamaForCausalLM, MarianMTModel, BertForPreTraining])
+def test_what_is_not_saved_because_it_need_not_be(tmp_path, recwarn, kind):
+    """Tied heads; of Marian, positions that are computed; of BERT, a second head that nothing here asks for."""
+    tokenizer = wordpiece("the")
+    size = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": len(tokenizer)}
+    ids = {"pad_token_id": 0, "decoder_start_token_id": 0}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    config = kind.config_class(
+        **size, d_model=12, encoder_layers=1, decoder_layers=1, **heads, tie_word_embeddings=True, **ids
+    )
+    config.architectures = [kind.__name__, "LlamaForSequenceClassification"]
+    kind(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    bridge = load_model(f"bridge:{tmp_path}")
+    assert why_no_head(bridge) is None
+    assert not [each for each in recwarn if "bridge:" in str(each.message)]
+    assert all(value.isfinite().all() for value in bridge.original_model.state_dict().values())
+
+
+def test_weights_under_other_names_are_not_read_at_all(tmp_path):
+    tokenizer = wordpiece("the")
+    tokenizer.save_pretrained(tmp_path)
+    random_foreign("llama", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    save_file({f"x.{name}": each for name, each in state.items()}, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(LoadError, match=r"tensor 'model\.layers\.0\..*' is missing, one of \d\d"):
+        load_model(f"bridge:{tmp_path}")
 
 
 @pytest.mark.filterwarnings("ignore:bridge")
@@ -81,7 +119,7 @@ def test_a_body_in_pieces_is_no_body(tmp_path):
         (name,) = [each for each in state if each.endswith("layers.1.mlp.up_proj.weight")]
         del state[name]
         save_file(state, tmp_path / "model.safetensors", metadata={"format": "pt"})
-        with pytest.raises(LoadError, match=r"layers\.1\.mlp\.up_proj\.weight' is missing \(1 of the body's are\)"):
+        with pytest.raises(LoadError, match=r"layers\.1\.mlp\.up_proj\.weight' is missing, one of [12];"):
             load_model(f"bridge:{tmp_path}")
 
 

@@ -49,7 +49,7 @@ def test_options_are_handed_on(monkeypatch):
     tokenizer = word_tokenizer()
     assert isinstance(load_model("bridge:EleutherAI/gpt-j-6b", dtype="bfloat16", tokenizer=tokenizer), Booted)
     expected = {"device": torch.device("cpu"), "dtype": torch.bfloat16, "tokenizer": tokenizer}
-    assert called == {"name": "EleutherAI/gpt-j-6b", **expected}
+    assert called.items() >= {"name": "EleutherAI/gpt-j-6b", **expected}.items()
 
 
 def test_what_cannot_be_loaded(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import sentencepiece
 from foreign_models import random_foreign
 from refusals import refused
-from transformers import BertTokenizer, GPT2Tokenizer, OpenAIGPTTokenizer, Qwen2Tokenizer
+from transformers import AutoTokenizer, BertTokenizer, GPT2Tokenizer, OpenAIGPTTokenizer, Qwen2Tokenizer
 
 from interp.model.loading import load_model
 
@@ -63,6 +63,30 @@ def test_bert_from_tokenizer_json_is_the_same(tmp_path):
     BertTokenizer.from_pretrained(old).save_pretrained(new)
     assert not (new / "vocab.txt").exists()
     assert load_model(new).to_tokens("The keys").tolist() == load_model(old).to_tokens("The keys").tolist()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize(
+    ("family", "files", "option", "text"),
+    [
+        ("neox", with_pairs(*BYTE_LEVEL), "add_prefix_space", "ke"),
+        ("bert", {"vocab.txt": "\n".join(WORDS_OF_BERT) + "\n"}, "do_lower_case", "The"),
+    ],
+)
+def test_a_config_that_was_edited_counts_as_in_transformers(tmp_path, family, files, option, text, changed):
+    """It may say otherwise than ``tokenizer.json``, which the family's own class then reads by what the config says."""
+    size = len(WORDS_OF_BERT)
+    load_model(model_with(tmp_path / "old", family, vocab_size=size, files=files)).tokenizer.save_pretrained(tmp_path)
+    random_foreign(family, vocab_size=size).save_pretrained(tmp_path)
+    assert (tmp_path / "tokenizer.json").is_file()
+    before = load_model(tmp_path).to_tokens(text, prepend_bos=False).tolist()
+    path = tmp_path / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    if changed:
+        path.write_text(json.dumps(config | {option: not config.get(option, family == "bert")}))
+    found = load_model(tmp_path).to_tokens(text, prepend_bos=False).tolist()
+    assert found == [AutoTokenizer.from_pretrained(tmp_path)(text, add_special_tokens=False)["input_ids"]]
+    assert (found != before) == changed
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral"])

@@ -38,6 +38,9 @@ class Wrapper(nn.Module):
         self.add_module(name, module)
 
 
+Wrapper.__module__ = "deepspeed.runtime.engine"
+
+
 class Steered(Wrapper):
     """Keeps a module as a wrapper does, and adds to what it computes."""
 
@@ -49,6 +52,64 @@ class Steered(Wrapper):
 def test_a_module_that_adds_to_the_one_within_is_refused():
     with pytest.raises(LoadError, match=r"module\.get_submodule\('module'\)"):
         load_model(Steered(module_of("gpt2")))
+
+
+class Scaled(nn.Module):
+    """Somebody's own module, which computes something else with the weights of the one within."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, tokens):
+        return self.module(tokens).logits / 5
+
+
+def test_a_module_of_somebody_s_own_is_refused():
+    with pytest.raises(
+        LoadError, match=r"got Scaled, .* give the GPT2LMHeadModel in it, module\.get_submodule\('module'\)"
+    ):
+        load_model(Scaled(module_of("gpt2")))
+
+
+class OwnForward(GPT2LMHeadModel):
+    def forward(self, *args, **options):
+        out = super().forward(*args, **options)
+        out.logits = out.logits * 3
+        return out
+
+
+def hooked(module):
+    module.transformer.h[0].attn.register_forward_hook(lambda _module, _inputs, out: (out[0] * 0, *out[1:]))
+
+
+def with_another_epsilon(module):
+    module.transformer.h[0].ln_1.eps = 0.5
+
+
+def with_another_activation(module):
+    module.transformer.h[0].mlp.act = nn.ReLU()
+
+
+def of_another_class(module):
+    module.__class__ = OwnForward
+
+
+@pytest.mark.parametrize("change", [hooked, with_another_epsilon, with_another_activation, of_another_class])
+def test_a_module_that_computes_something_else_than_its_weights_say(change):
+    module = random_gpt2()
+    load_model(module)
+    change(module)
+    with pytest.raises(LoadError, match=r"the logits of our copy differ from those of the .* hooks, code or settings"):
+        load_model(module)
+
+
+def test_a_module_in_training_mode_stays_in_it():
+    module = random_gpt2(resid_pdrop=0.5).train()
+    module.transformer.h[0].eval()
+    before = [each.training for each in module.modules()]
+    assert load_model(module).hash == load_model(module.transformer).hash
+    assert [each.training for each in module.modules()] == before
 
 
 class LightningLike(nn.Module):
