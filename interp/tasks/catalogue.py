@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from numbers import Integral
+from pathlib import Path
 from typing import Protocol, get_args
 
 import pandas as pd
@@ -159,7 +160,7 @@ def load_task(
             )
         )
     if name not in _GENERATED:
-        raise TaskError(f"unknown task {name!r}; {suggest(name, list_tasks()['name'])}")
+        raise TaskError(f"unknown task {name!r}; {_instead(name)}")
     info, pairs = _GENERATED[name]
     require_metric(name, metric, info)
     if split == "reference":
@@ -187,6 +188,15 @@ def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) ->
 def _references(pairs: _Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
     """Drawn once: most draws are thrown away before one fits, which takes longer than to encode what is kept."""
     return tuple(pairs(n, seed=seed, split="reference"))
+
+
+def _instead(name: str) -> str:
+    """What may have been meant by a name that no task has."""
+    if Path(name).expanduser().is_file():
+        return f"to read the file, say as what: {', '.join(f'{kind}:{name}' for kind in FILE_TASKS)}"
+    if all(each in _GENERATED for each in name.split(",")):
+        return "several tasks are named one by one"
+    return suggest(name, list_tasks()["name"])
 
 
 def _check_n(n: object) -> None:

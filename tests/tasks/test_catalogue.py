@@ -235,6 +235,8 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
     [
         ("agrement", {}, "unknown task 'agrement'; did you mean 'agreement'"),
         ("zzz", {}, "unknown task 'zzz'; known are 'agreement'"),
+        ("agreement,ioi", {}, "unknown task 'agreement,ioi'; several tasks are named one by one"),
+        (__file__, {}, f"to read the file, say as what: blimp:{__file__}, winobias:{__file__}"),
         ("agreement", {"n": 0}, "n: expected a whole number of at least 1, got 0"),
         ("agreement", {"n": -3}, "n: expected a whole number of at least 1, got -3"),
         ("agreement", {"seed": -1}, "seed: expected a whole number from 0 to 2**63 - 1, got -1"),
