@@ -64,19 +64,30 @@ class ModuleLogits(nn.Module):
         self._module = module
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """The logits; of a body alone, those of its embedding."""
-        training = {each: each.training for each in self._module.modules()}
+        """The logits; of a body alone, those of its embedding.
+
+        Raises:
+            LoadError: The module does not run, or gives something else.
+        """
+        module: Any = self._module
+        training, by_name = {each: each.training for each in module.modules()}, module.config.return_dict
         try:
+            module.config.return_dict = True
             with torch.compiler.set_stance("force_eager"):
-                found = self._module.eval()(tokens)
+                found = module.eval()(tokens)
+            if isinstance(found, Tensor):
+                return found
+            logits: Tensor | None = found.get("logits", found.get("prediction_logits"))
+            return found.last_hidden_state @ module.get_input_embeddings().weight.T if logits is None else logits
+        except Exception as error:  # whatever somebody's own code raises
+            raise LoadError(
+                f"{type(module).__name__}: it does not run on token ids ({type(error).__name__}: {error}), so nobody "
+                "knows whether a copy computes the same; save it, and load the folder"
+            ) from error
         finally:
+            module.config.return_dict = by_name
             for each, before in training.items():
                 each.training = before
-        if isinstance(found, tuple):  # as a config can ask for
-            return found[0]
-        logits = found.get("logits", found.get("prediction_logits"))
-        body: Any = self._module
-        return found.last_hidden_state @ body.get_input_embeddings().weight.T if logits is None else logits
 
 
 def require_agreement(original: Any, copy: HookedTransformer, name: str | None = None) -> None:

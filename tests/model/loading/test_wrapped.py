@@ -104,6 +104,25 @@ def test_a_module_that_computes_something_else_than_its_weights_say(change):
         load_model(module)
 
 
+def test_a_module_that_does_not_run(tmp_path):
+    module = random_gpt2()
+    module.register_forward_pre_hook(lambda _module, _inputs: 1 / 0)
+    with pytest.raises(LoadError, match=r"GPT2LMHeadModel: it does not run .*ZeroDivisionError.*; save it, and load"):
+        load_model(module)
+    module.save_pretrained(tmp_path)
+    assert load_model(tmp_path).hash == load_model(random_gpt2()).hash
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_module_may_return(family):
+    """Tuples, where its config asks for them, which transformers' own classes then cannot unpack."""
+    module = module_of(family)
+    expected = load_model(module).hash
+    module.config.return_dict = False
+    assert load_model(module).hash == expected
+    assert module.config.return_dict is False
+
+
 def test_a_module_in_training_mode_stays_in_it():
     module = random_gpt2(resid_pdrop=0.5).train()
     module.transformer.h[0].eval()
