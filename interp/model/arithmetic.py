@@ -5,7 +5,8 @@ ones were used. These say what the older have set, too.
 Autocast is none of the settings: nothing is measured in it (``modes.py``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
@@ -51,3 +52,18 @@ def set_arithmetic(settings: Mapping[str, Any]) -> None:
     for name in ATTENTION:
         getattr(torch.backends.cuda, f"enable_{name}")(settings[name])
     torch.set_deterministic_debug_mode(settings[_DETERMINISTIC])
+
+
+@contextmanager
+def whole_precision() -> Iterator[None]:
+    """32-bit products in 32 bits, where TF32 or bfloat16 was asked for."""
+    before = arithmetic()
+    whole = {name: "ieee" if value in ("tf32", "bf16") else value for name, value in before.items()}
+    if whole == before:
+        yield
+        return
+    set_arithmetic(whole)
+    try:
+        yield
+    finally:
+        set_arithmetic(before)

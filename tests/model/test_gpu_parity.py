@@ -115,3 +115,14 @@ def test_folding_keeps_the_logits(gpt2):
 def test_a_device_that_is_not_there_is_a_clear_error(gpt2):
     with pytest.raises(ValueError, match="device: 'cuda:99' was asked for, but "):
         load_model(gpt2, device="cuda:99")
+
+
+def test_a_copy_is_compared_with_its_module_in_whole_precision():
+    """With TF32, which a user may have asked for, products on the device differ from the copy's by a thousandth."""
+    torch.set_float32_matmul_precision("high")
+    module = random_gpt2(**SHAPES[1]).float().to(DEVICE)
+    tokens = random_tokens(load_model(module), rows=2)
+    assert torch.get_float32_matmul_precision() == "high"
+    with torch.no_grad():
+        found, exact = module(tokens.to(DEVICE)).logits.cpu(), module.cpu()(tokens).logits
+    assert (found - exact).abs().max() > 1e-4 * exact.abs().max()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from interp.errors import LoadError
+from interp.model.arithmetic import whole_precision
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Tokens
 
@@ -103,7 +104,8 @@ def require_agreement(original: Any, copy: HookedTransformer, name: str | None =
     """
     config, parameter = copy.config, next(original.parameters())
     tokens = torch.arange(min(16, config.n_ctx))[None] * 97 % config.d_vocab
-    found = differences(original, copy, tokens.to(parameter.device))[LOGITS]
+    with whole_precision():
+        found = differences(original, copy, tokens.to(parameter.device))[LOGITS]
     # In 64 bits, too, transformers computes rotary positions and root mean squares in 32.
     allowed = max(TOLERANCE[each] for each in (parameter.dtype, copy.W_E.dtype, torch.float32))
     if not found <= allowed:
