@@ -7,11 +7,11 @@
 3. Either way ``encode_task`` turns the pairs into tokens, and counts what it has to leave out.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from numbers import Integral
-from pathlib import Path
 from typing import Protocol, get_args
 
 import pandas as pd
@@ -192,7 +192,7 @@ def _references(pairs: _Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
 
 def _instead(name: str) -> str:
     """What may have been meant by a name that no task has."""
-    if Path(name).expanduser().is_file():
+    if os.path.isfile(os.path.expanduser(name)):  # which no name is too long for
         return f"to read the file, say as what: {', '.join(f'{kind}:{name}' for kind in FILE_TASKS)}"
     if all(each in _GENERATED for each in name.split(",")):
         return "several tasks are named one by one"

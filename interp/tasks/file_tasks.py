@@ -78,5 +78,5 @@ def _find_by_name(name: str, task: FileTask, source: str) -> Path:
     if not found.exists():
         known = sorted(each.name.removesuffix(task.suffix) for each in folder.glob(f"*{task.suffix or '.*'}"))
         hint = suggest(named, known) if known else f"the folder has no {task.suffix or 'such'} files"
-        raise TaskError(f"{name}: no such file here, and no {found} (the folder comes from INTERP_DATA); {hint}")
+        raise TaskError(f"{name}: no such file here, and no file {found} (the folder comes from INTERP_DATA); {hint}")
     return found
