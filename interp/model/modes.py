@@ -8,14 +8,10 @@ not depend on them.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import ParamSpec, TypeVar
 
 import torch
 
-from interp.arguments import named_arguments
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from interp.arguments import P, R, named_arguments
 
 AUTOCAST = ("cpu", "cuda")
 """Kinds of device whose operations may be computed in another type than their numbers have."""
