@@ -84,7 +84,7 @@ def require_told_by_weights(model: nn.Module, what: str, instead: str) -> None:
     if has_hooks(model):
         raise InputError(
             f"{what}: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
-            f"remove them (model.reset_hooks()), or {instead}"
+            f"remove them (model.reset_hooks(), or .remove() of what register_forward_hook gave), or {instead}"
         )
     if has_foreign_code(model):
         raise InputError(

@@ -18,6 +18,8 @@ from interp.shapes import Tokens
 
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.2}
 """The largest relative difference that rounding explains, by a model's dtype."""
+ALLOWED = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
+"""The same where both have one dtype. In 64 bits, too, transformers computes rotary positions and norms in 32."""
 
 LOGITS = "the logits"
 
@@ -76,8 +78,8 @@ class ModuleLogits(nn.Module):
             module.config.return_dict = True
             with torch.compiler.set_stance("force_eager"):
                 found = module.eval()(tokens)
-            if isinstance(found, Tensor):
-                return found
+            if isinstance(found, Tensor | tuple):
+                return found if isinstance(found, Tensor) else found[0]
             logits: Tensor | None = found.get("logits", found.get("prediction_logits"))
             return found.last_hidden_state @ module.get_input_embeddings().weight.T if logits is None else logits
         except Exception as error:  # whatever somebody's own code raises
@@ -91,28 +93,32 @@ class ModuleLogits(nn.Module):
                 each.training = before
 
 
-def require_agreement(original: Any, copy: HookedTransformer, name: str | None = None) -> None:
-    """Refuse a copy that computes something else.
+@torch.no_grad()
+def require_agreement(original: Any, copy: HookedTransformer, name: str) -> None:
+    """Refuse a copy that computes something else. What all logits of a position share counts for its rounding alone.
 
     Args:
         original: Follows TransformerLens' protocol, or gives logits of tokens.
-        copy: A model of ours.
-        name: What the original is called; None for its class.
+        copy: A model of ours, in the original's dtype.
+        name: What the original is called.
 
     Raises:
-        LoadError: Its logits on a few tokens are not the original's.
+        LoadError: Its logits on a few tokens are not the original's, or these are no finite numbers.
     """
     config, parameter = copy.config, next(original.parameters())
     tokens = torch.arange(min(16, config.n_ctx))[None] * 97 % config.d_vocab
     with whole_precision():
-        found = differences(original, copy, tokens.to(parameter.device))[LOGITS]
-    # In 64 bits, too, transformers computes rotary positions and root mean squares in 32.
-    allowed = max(TOLERANCE[each] for each in (parameter.dtype, copy.W_E.dtype, torch.float32))
+        theirs, ours = (_outputs(model, tokens, ())[LOGITS].double().cpu() for model in (original, copy))
+    if not theirs.isfinite().all():
+        raise LoadError(f"{name}: its logits are NaN or infinite; take weights that are less, or a wider dtype")
+    own, others = (each - each.mean(-1, keepdim=True) for each in (ours, theirs))
+    found, rounded = _relative(own, others), torch.finfo(parameter.dtype).eps * theirs.abs().max()
+    allowed = ALLOWED[parameter.dtype] + float(rounded / others.abs().max().clamp(min=rounded))
     if not found <= allowed:
         raise LoadError(
-            f"the logits of our copy differ from those of the {name or type(original).__name__} by {found:.1e} of the "
-            f"largest, expected at most {allowed:.0e}: its weights were processed or changed apart from those of the "
-            "module behind it, or it has hooks, code or settings of somebody's own, or is in training mode"
+            f"the logits of our copy differ from those of the {name} by {found:.1e} of the largest, expected at most "
+            f"{allowed:.0e}: it computes something else than its weights and config say, by hooks, "
+            "code or settings of somebody's own, or by weights that were processed or changed behind them"
         )
 
 

@@ -5,6 +5,7 @@ of its components, and the module's own with ``_original_component`` where a com
 latter, without that word, are the names of a checkpoint.
 """
 
+import os
 import re
 import sys
 import warnings
@@ -22,6 +23,8 @@ from interp.errors import LoadError
 BRIDGE = "bridge:"
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
 """In the names of transformers' classes whose heads predict something else than tokens."""
+BESIDE_THE_BODY = re.compile(r"\bpooler\.|\bmasked_spec_embed$")
+"""What no logits and no pattern depend on: often left out of what is saved, or never trained."""
 WRAPPED = "_original_component"
 """What a component of TransformerLens calls the module in whose place it stands."""
 LIBRARIES = ("transformer_lens", "transformers", "accelerate")
@@ -42,7 +45,8 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     draw one at random, another each time.
 
     Raises:
-        LoadError: There is no name, TransformerLens cannot load the model, or a tensor of a layer was not saved.
+        LoadError: There is no name, TransformerLens cannot load the model, or a tensor of its body was not saved, or
+            holds NaN.
     """
     from transformer_lens.model_bridge import TransformerBridge
 
@@ -56,13 +60,18 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     except Exception as error:  # whatever transformers, the hub or the adapter raise
         raise LoadError(
             f"{BRIDGE}{name}: TransformerLens cannot load this model ({type(error).__name__}: {error}); "
-            "check the name and the network"
+            + (
+                "save it again"
+                if os.path.isdir(name)
+                else "no folder here is called so: check the name and the network"
+            )
         ) from error
-    in_layers = [each for each in saved.missing if re.search(r"\.\d+\.", each)]
-    if in_layers:
+    if saved.not_finite is not None:
+        raise LoadError(f"{BRIDGE}{name}: tensor {saved.not_finite!r} has values that are NaN or infinite")
+    if saved.of_body:
         raise LoadError(
-            f"{BRIDGE}{name}: tensor {in_layers[0]!r} is missing, one of {len(saved.missing)}; transformers would draw "
-            "it at random: save the whole model, or fetch it again"
+            f"{BRIDGE}{name}: tensor {saved.of_body[0]!r} is missing, one of {len(saved.missing)}; transformers would "
+            "draw it at random: save the whole model, or fetch it again"
         )
     model._without_head = saved.no_head
     told = [f"nothing was saved for {', '.join(saved.missing)}: what depends on it is NaN"] if saved.missing else []
@@ -78,12 +87,16 @@ class _Saved:
 
     Attributes:
         missing: Names of tensors that were not saved, which transformers would draw at random. They are NaN.
+        of_body: Those of them that every activation may depend on.
         no_head: Why there is no trained head that predicts tokens; None where there is one.
+        not_finite: The name of a parameter that was saved, and holds NaN or infinity; None for none.
     """
 
     def __init__(self) -> None:
         self.missing: list[str] = []
+        self.of_body: list[str] = []
         self.no_head: str | None = None
+        self.not_finite: str | None = None
 
     def from_pretrained(self, name: str, **how: Any) -> nn.Module:
         """The module, as transformers makes it of a checkpoint."""
@@ -95,14 +108,17 @@ class _Saved:
         kind = get_hf_model_class_for_architecture(determine_architecture_from_hf_config(how["config"]))
         module, told = kind.from_pretrained(name, output_loading_info=True, **how)
         self.missing = sorted(told["missing_keys"])
+        base = re.compile(rf"^{re.escape(module.base_model_prefix)}\.|\.\d+\.")
+        self.of_body = [each for each in self.missing if base.search(each) and not BESIDE_THE_BODY.search(each)]
+        saved = [each for each in module.named_parameters() if each[0] not in self.missing]
+        self.not_finite = next((each for each, values in saved if not values.isfinite().all()), None)
         state = module.state_dict()
         for each in self.missing:
             state[each].fill_(torch.nan)
-        self.no_head = self._why_no_head(module)
+        self.no_head = self._why_no_head(module, [each for each in self.missing if not base.search(each)])
         return cast(nn.Module, module)
 
-    def _why_no_head(self, module: Any) -> str | None:
-        head = [each for each in self.missing if not each.startswith(f"{module.base_model_prefix}.")]
+    def _why_no_head(self, module: Any, head: list[str]) -> str | None:
         if head:
             return f"nothing was saved for {head[0]}"
         written = [str(each) for each in module.config.architectures or ()]

@@ -19,7 +19,7 @@ from interp.model.loading.layers import (
 )
 from interp.model.loading.taker import Taker
 
-MASKS = re.compile(r"\.attn\.(bias|masked_bias)$")
+MASKS = re.compile(r"\.attn\.(bias|masked_bias)$|^multiple_choice_head\.")
 BIASES: tuple[Bias, ...] = ("qkv", "o", "mlp", "norm")
 CONTEXT = ("n_positions", "max_position_embeddings", "n_ctx")
 """What the longest prompt is called: by GPT-2, by ``transformers`` in general, and in old configs."""

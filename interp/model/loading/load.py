@@ -23,7 +23,7 @@ from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_device, resolve_dtype
 from interp.model.given_tokenizer import as_tokenizer
-from interp.model.loading.agreement import ModuleLogits, require_agreement
+from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, why_no_head
 from interp.model.loading.build import Checkpoint, build
 from interp.model.loading.checkpoint import BIN, BIN_INDEX
@@ -116,12 +116,20 @@ def _from_module(
     Raises:
         LoadError: They are of no architecture that is known here, or the module computes something else with them.
     """
-    model = build(module_checkpoint(module, tokenizer), device, dtype)
-    if not (
-        torch.distributed.is_available() and torch.distributed.is_initialized()
-    ):  # a forward pass may wait for the other processes
-        require_agreement(ModuleLogits(module), model, type(module).__name__)
-    return model
+    checkpoint = module_checkpoint(module, tokenizer)
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return build(checkpoint, device, dtype)  # a forward pass of the module may wait for the other processes
+    return _agreeing(checkpoint, ModuleLogits(module), device, dtype, type(module).__name__)
+
+
+def _agreeing(
+    checkpoint: Checkpoint, original: Any, device: torch.device, dtype: torch.dtype, name: str
+) -> HookedTransformer:
+    """A copy that computes what its original does, which is seen in the original's own dtype."""
+    own = next(original.parameters()).dtype
+    model = build(checkpoint, device, own if own in ALLOWED else dtype)
+    require_agreement(original, model, name)
+    return model if model.W_E.dtype == dtype else build(checkpoint, device, dtype)
 
 
 def _from_bridge(
@@ -138,14 +146,13 @@ def _from_bridge(
             f"{type(bridge).__name__}: it has no head that predicts tokens ({why}); pass it to interp.attend"
         )
     try:
-        model = build(module_checkpoint(module_behind(bridge), tokenizer or bridge.tokenizer), device, dtype)
-        require_agreement(bridge, model)
+        checkpoint = module_checkpoint(module_behind(bridge), tokenizer or bridge.tokenizer)
+        return _agreeing(checkpoint, bridge, device, dtype, type(bridge).__name__)
     except LoadError as error:
         raise LoadError(
             f"{type(bridge).__name__}: its weights cannot be read into a model of ours ({error}); pass the bridge "
             "itself to the methods (interp.attend, interp.ablate, ...), which run on it, too"
         ) from error
-    return model
 
 
 def embedded_models() -> list[str]:

@@ -1,5 +1,6 @@
 """Reading the tokenizer beside the weights: ``tokenizer.json``, or the older files of its family. No code is run."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -112,4 +113,12 @@ def _as_transformers_does(folder: Path) -> PreTrainedTokenizerBase | None:
         found = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception:
         return None
-    return found if found.is_fast else None
+    if not found.is_fast:
+        warnings.warn(
+            f"{folder / CONFIG}: transformers would read this tokenizer by {type(found).__name__}, which gives no "
+            f"offsets, and maybe other ids; {TOKENIZER} is read as it stands",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+        return None
+    return found

@@ -18,6 +18,7 @@ activation checkpointing."""
 LIBRARIES = ("torch", "accelerate", "deepspeed", "fairscale", "lightning", "lightning_fabric", "pytorch_lightning")
 """Whose wrappers compute what the module within does."""
 _WRAPPED = re.compile(rf"(?:^|(?<=\.))(?:{'|'.join(WRAPPERS)})\.")
+_REPARAMETRISED = re.compile(r"\.parametrizations\.|\.weight_[gv]$")
 _ADAPTED = re.compile(r"^base_model\.|\.lora_[A-Za-z_]+\.")
 
 
@@ -43,13 +44,19 @@ def unwrapped(state: Mapping[str, Tensor], source: str | Path) -> dict[str, Tens
     """`state` with the names that the module itself has, without those of what wrapped it.
 
     Raises:
-        LoadError: Two tensors then have the same name, or some are adapters of PEFT, which change the others.
+        LoadError: Two tensors then have the same name, or some are adapters of PEFT, or parts of a weight that is
+            computed, as by weight norm.
     """
     plain: dict[str, Tensor] = {}
     for name, tensor in state.items():
         own = _WRAPPED.sub("", name)
         if own in plain:
             raise LoadError(f"{source}: tensor {own!r} is there twice, once as {name!r}; expected each tensor once")
+        if _REPARAMETRISED.search(own):
+            raise LoadError(
+                f"{source}: tensor {own!r} is part of a weight that is computed; make it one again first, with "
+                "torch.nn.utils.parametrize.remove_parametrizations or torch.nn.utils.remove_weight_norm"
+            )
         if _ADAPTED.search(own):
             raise LoadError(
                 f"{source}: tensor {own!r} is part of an adapter of PEFT; merge it into the weights first, and give "

@@ -103,7 +103,22 @@ def test_weights_under_other_names_are_not_read_at_all(tmp_path):
     random_foreign("llama", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
     state = load_file(tmp_path / "model.safetensors")
     save_file({f"x.{name}": each for name, each in state.items()}, tmp_path / "model.safetensors", {"format": "pt"})
-    with pytest.raises(LoadError, match=r"tensor 'model\.layers\.0\..*' is missing, one of \d\d"):
+    with pytest.raises(LoadError, match=r"tensor 'model\.embed_tokens\.weight' is missing, one of \d\d"):
+        load_model(f"bridge:{tmp_path}")
+
+
+@pytest.mark.parametrize("name", ["model.embed_tokens.weight", "model.norm.weight"])
+def test_a_tensor_that_everything_depends_on(tmp_path, name):
+    tokenizer = wordpiece("the")
+    tokenizer.save_pretrained(tmp_path)
+    random_foreign("llama", vocab_size=len(tokenizer), tie_word_embeddings=False).save_pretrained(tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    save_file({**state, name: state[name] * torch.nan}, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(LoadError, match=f"tensor '{name}' has values that are NaN or infinite"):
+        load_model(f"bridge:{tmp_path}")
+    del state[name]
+    save_file(state, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(LoadError, match=f"tensor '{name}' is missing, one of 1;"):
         load_model(f"bridge:{tmp_path}")
 
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 import sentencepiece
+import torch
 from foreign_models import random_foreign
 from refusals import refused
 from transformers import AutoTokenizer, BertTokenizer, GPT2Tokenizer, OpenAIGPTTokenizer, Qwen2Tokenizer
@@ -87,6 +88,18 @@ def test_a_config_that_was_edited_counts_as_in_transformers(tmp_path, family, fi
     found = load_model(tmp_path).to_tokens(text, prepend_bos=False).tolist()
     assert found == [AutoTokenizer.from_pretrained(tmp_path)(text, add_special_tokens=False)["input_ids"]]
     assert (found != before) == changed
+
+
+def test_a_class_that_gives_no_offsets(tmp_path):
+    """Its ids may be others; transformers would take it."""
+    files = {"vocab.txt": "\n".join(WORDS_OF_BERT) + "\n"}
+    before = load_model(model_with(tmp_path, "bert", vocab_size=8, files=files))
+    before.tokenizer.save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tokenizer_class": "ByT5Tokenizer"}))
+    with pytest.warns(RuntimeWarning, match=r"would read this tokenizer by ByT5Tokenizer, .* is read as it stands"):
+        model = load_model(tmp_path)
+    assert torch.equal(model.to_tokens("the keys"), before.to_tokens("the keys"))
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral"])

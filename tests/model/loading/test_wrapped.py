@@ -1,5 +1,6 @@
 """The same weights in what training leaves around them: compiled, parallel, sharded, within another module."""
 
+import itertools
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tiny_models import random_gpt2, random_model
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaModel
+from transformers import GPT2Config, GPT2DoubleHeadsModel, GPT2LMHeadModel, LlamaModel
 
 from interp.errors import LoadError
 from interp.model.loading import load_model
@@ -97,11 +98,50 @@ def of_another_class(module):
 
 @pytest.mark.parametrize("change", [hooked, with_another_epsilon, with_another_activation, of_another_class])
 def test_a_module_that_computes_something_else_than_its_weights_say(change):
-    module = random_gpt2()
+    for own, dtype in itertools.product((torch.float64, torch.float32, torch.bfloat16), ("float32", "bfloat16")):
+        module = random_gpt2().to(own)
+        assert load_model(module, dtype=dtype).W_E.dtype == getattr(torch, dtype)
+        change(module)
+        with pytest.raises(LoadError, match=r"the logits of our copy differ from those of the .* hooks, code or sett"):
+            load_model(module, dtype=dtype)
+
+
+@pytest.mark.parametrize("own", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_small_change_beside_large_numbers_that_all_logits_share(own, dtype):
+    """Of these, only the rounding counts; whatever dtype is asked for, the two are compared in the module's."""
+    own = getattr(torch, own)
+    module = random_gpt2(n_embd=24, n_head=2, n_layer=1, tie_word_embeddings=False).to(own)
+    with torch.no_grad():
+        module.lm_head.weight += 2 * torch.randn(24, generator=torch.Generator().manual_seed(0)).to(own)
+    load_model(module, dtype=dtype)
+    module.transformer.h[0].mlp.register_forward_hook(lambda _module, _inputs, out: out * 1.5)
+    with pytest.raises(LoadError, match=r"the logits of our copy differ"):
+        load_model(module, dtype=dtype)
+
+
+def test_what_a_hook_keeps_can_be_trained_with():
+    kept, module = [], random_gpt2()
+    module.transformer.h[0].register_forward_hook(lambda _module, _inputs, out: kept.append(out[0]))
     load_model(module)
-    change(module)
-    with pytest.raises(LoadError, match=r"the logits of our copy differ from those of the .* hooks, code or settings"):
+    assert kept
+    assert not any(each.is_inference() for each in kept)
+
+
+def test_a_weight_that_is_computed():
+    module = random_gpt2()
+    nn.utils.parametrizations.weight_norm(module.lm_head)
+    with pytest.raises(LoadError, match=r"part of a weight that is computed; .*remove_parametrizations"):
         load_model(module)
+    nn.utils.parametrize.remove_parametrizations(module.lm_head, "weight")
+    load_model(module)
+
+
+def test_a_second_head_beside_that_which_predicts_tokens(tmp_path):
+    module = GPT2DoubleHeadsModel(random_gpt2().config).double().eval()
+    module.load_state_dict(random_gpt2().state_dict(), strict=False)
+    module.save_pretrained(tmp_path)
+    assert load_model(module).hash == load_model(tmp_path).hash == load_model(random_gpt2()).hash
 
 
 def test_a_module_that_does_not_run(tmp_path):
