@@ -38,7 +38,7 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
         if "seed" in named and not optional:  # also one that is handed on
             named["seed"] = _whole(named["seed"])
         if len(args) > place and not optional:
-            args = (*args[:place], _whole(args[place]), *args[place + 1 :])  # type: ignore[assignment]
+            args = (*args[:place], _whole(args[place]), *args[place + 1 :])  # type: ignore[assignment]  # P is no plain tuple
         try:
             return function(*args, **named)
         except (InterpError, AssertionError, MemoryError):  # these are no fault of an argument's kind
