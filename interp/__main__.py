@@ -16,7 +16,7 @@ def main() -> None:
 
 def _without(error: ImportError) -> int:
     from interp.doctor.examine import examine, in_lines
-    from interp.report.legible import legible
+    from interp.report.words import legible
 
     if sys.argv[1:2] == ["doctor"]:
         sys.stdout.writelines(f"{legible(line)}\n" for line in in_lines(examine()))

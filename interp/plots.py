@@ -30,14 +30,13 @@ What a call returned, and its figures:
 
 from interp.report.alignment import alignment_heatmap as alignment
 from interp.report.arcs import attention_arcs
-from interp.report.calibration.figures import calibration
-from interp.report.cards.figures import card, card_paths
+from interp.report.calibration_figures import calibration
+from interp.report.card_figures import card, card_paths
 from interp.report.development_glance import development
-from interp.report.head_maps import head_map, heads
+from interp.report.heads_figures import head_map, heads, overview
 from interp.report.pattern_maps import attention_pattern
-from interp.report.plots import overview
-from interp.report.probes.figures import probe_map, probes
-from interp.report.relations.figures import relation_baselines, relations
+from interp.report.probes_figures import probe_map, probes
+from interp.report.relations_figures import relation_baselines, relations
 from interp.report.results.erasure import erasure
 from interp.report.results.estimates import estimates, screen
 from interp.report.results.gap import gap
@@ -48,7 +47,7 @@ from interp.report.results.replacements import replacements
 from interp.report.results.self_repair import self_repair
 from interp.report.results.stream import logit_attribution, stream
 from interp.report.results.task_attention import task_attention
-from interp.report.sweeps.figures import greedy, strongest, sweep
+from interp.report.sweep_figures import greedy, strongest, sweep
 from interp.report.training import loss_curve as loss
 
 __all__ = [

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from interp.methods.head_card import HeadCard
-from interp.report.cards.frames import COLUMNS
-from interp.report.frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS, HEAD_COLUMNS
+from interp.report.card_frames import COLUMNS
+from interp.report.heads_frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS, HEAD_COLUMNS
 
 TASK, IDLE = "agreement", "blimp:data/<script>alert(1).jsonl"
 NEEDED, NOT_NEEDED = "attends and causal", "none"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from markdown_pages import anchors, blocks, commands, parse_command, prints
 
-from interp.report.verdicts import VERDICTS
+from interp.report.heads_frames import VERDICTS
 
 pytestmark = pytest.mark.unchecked
 

@@ -13,7 +13,7 @@ import interp
 from interp.methods.parse import attention_parse
 from interp.methods.relations.maps import relation_maps
 from interp.methods.relations.result import RelationResult
-from interp.report.relations.folder import save_relations
+from interp.report.relations import save_relations
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 

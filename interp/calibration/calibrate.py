@@ -110,7 +110,7 @@ class Calibration:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.calibration.glance import calibration_glance
+        from interp.report.calibration import calibration_glance
         from interp.report.glance import as_html
 
         return as_html(calibration_glance(self))
@@ -125,7 +125,7 @@ class Calibration:
         Raises:
             OutputError: `out` exists and is no such folder, or cannot be written.
         """
-        from interp.report.calibration.folder import save_calibration
+        from interp.report.calibration import save_calibration
 
         return save_calibration(self, out, command=command)
 

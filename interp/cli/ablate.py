@@ -39,7 +39,7 @@ from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
-    from interp.report.sweeps.frames import SweepFrames
+    from interp.report.sweep_frames import SweepFrames
 
 Components = Literal["heads", "mlps", "neurons"]
 
@@ -169,8 +169,8 @@ def _at_site(
 def _print_head(frames: "SweepFrames", task: str) -> None:
     """One head's effect, in words."""
     from interp.cli.terminal import records
-    from interp.report.metrics import METRICS, UNITS
-    from interp.report.sweeps.sentences import partial
+    from interp.report.sweep_sentences import partial_sentence
+    from interp.report.words import METRICS, UNITS
 
     (row,) = records(frames.cells)
     kind = frames.provenance["replacement"]
@@ -180,8 +180,8 @@ def _print_head(frames: "SweepFrames", task: str) -> None:
         f"head {row['layer']}.{row['head']}, {task}, {kind} ablation, "
         f"{row['n_units']} units in {row['n_clusters']} clusters"
     )
-    if partial(frames):
-        say(partial(frames))
+    if partial_sentence(frames):
+        say(partial_sentence(frames))
     say(f"{METRICS[frames.metric]}: {row['base']:.3g} -> {row['value']:.3g}")
     say(f"effect: {row['effect']:.3g} {UNITS[frames.metric]}{sign} ({interval})")
     if row["accuracy_base"] is not None:

@@ -102,7 +102,7 @@ def collect(
 ) -> None:
     """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
     started = time.perf_counter()
-    from interp.report.place import FOLDER, absolute, check_place
+    from interp.report.folder import FOLDER, absolute, check_place
     from interp.runs.folder import require_usable
 
     folder = absolute(out, FOLDER)

@@ -29,7 +29,7 @@ def convert(
     """How does a checkpoint of another library get here? As a folder of interp's own, with its tokenizer."""
     started = time.perf_counter()
     from interp.cli.terminal import print_json
-    from interp.report.place import check_new_folder
+    from interp.report.folder import check_new_folder
 
     folder = check_new_folder(destination, "DST")
     from interp.cli.loading import can_be_asked

@@ -8,12 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from interp.cli.terminal import console, verbatim
-from interp.report.amounts import or_dash
-from interp.report.cards.frames import Shown, shown
-from interp.report.cards.sentences import across_tasks, by_task
-from interp.report.cards.words import kind
-from interp.report.left_out import left_out
-from interp.report.verdicts import VERDICTS
+from interp.report.card_frames import Shown, kind, shown
+from interp.report.card_sentences import across_tasks, by_task
+from interp.report.heads_frames import VERDICTS
+from interp.report.words import left_out, or_dash
 
 if TYPE_CHECKING:
     from interp.methods.head_card import HeadCard

@@ -34,7 +34,7 @@ from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.methods.dossier import HeadsReport
-    from interp.report.frames import HeadsFrames
+    from interp.report.heads_frames import HeadsFrames
     from interp.runs.run import Run
     from interp.tasks.task import Task
 
@@ -184,7 +184,7 @@ def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command:
     """By its name, the page of every head that earned one."""
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.methods.head_card import head_cards
-    from interp.report.cards.page import render_card
+    from interp.report.card import render_card
 
     with warnings_as_lines(), progress_bar("cards") as progress:
         found = head_cards(model, tasks, report, progress=progress, run=run)
@@ -239,10 +239,9 @@ def generated_tasks() -> list[str]:
 
 
 def _print_summary(report: "HeadsFrames") -> None:
-    from interp.report.declared import how_found
-    from interp.report.left_out import left_out
-    from interp.report.replicated import replication_sentence, replication_table
-    from interp.report.sentences import summarise
+    from interp.report.heads_reading import how_found, replication_sentence, replication_table
+    from interp.report.heads_sentences import summarise
+    from interp.report.words import left_out
 
     for sentence in (*how_found(report.provenance), *left_out(report.provenance)):
         say(sentence)

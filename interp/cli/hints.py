@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from interp.methods.dossier import HeadsReport
-    from interp.report.sweeps.frames import SweepFrames
+    from interp.report.sweep_frames import SweepFrames
     from interp.tasks.task import Task
 
 MOST_UNITS = 2_000
@@ -57,7 +57,7 @@ def after_heads(
         drawn: Of each task that more can be drawn of, how many items it takes to get one that the tokenizer can carry.
         options: What else was asked for, to be asked for again.
     """
-    from interp.report.verdicts import FINDINGS
+    from interp.report.heads_frames import FINDINGS
 
     frame = report.frame
     found = frame[frame["verdict"].isin(FINDINGS)]
@@ -103,7 +103,7 @@ def after_sweep(frames: "SweepFrames", task: "Task", model: str | None, metric: 
         model: As it was named.
         metric: As it was named: a task that is encoded for another one than its own may not be carried for its own.
     """
-    from interp.report.sweeps.cells import described, strongest_first
+    from interp.report.sweep_cells import described, strongest_first
 
     named = () if metric is None else ("--metric", metric)
     if {"layer", "head"} <= set(frames.labels):

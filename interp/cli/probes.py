@@ -12,14 +12,10 @@ from interp.cli.answers import left, page_line
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
 from interp.methods.probes.result import ProbeResult
-from interp.report.manifest import plain
-from interp.report.probes.asked import asked, title
-from interp.report.probes.cautions import cautions
-from interp.report.probes.folder import save_probes
-from interp.report.probes.frames import measure_of
-from interp.report.probes.leading import ranked
-from interp.report.probes.sentences import summarise
-from interp.report.probes.words import CONTROLS, cell_kind, cell_name
+from interp.report.folder import plain
+from interp.report.probes import save_probes
+from interp.report.probes_sentences import asked, cautions, summarise, title
+from interp.report.probes_words import CONTROL_NAMES, cell_kind, cell_name, measure_of, ranked
 
 _SHOWN = 12
 _ASKED = ("feature", "site", "kind", "measure", "task", "data", "store", "held_out", "n_probes")
@@ -89,7 +85,7 @@ def _table(result: ProbeResult) -> Table:
         score, baseline, excess, selectivity = (measure.plain(row[name]) for name in names)
         p = "—" if row["p_adjusted"] != row["p_adjusted"] else f"{row['p_adjusted']:.4f}"
         cell = verbatim(cell_name(row))
-        table.add_row(cell, score, baseline, excess, p, selectivity, CONTROLS[row["baseline"]], row["verdict"])
+        table.add_row(cell, score, baseline, excess, p, selectivity, CONTROL_NAMES[row["baseline"]], row["verdict"])
     return table
 
 

@@ -12,12 +12,9 @@ from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
 from interp.methods.relations.maps import relation_maps
 from interp.methods.relations.result import RelationResult
-from interp.report.amounts import points
-from interp.report.relations.folder import save_relations
-from interp.report.relations.leading import leading
-from interp.report.relations.page import asked
-from interp.report.relations.sentences import looks_back_only, summarise
-from interp.report.relations.words import direction_name, head_name
+from interp.report.relations import asked, save_relations
+from interp.report.relations_sentences import direction_name, head_name, leading, looks_back_only, summarise
+from interp.report.words import points
 from interp.tasks.corpus import Corpus
 
 _COUNTED = ("data", "n_documents", "n_clusters", "n_sentences", "n_words")

@@ -139,7 +139,7 @@ def export(
 ) -> None:
     """What are the numbers? A finished run's table as CSV."""
     from interp.cli.terminal import print_json
-    from interp.report.place import absolute, os_errors_of
+    from interp.report.folder import absolute, os_errors_of
 
     started = time.perf_counter()
     path = absolute(out, "output file")

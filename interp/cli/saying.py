@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import typer
 
-from interp.report.legible import legible
+from interp.report.words import legible
 
 _MOST_LINES = 5
 

@@ -11,7 +11,7 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.effects import DIFFERENCES
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.sweep import SweepResult
-from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweep_frames import SweepFrames
 from interp.tasks.task import Task
 
 

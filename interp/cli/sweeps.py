@@ -12,13 +12,21 @@ from interp.cli.exits import INTERRUPTED
 from interp.cli.running import interrupted
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
-from interp.report.amounts import or_dash
-from interp.report.manifest import plain
-from interp.report.sweeps.cells import described, strongest_first
-from interp.report.sweeps.folder import save_sweep
-from interp.report.sweeps.frames import SweepFrames
-from interp.report.sweeps.sentences import at_chance, evidence, findings, nothing_changed, partial, unchanged
-from interp.report.sweeps.words import done, task_name
+from interp.report.folder import plain
+from interp.report.sweep import save_sweep
+from interp.report.sweep_cells import described, strongest_first
+from interp.report.sweep_frames import SweepFrames
+from interp.report.sweep_sentences import (
+    at_chance,
+    done,
+    evidence,
+    findings,
+    nothing_changed,
+    partial_sentence,
+    task_name,
+    unchanged,
+)
+from interp.report.words import or_dash
 
 _SHOWN = 10
 _HEADLINE = ("effect", "low", "high", "p_adjusted", "value", "accuracy_intervened", "status")
@@ -84,8 +92,8 @@ def print_sweep(frames: SweepFrames) -> None:
     """Print a sweep's strongest cells as a table, with what was found in sentences."""
     cells = described(frames)
     say(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
-    if partial(frames):
-        say(partial(frames))
+    if partial_sentence(frames):
+        say(partial_sentence(frames))
     for sentence in unchanged(frames):
         say(sentence)
     say()

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from interp.cli.running import answer_due
 from interp.cli.saying import colours, say, say_lines
-from interp.report.legible import legible
+from interp.report.words import legible
 
 SELDOM = 60.0
 """Seconds between lines of progress, where no bar is drawn."""

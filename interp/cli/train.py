@@ -51,7 +51,7 @@ def train(
 ) -> None:
     """How is a model made? Train one from a recipe; an interrupted training goes on from its newest checkpoint."""
     from interp.cli.terminal import print_json, progress_bar
-    from interp.report.place import FOLDER, absolute
+    from interp.report.folder import FOLDER, absolute
     from interp.report.training import check_training_folder, save_loss
 
     started = time.perf_counter()

@@ -69,7 +69,7 @@ class SweepResult:
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html
-        from interp.report.sweeps.glance import sweep_glance
+        from interp.report.sweep import sweep_glance
 
         return as_html(sweep_glance(self))
 

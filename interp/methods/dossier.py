@@ -147,7 +147,7 @@ class HeadsReport:
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html
-        from interp.report.heads_glance import heads_glance
+        from interp.report.heads import heads_glance
 
         return as_html(heads_glance(self))
 

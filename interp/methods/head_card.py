@@ -103,7 +103,7 @@ class HeadCard:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.cards.glance import card_glance
+        from interp.report.card import card_glance
         from interp.report.glance import as_html
 
         return as_html(card_glance(self))
@@ -118,7 +118,7 @@ class HeadCard:
         Raises:
             OutputError: `out` exists and is not such a folder, or cannot be written.
         """
-        from interp.report.cards.folder import save_card
+        from interp.report.card import save_card
 
         return save_card(self, out, command=command)
 

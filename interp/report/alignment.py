@@ -5,10 +5,8 @@ import seaborn as sns
 from matplotlib.patches import Rectangle
 
 from interp.errors import InputError
-from interp.report.colours import SEQUENTIAL
-from interp.report.drawing import draw_table
-from interp.report.figure import Figure
-from interp.report.given import require_rows
+from interp.report.drawing import Figure, draw_table, require_rows
+from interp.report.heatmap import SEQUENTIAL
 
 COLUMNS = ("query_pos", "target", "key_pos", "source", "weight", "gold")
 

@@ -7,9 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from interp.errors import InputError
-from interp.report.figure import Figure
+from interp.report.drawing import LINE, Figure
 from interp.report.patterns import Head, Patterns, patterns_of
-from interp.report.styles import LINE
 
 _LEAST, _WRITTEN = 0.02, 0.1
 """Attention from which on there is an arc, and a number at it."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from interp.report.colours import paint
-from interp.report.legible import visible
+from interp.report.heatmap import paint
+from interp.report.words import visible
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from interp.report.drawing import short
-from interp.report.figure import Figure
-from interp.report.names import shown_names
+from interp.report.drawing import Figure, short
+from interp.report.heads_frames import shown_names
 
 TRACKS = "attends and causal"
 TRACKING = ("tracks", TRACKS)

@@ -5,10 +5,9 @@ from typing import Any
 import pandas as pd
 
 from interp.report.development import TRACKS, development_figure, partial
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, require, require_rows
 from interp.report.glance import Glance
-from interp.report.names import shown_names
+from interp.report.heads_frames import shown_names
 
 _COLUMNS = ("step", "layer", "head", "task", "excess", "effect", "verdict")
 _MADE_BY = "interp.methods.development.development"

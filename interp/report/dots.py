@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.drawing import despined, short, wrapped_title
-from interp.report.figure import Figure
-from interp.report.styles import style
+from interp.report.drawing import Figure, despined, short, style, wrapped_title
 
 _LONGEST = 44
 _APART, _SPREAD = 0.15, 0.32

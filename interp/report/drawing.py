@@ -1,17 +1,109 @@
-"""What do all figures have in common? Coloured cells with their numbers, verdicts as shapes, hatching, and text."""
+"""How does a figure show itself? As any of matplotlib's, and in a notebook without ``pyplot`` or ``%matplotlib``.
 
+What do all figures have in common? Coloured cells with their numbers, verdicts as shapes, hatching, and text.
+
+How are several things told apart in one figure? By their shape and, beside it, by a colour-blind safe colour.
+
+Is this what a figure is drawn of? Anything else is refused in our words, before anything is drawn.
+"""
+
+import base64
+import io
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib.figure
+import matplotlib.style
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import Colormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.text import Text
 from numpy.typing import ArrayLike
 
-from interp.report.legible import legible
-from interp.report.verdicts import Verdict
+from interp.errors import InputError, shown, suggest
+from interp.report.heads_frames import Verdict
+from interp.report.words import legible
+
+logger = logging.getLogger(__name__)
+_INCH = 96
+"""Pixels of a browser's inch; those of the picture are finer, for screens that have more."""
+
+
+class Figure(matplotlib.figure.Figure):
+    """One of matplotlib's that a notebook shows; ``pyplot`` knows nothing of it, so it need not be closed."""
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw, with words as they are: TeX, where the settings ask for it, would take a token for a command."""
+        for text in self.findobj(Text):
+            text.set_usetex(False)
+        with matplotlib.rc_context({"text.usetex": False}):  # some labels are made as they are drawn
+            super().draw(renderer)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        """The picture, and how large it is shown."""
+        wide, high = self.get_size_inches()
+        return _png(self), {"width": round(_INCH * wide), "height": round(_INCH * high)}
+
+
+@contextmanager
+def ordinary_style() -> Iterator[None]:
+    """Matplotlib's own settings: a report looks alike, and can be drawn, whatever a matplotlibrc or a style says.
+
+    But for fonts, since what is drawn may be in a script that needs another. A context, and a decorator.
+    """
+    fonts: dict[str, Any] = {
+        name: value for name, value in matplotlib.rcParams.items() if name.startswith("font.") and name != "font.size"
+    }
+    with matplotlib.style.context(["default", fonts]):
+        yield
+
+
+Draws = Mapping[str, Callable[[], matplotlib.figure.Figure]]
+"""What draws each figure, by its name."""
+
+
+def pictures(draws: Draws, dpi: float | None = None) -> dict[str, bytes]:
+    """Each figure as a PNG, but for those that cannot be drawn: numbers are not lost for want of a picture.
+
+    Args:
+        draws: By the figures' names.
+        dpi: Pixels for an inch; None for each figure's own.
+    """
+    found = {}
+    for name, draw in draws.items():
+        try:
+            found[name] = _png(draw(), dpi)
+        except Exception as error:  # whatever matplotlib, a font or a backend raises
+            logger.warning("picture %r cannot be drawn (%s: %s); all else is kept", name, type(error).__name__, error)
+    return found
+
+
+def write_pictures(draws: Draws, folder: Path, dpi: float | None = None) -> None:
+    """Write what can be drawn into `folder`, which is made, as ``{name}.png``."""
+    folder.mkdir(exist_ok=True)
+    for name, png in pictures(draws, dpi).items():
+        (folder / f"{name}.png").write_bytes(png)
+
+
+def inline(png: bytes) -> str:
+    """A picture as a data URI: what it stands in needs no other file."""
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def _png(figure: matplotlib.figure.Figure, dpi: float | None = None) -> bytes:
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi="figure" if dpi is None else dpi)
+    return held.getvalue()
+
 
 _MOST_ANNOTATED = 200
 _LONGEST_LABEL, _LONGEST_TITLE = 100, 300
@@ -135,3 +227,76 @@ def thin_ticks(ax: Axes, most: int = 26) -> None:
         every = -(-len(places) // most)
         if every > 1:
             name(places[::every], labels=[each.get_text() for each in texts[::every]], parse_math=False)
+
+
+LINE = "#1b6ca8"
+SHAPES = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">")
+MOST = len(SHAPES)
+
+
+def style(number: int) -> dict[str, Any]:
+    """The shape and the colour of the first thing (0), the second and so on; of each of ten they are its own."""
+    return {"marker": SHAPES[number % MOST], "color": sns.color_palette("colorblind")[number % MOST]}
+
+
+def diverging() -> Colormap:
+    """From red (below) by white to blue (above): told apart by who sees no red or no green, too."""
+    return sns.color_palette("RdBu", as_cmap=True)
+
+
+def require(given: object, attributes: Iterable[str], what: str, made_by: str) -> None:
+    """Refuse what does not have a result's attributes.
+
+    Args:
+        given: What a user gave.
+        attributes: What it has to have.
+        what: What is drawn, for the message.
+        made_by: The call that makes one.
+
+    Raises:
+        InputError: It has no such attribute.
+    """
+    missing = [name for name in attributes if not hasattr(given, name)]
+    if missing:
+        raise InputError(
+            f"{what}: expected what {made_by} returns, got a {type(given).__name__} without .{missing[0]}; make it "
+            f"with {made_by}"
+        )
+
+
+def require_rows(frame: object, columns: Sequence[str], what: str, made_by: str) -> pd.DataFrame:
+    """A frame that has these columns and a row at least.
+
+    Raises:
+        InputError: It is no frame, a column is missing, or it is empty.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"{what}: expected a DataFrame, got a {type(frame).__name__}; make it with {made_by}")
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise InputError(
+            f"{what}: expected the columns {', '.join(columns)}, got none called {', '.join(missing)}; make it with "
+            f"{made_by}"
+        )
+    if frame.empty:
+        raise InputError(f"{what}: expected a row at least, got an empty frame; there is nothing to draw")
+    return frame
+
+
+def chosen(what: str, given: Any, known: Sequence[Any]) -> Any:
+    """One of several; None where there is only one to choose.
+
+    Raises:
+        InputError: There is no such one, or none was named of several.
+    """
+    if given is None and len(known) == 1:
+        return known[0]
+    if given is None:
+        raise InputError(f"{what}: expected one of {_listed(known)}, got none; say which")
+    if given not in known:
+        raise InputError(f"{what}: {shown(given)} is unknown; {suggest(str(given), map(str, known))}")
+    return given
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(shown(each) for each in names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,4 +1,8 @@
-"""Where does a report go? One folder, written whole or not at all.
+"""What is in a report's folder, and how was it made? ``manifest.json``: format, provenance, SHA-256 of every file.
+
+Where is a report or a table to be written? Places that cannot be used are refused in the same words.
+
+Where does a report go? One folder, written whole or not at all.
 
 1. Everything is written into a hidden sibling of the target, so on the same file system.
 2. A rename puts it in place; an older report is moved aside first and removed last.
@@ -8,24 +12,163 @@
 nothing but an older report is ever replaced.
 """
 
+import hashlib
 import itertools
+import json
+import math
 import os
 import re
+import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
+from importlib.metadata import version
+from pathlib import Path, PurePath
+from typing import Any
 
 from interp.errors import InputError, OutputError
 from interp.report.development import DevelopmentFrames, development_figure
-from interp.report.figure import Figure, ordinary_style, write_pictures
-from interp.report.frames import HEAD_COLUMNS, HeadsFrames
-from interp.report.manifest import HEADS, files_of_report, write_manifest
-from interp.report.names import file_names, with_shown_names
-from interp.report.page import render_page
-from interp.report.place import FOLDER, absolute, check_place, os_errors_of, sibling
-from interp.report.plots import attention_heatmap, effect_heatmap, overview, probe_heatmap
+from interp.report.drawing import Figure, ordinary_style, write_pictures
+from interp.report.heads import render_page
+from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
+from interp.report.heads_frames import HEAD_COLUMNS, HeadsFrames, file_names, with_shown_names
+
+HEADS = "interp heads report"
+SWEEP = "interp sweep report"
+RELATIONS = "interp relations report"
+PROBES = "interp probes report"
+CALIBRATION = "interp calibration report"
+CARD = "interp head card"
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD)
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+def files_of_report(folder: Path, formats: Sequence[str] = FORMATS) -> set[str]:
+    """The files that the folder's manifest claims; none if it is not a manifest of ours, of one of the `formats`."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, json.JSONDecodeError):
+        return set()
+    if not isinstance(manifest, dict) or manifest.get("format") not in formats:
+        return set()
+    files = manifest.get("files")
+    return {MANIFEST, *files} if isinstance(files, dict) and all(map(_is_inside, files)) else set()
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a manifest may claim it: what it claims is replaced and removed, and must lie in the report's folder."""
+    path = PurePath(name)
+    return not path.is_absolute() and ".." not in path.parts and "\0" not in name
+
+
+def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None, *, kind: str) -> None:
+    """Write the manifest of everything that lies in `folder`; `kind` is one of ``FORMATS``."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    manifest = {
+        "format": kind,
+        "version": FORMAT_VERSION,
+        "interp": version("interp"),
+        "command": command,
+        "provenance": plain(provenance),
+        "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
+    }
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
+    # Half of a surrogate pair has no UTF-8; written with a backslash, it is JSON.
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON knows it: a missing number is null, anything unknown its text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value if isinstance(value, str | bool | int | float | None) else str(value)
+
+
+FOLDER = "output folder"
+
+
+def absolute(out: str | Path, what: str) -> Path:
+    """The absolute path that `out` stands for.
+
+    Args:
+        out: As a user gives it; ``~`` is their home.
+        what: What is written there, such as ``output folder``.
+
+    Raises:
+        OutputError: It is no name that a file can have, or one that cannot be written down in UTF-8.
+    """
+    try:
+        path = Path(os.path.expanduser(out)).resolve()
+        str(path).encode()
+    except (ValueError, OSError, RuntimeError) as error:  # a NUL, bytes that are no UTF-8, links in a circle
+        raise OutputError(f"{what}: expected a place that can be named, got {str(out)!r} ({error})") from error
+    return path
+
+
+@contextmanager
+def os_errors_of(place: Path, what: str) -> Iterator[None]:
+    """Turn what the system says against writing to `place` into an ``OutputError``."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{what} {place}: expected a place that can be written, got '{error.strerror or error}'; name another"
+        ) from error
+
+
+def check_new_folder(out: str | Path, what: str = FOLDER) -> Path:
+    """Find out whether something new could be written to `out`: a folder that is missing or empty.
+
+    Args:
+        out: As a user gives it.
+        what: What it is called there.
+
+    Returns:
+        `out` as an absolute path.
+
+    Raises:
+        OutputError: If `out` is a file or a folder with anything in it, or cannot be written.
+    """
+    folder = absolute(out, what)
+    with os_errors_of(folder, what):
+        if folder.is_dir() and any(folder.iterdir()):
+            raise OutputError(f"{what} {folder}: expected a new or empty folder, got one with files; name another")
+    check_place(folder, what)
+    return folder
+
+
+def check_place(folder: Path, what: str = FOLDER) -> None:
+    """Refuse a place that a file has, or that cannot be written.
+
+    Raises:
+        OutputError: It is one of these.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{what} {folder}: expected a folder, got a file; name another")
+    # Asking for permission misses read-only file systems, and says yes to root: try it.
+    with os_errors_of(folder, what):
+        ancestor = next(parent for parent in folder.parents if parent.exists())
+        sibling(ancestor / folder.name).rmdir()
+
+
+def sibling(folder: Path) -> Path:
+    """Make an empty hidden folder next to `folder`."""
+    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
+    sibling.mkdir()
+    return sibling
+
 
 CARDS = "cards"
 """The folder of the heads' cards within that of the report."""

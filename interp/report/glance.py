@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import shown as quoted
-from interp.report.amounts import estimate, or_dash
-from interp.report.document import render
-from interp.report.figure import Figure, inline, ordinary_style, pictures
+from interp.report.drawing import Figure, inline, ordinary_style, pictures
+from interp.report.html import render
+from interp.report.words import estimate, or_dash
 
 MOST_ROWS, MOST_SENTENCES = 10, 6
 MOST_DRAWN = 200

@@ -11,11 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.colours import SEQUENTIAL
-from interp.report.drawing import UNMEASURED
-from interp.report.figure import Figure
+from interp.report.drawing import UNMEASURED, Figure, diverging
+from interp.report.heatmap import SEQUENTIAL
 from interp.report.patterns import Head, Patterns, patterns_of
-from interp.report.styles import diverging
 
 _LARGEST, _LARGEST_OF_MANY, _LARGEST_OF_HUNDREDS, _SMALLEST = 5.6, 2.7, 1.0, 0.9
 """Inches of a panel."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.amounts import decimal
+from interp.report.words import decimal
 
 _CAPTIONS = {
     "name": "head",

@@ -6,9 +6,8 @@ from pathlib import Path
 import pandas as pd
 import seaborn as sns
 
-from interp.report.figure import Figure, ordinary_style, write_pictures
-from interp.report.given import require_rows
-from interp.report.place import FOLDER, absolute, check_new_folder, os_errors_of
+from interp.report.drawing import Figure, ordinary_style, require_rows, write_pictures
+from interp.report.folder import FOLDER, absolute, check_new_folder, os_errors_of
 
 TABLE, PICTURE = "loss.csv", "loss"
 SMOOTHED = 100

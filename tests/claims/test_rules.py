@@ -20,7 +20,7 @@ from interp.claims.rules import (
     judge,
     undecidable,
 )
-from interp.report import verdicts as shown
+from interp.report import heads_frames as shown
 
 LOOKS = ("shown", "none", "not testable", "undecided")
 TABLE = {

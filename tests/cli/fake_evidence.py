@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from interp.report.frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS
+from interp.report.heads_frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS
 
 TASK = "blimp:data/made_up.jsonl"
 

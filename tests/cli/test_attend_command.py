@@ -267,9 +267,7 @@ def test_options_that_cannot_be_read_are_one_line(run, arguments, said):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "target", ["interp.cli.terminal.progress_bar", "interp.report.relations.folder.write_manifest"]
-)
+@pytest.mark.parametrize("target", ["interp.cli.terminal.progress_bar", "interp.report.relations.write_manifest"])
 def test_an_interrupt_leaves_nothing_half_written(run, monkeypatch, data, tmp_path, target):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt

@@ -26,7 +26,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.rules import FEW_TASKS, NO_EXCHANGE, UNRELATED
 from interp.errors import InputError
 from interp.methods.dossier import COLUMNS, heads
-from interp.report.frames import check_frames
+from interp.report.heads_frames import check_frames
 from interp.tasks.task import Unit
 
 

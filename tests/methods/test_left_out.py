@@ -19,8 +19,8 @@ from interp.methods.head_card import head_card, head_cards
 from interp.methods.left_out import carried
 from interp.model.loading import save_model
 from interp.recipes.tokenizer import build_tokenizer
-from interp.report.left_out import left_out
-from interp.report.page import render_page
+from interp.report.heads import render_page
+from interp.report.words import left_out
 from interp.runs.run import Run
 
 SPLIT = ("himself", "herself")

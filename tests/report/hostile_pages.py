@@ -13,12 +13,12 @@ from synthetic_probes import probing
 from synthetic_relations import TO_DEPENDENT, maps_of, scoring
 from synthetic_sweeps import sweep
 
-from interp.report.calibration.page import render_calibration
-from interp.report.cards.page import render_card
-from interp.report.page import render_page
-from interp.report.probes.page import render_probes
-from interp.report.relations.page import render_relations
-from interp.report.sweeps.page import render_sweep
+from interp.report.calibration import render_calibration
+from interp.report.card import render_card
+from interp.report.heads import render_page
+from interp.report.probes import render_probes
+from interp.report.relations import render_relations
+from interp.report.sweep import render_sweep
 
 COMMAND = f"interp {' '.join(TEXTS)}"
 FACTS = {"model": "".join(TEXTS), "model_hash": TEXTS[0] * 2, "device": TEXTS[1], TEXTS[2]: TEXTS[3]}

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from interp.report.sweeps.frames import SweepFrames
+from interp.report.sweep_frames import SweepFrames
 
 N = 30
 ABLATION = {"layer": range(3), "head": range(4)}

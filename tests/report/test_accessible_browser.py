@@ -4,7 +4,7 @@ import pytest
 from axe import violations
 from hostile_pages import PAGES
 
-from interp.report.page import render_page
+from interp.report.heads import render_page
 
 SIZES = [pytest.param(375, "dark", marks=pytest.mark.slow), (1440, "light")]
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from interp.report.amounts import change, decimal, estimate, or_dash, points, size
+from interp.report.words import change, decimal, estimate, or_dash, points, size
 
 
 @pytest.mark.parametrize(

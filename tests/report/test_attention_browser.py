@@ -2,7 +2,7 @@
 
 import pytest
 
-from interp.report.page import render_page
+from interp.report.heads import render_page
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from made_up_card import made_up_card
 
-from interp.report.cards.page import render_card
+from interp.report.card import render_card
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,11 @@ import pytest
 from made_up_card import made_up_card, table
 
 from interp.errors import OutputError
-from interp.report.cards import folder as card_folder
-from interp.report.cards.folder import save_card
-from interp.report.cards.frames import shown
-from interp.report.cards.plots import paths_figure, shares_figure
-from interp.report.folder import save_report
-from interp.report.manifest import CARD
+from interp.report import card as card_folder
+from interp.report.card import save_card
+from interp.report.card_figures import paths_figure, shares_figure
+from interp.report.card_frames import shown
+from interp.report.folder import CARD, save_report
 
 FRAMES = {"verdicts", "tasks", "shares", "halves", "replacements", "agreement", "positions", "feeds"}
 FRAMES |= {"readers", "feature", "circuits", "groups", "left_out"}

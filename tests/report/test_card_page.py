@@ -8,9 +8,8 @@ import pytest
 from html_page import Page
 from made_up_card import TASK, made_up_card, table
 
-from interp.report.cards.frames import COLUMNS, shown
-from interp.report.cards.heatmaps import at_a_glance, by_path, by_word, n_shown, taken_out
-from interp.report.cards.page import render_card
+from interp.report.card import render_card
+from interp.report.card_frames import COLUMNS, at_a_glance, by_path, by_word, n_shown, shown, taken_out
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 from made_up_card import IDLE, TASK, made_up_card, table
 
 from interp.errors import InputError
-from interp.report.cards.sentences import across_tasks, by_task
+from interp.report.card_sentences import across_tasks, by_task
 
 SHOWN = "blimp:<script>alert(1)"
 

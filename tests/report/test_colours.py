@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.colours import FAINTEST_BOUND, contrast, ink, paint, reach
+from interp.report.heatmap import FAINTEST_BOUND, contrast, ink, paint, reach
 
 
 def test_contrast_of_black_and_white_is_21():

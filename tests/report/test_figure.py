@@ -10,7 +10,7 @@ from matplotlib import image
 from synthetic_heads import synthetic_report
 
 import interp
-from interp.report.figure import Figure, ordinary_style
+from interp.report.drawing import Figure, ordinary_style
 from interp.report.folder import save_report
 from interp.report.glance import Glance, as_html
 

@@ -8,10 +8,8 @@ import pytest
 
 from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import check_output, save_report
-from interp.report.frames import HEAD_COLUMNS
-from interp.report.manifest import HEADS
-from interp.report.place import check_new_folder
+from interp.report.folder import HEADS, check_new_folder, check_output, save_report
+from interp.report.heads_frames import HEAD_COLUMNS
 
 
 def everything_in(folder: Path) -> set[str]:

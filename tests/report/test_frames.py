@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from interp.errors import InputError
-from interp.report.frames import check_frames, layer_by_head
+from interp.report.heads_frames import check_frames, layer_by_head
 
 
 def test_complete_frames_pass(make_report):

@@ -5,7 +5,7 @@ import re
 import pytest
 from hostile_pages import PAGES
 
-from interp.report.page import render_page
+from interp.report.heads import render_page
 
 
 @pytest.fixture(scope="module")

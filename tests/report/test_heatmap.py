@@ -1,7 +1,6 @@
 import numpy as np
 
-from interp.report.colours import paint
-from interp.report.heatmap import heatmap
+from interp.report.heatmap import heatmap, paint
 
 
 def cells(shown):

@@ -6,9 +6,9 @@ from hostile import HOSTILE, ISOLATES, SAVED, TEXTS
 from hostile_pages import PAGES, SEEN, card, sweep_frames
 from synthetic_relations import maps_of, scoring
 
-from interp.report.cards.page import render_card
-from interp.report.relations.page import render_relations
-from interp.report.sweeps.page import render_sweep
+from interp.report.card import render_card
+from interp.report.relations import render_relations
+from interp.report.sweep import render_sweep
 
 HEBREW = "\u05e9\u05dc\u05d5\u05dd"
 INTERACT = """() => {

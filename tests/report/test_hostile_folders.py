@@ -6,13 +6,12 @@ import pytest
 from hostile_pages import COMMAND, calibration, card, development_of, heads_report, probes, relations, sweep_frames
 
 from interp.errors import InputError, OutputError
-from interp.report.calibration.folder import save_calibration
-from interp.report.cards.folder import save_card
-from interp.report.folder import save_report
-from interp.report.manifest import CALIBRATION, MANIFEST
-from interp.report.probes.folder import save_probes
-from interp.report.relations.folder import save_relations
-from interp.report.sweeps.folder import save_sweep
+from interp.report.calibration import save_calibration
+from interp.report.card import save_card
+from interp.report.folder import CALIBRATION, MANIFEST, save_report
+from interp.report.probes import save_probes
+from interp.report.relations import save_relations
+from interp.report.sweep import save_sweep
 
 NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/etc/x")
 

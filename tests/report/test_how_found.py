@@ -1,4 +1,4 @@
-from interp.report.declared import CHOSEN, EVERYTHING, how_found
+from interp.report.heads_reading import CHOSEN, EVERYTHING, how_found
 
 CLAIM = {"head": "2.1", "task": "ioi", "expected": "tracks", "verdict": "tracks", "outcome": "confirmed", "reason": ""}
 WRITTEN, BEFORE, AFTER = (f"2026-01-02T03:04:0{second}+00:00" for second in (5, 4, 6))

@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 from hostile import HOSTILE, ISOLATES
 
-from interp.report.legible import isolated, legible
+from interp.report.words import isolated, legible
 
 EMOJI = "\N{WOMAN}\N{EMOJI MODIFIER FITZPATRICK TYPE-4}\N{ZERO WIDTH JOINER}\N{PERSONAL COMPUTER}"
 HEBREW, PERSIAN = "\u05e9\u05b8\u05dc", "\u0645\u06cc\u200c\u062e"

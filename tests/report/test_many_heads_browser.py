@@ -3,7 +3,7 @@
 import pytest
 from browser_scripts import BEYOND
 
-from interp.report.page import render_page
+from interp.report.heads import render_page
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 SIZES = {144: (12, 12), 1200: (48, 25)}

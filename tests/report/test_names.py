@@ -1,4 +1,4 @@
-from interp.report.names import file_names, shown_names, with_shown_names
+from interp.report.heads_frames import file_names, shown_names, with_shown_names
 
 LONG = "blimp:/home/me/données/blimp/regular_plural_subject_verb_agreement_1.jsonl"
 

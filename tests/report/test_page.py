@@ -11,11 +11,10 @@ from html_page import Page
 
 from interp.errors import InputError
 from interp.report.development import TRACKING
-from interp.report.document import flatten
-from interp.report.leads import leads
-from interp.report.names import with_shown_names
-from interp.report.page import render_page
-from interp.report.sentences import summarise
+from interp.report.heads import render_page
+from interp.report.heads_frames import with_shown_names
+from interp.report.heads_sentences import leads, summarise
+from interp.report.html import flatten
 
 
 @pytest.fixture(scope="module")

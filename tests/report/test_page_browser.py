@@ -3,7 +3,7 @@
 import pytest
 from browser_scripts import BEYOND, CONTRASTS
 
-from interp.report.page import render_page
+from interp.report.heads import render_page
 
 WIDTHS = (360, 390, 1280)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interp.report.citation import citation
-from interp.report.page import render_page
+from interp.report.heads import render_page
+from interp.report.words import citation
 
 COMMAND = "interp heads --task agreement --out report"
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from interp.report.frames import layer_by_head
+from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview
+from interp.report.heads_frames import layer_by_head
 from interp.report.heatmap import heatmap
-from interp.report.plots import attention_heatmap, effect_heatmap, overview
 
 
 @pytest.mark.parametrize("draw", [attention_heatmap, effect_heatmap])

@@ -9,7 +9,7 @@ from synthetic_heads import synthetic_report
 
 from interp import plots
 from interp.errors import InputError
-from interp.report.frames import layer_by_head
+from interp.report.heads_frames import layer_by_head
 
 pytestmark = pytest.mark.unchecked
 

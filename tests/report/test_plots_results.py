@@ -16,7 +16,7 @@ from interp import plots
 from interp.errors import InputError
 from interp.interventions.sweep import SweepResult
 from interp.report.dots import Dots, dots_figure
-from interp.report.styles import MOST, style
+from interp.report.drawing import MOST, style
 from interp.residual.logit_lens import LensReading
 
 pytestmark = pytest.mark.unchecked

@@ -5,7 +5,7 @@ import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from synthetic_probes import HOSTILE, probing, with_cell
 
-from interp.report.probes.page import render_probes
+from interp.report.probes import render_probes
 
 
 @pytest.fixture(scope="module", params=["heads", "layers"])

@@ -8,10 +8,9 @@ from synthetic_probes import probing
 
 from interp.errors import InputError, OutputError
 from interp.methods.probes.result import ProbeResult
-from interp.report.folder import save_report
-from interp.report.manifest import PROBES
-from interp.report.probes import folder as folder_module
-from interp.report.probes.folder import save_probes
+from interp.report import probes as folder_module
+from interp.report.folder import PROBES, save_report
+from interp.report.probes import save_probes
 
 FILES = {
     *("probes.csv", "probes.parquet", "examples.parquet", "report.html"),

@@ -10,8 +10,8 @@ from synthetic_probes import HOSTILE, probing, with_cell
 
 from interp.errors import InputError
 from interp.methods.probes.result import ProbeResult
-from interp.report.probes.asked import asked
-from interp.report.probes.page import render_probes
+from interp.report.probes import render_probes
+from interp.report.probes_sentences import asked
 
 THREE = {(1, 2): "encodes", (0, 1): "undecided"}
 

@@ -5,11 +5,8 @@ import pytest
 from synthetic_probes import probing, with_cell
 
 from interp.methods.probes.result import ProbeResult
-from interp.report.amounts import decimal
-from interp.report.probes.controls import cells_beside_controls
-from interp.report.probes.curves import curve
-from interp.report.probes.heatmap import head_heatmap
-from interp.report.probes.plots import figures, heatmap
+from interp.report.probes_figures import cells_beside_controls, curve, figures, head_heatmap, heatmap
+from interp.report.words import decimal
 
 THREE = {(1, 2): "encodes", (0, 1): "undecided"}
 MARKED = {"majority", "embedding of the word", "position", "untrained model", "permuted labels", "control task"}

@@ -5,12 +5,9 @@ import pytest
 from synthetic_probes import probing, with_cell
 
 from interp.methods.probes.result import ProbeResult
-from interp.report.probes.cautions import cautions
-from interp.report.probes.frames import BASELINES, CONTROLS
-from interp.report.probes.leading import ranked
-from interp.report.probes.sentences import summarise, why_undecided
-from interp.report.probes.words import cell_name
-from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
+from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
+from interp.report.probes_sentences import cautions, summarise, why_undecided
+from interp.report.probes_words import BASELINES, CONTROLS, cell_name, ranked
 
 
 def test_a_head_that_encodes_is_quoted_with_all_its_numbers():

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.report.reading import how_to_read
+from interp.report.heads_reading import how_to_read
 
 
 def test_every_term_is_explained_by_what_the_statistics_do(make_report):

@@ -4,7 +4,7 @@ import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from synthetic_relations import HOSTILE, TO_HEAD, maps_of, scoring
 
-from interp.report.relations.page import render_relations
+from interp.report.relations import render_relations
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,9 @@ import pytest
 from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
-from interp.report.folder import save_report
-from interp.report.manifest import RELATIONS
-from interp.report.relations import folder as folder_module
-from interp.report.relations.folder import save_relations
+from interp.report import relations as folder_module
+from interp.report.folder import RELATIONS, save_report
+from interp.report.relations import save_relations
 
 FILES = {
     *("relations.csv", "heads.csv", "heads.parquet", "report.html"),

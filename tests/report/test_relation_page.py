@@ -9,7 +9,7 @@ from synthetic_relations import HOSTILE, TO_DEPENDENT, TO_HEAD, maps_of, scoring
 
 from interp.errors import InputError
 from interp.methods.relations.result import RelationResult
-from interp.report.relations.page import asked, render_relations
+from interp.report.relations import asked, render_relations
 
 ALL = {
     ("nsubj", TO_DEPENDENT): "attends",

@@ -5,9 +5,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from synthetic_relations import TO_DEPENDENT, TO_HEAD, scoring
 
-from interp.report.colours import contrast
-from interp.report.relations.colours import paint_excess
-from interp.report.relations.plots import baselines_figure, relations_figure
+from interp.report.heatmap import contrast
+from interp.report.relations_figures import baselines_figure, paint_excess, relations_figure
 
 TWO = {("nsubj", TO_DEPENDENT): "attends", ("$obj$", TO_HEAD): "none"}
 

@@ -5,10 +5,8 @@ import pytest
 from synthetic_relations import TO_DEPENDENT, TO_HEAD, scoring, with_row
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.report.amounts import listed, p_value, points
-from interp.report.relations.sentences import looks_back_only, summarise
-from interp.report.relations.verdicts import FEWEST_DOCUMENTS
-from interp.report.relations.words import target
+from interp.report.relations_sentences import FEWEST_DOCUMENTS, looks_back_only, summarise, target
+from interp.report.words import listed, p_value, points
 
 NUMBERS = "in {} of 1,500 pairs, against 50.0 % for “offset -2” (excess {}; 40 documents)"
 

@@ -2,8 +2,8 @@ import dataclasses
 
 import pandas as pd
 
-from interp.report.page import render_page
-from interp.report.replicated import replication_sentence, replication_table
+from interp.report.heads import render_page
+from interp.report.heads_reading import replication_sentence, replication_table
 
 ROWS = [
     *(("agreement", "general", model, heads) for model, heads in (("a", "0.0"), ("b", "0.1"), ("c", ""))),

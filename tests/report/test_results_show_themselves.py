@@ -16,7 +16,7 @@ from real_results import dossier, real_results
 
 import interp
 from interp import plots
-from interp.report.figure import Figure
+from interp.report.drawing import Figure
 
 pytestmark = pytest.mark.unchecked
 

@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 
 from interp.claims.rules import UNRELATED
-from interp.report.carried import unused_sentence
-from interp.report.sentences import head_sentence
+from interp.report.heads_sentences import head_sentence, unused_sentence
 
 HEAD = {
     "layer": 1,

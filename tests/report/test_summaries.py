@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from interp.report.heads_glance import heads_glance
-from interp.report.names import with_shown_names
-from interp.report.sentences import summarise
+from interp.report.heads import heads_glance
+from interp.report.heads_frames import with_shown_names
+from interp.report.heads_sentences import summarise
 
 
 def summary_of(report, *, untestable: bool = False, **task: object):

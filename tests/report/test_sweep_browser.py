@@ -4,7 +4,7 @@ import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from synthetic_sweeps import sweep
 
-from interp.report.sweeps.page import render_sweep
+from interp.report.sweep import render_sweep
 
 TOKENS = [(pos, f"a rather long token number {pos}", 1.0) for pos in range(14)]
 

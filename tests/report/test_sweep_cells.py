@@ -6,10 +6,8 @@ import pytest
 from synthetic_sweeps import screened, sweep
 
 from interp.errors import InputError
-from interp.report.sweeps.cells import described, minimum, origin, strongest_first
-from interp.report.sweeps.frames import SweepFrames
-from interp.report.sweeps.names import Names
-from interp.report.sweeps.states import statuses
+from interp.report.sweep_cells import described, minimum, origin, statuses, strongest_first
+from interp.report.sweep_frames import Names, SweepFrames
 
 NO_TOKENS = pd.DataFrame(columns=["pos", "token", "share"])
 TOKENS = pd.DataFrame({"pos": [0, 1, 2], "token": ["BOS", " the", "\n"], "share": [1.0, 0.5, 1.0]})

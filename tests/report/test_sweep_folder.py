@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 from synthetic_sweeps import screened, sweep
 
-from interp.report.folder import save_report
-from interp.report.manifest import SWEEP
-from interp.report.sweeps import folder as folder_module
-from interp.report.sweeps.folder import save_sweep
+from interp.report import sweep as folder_module
+from interp.report.folder import SWEEP, save_report
+from interp.report.sweep import save_sweep
 
 FILES = {"cells.csv", "cells.parquet", "examples.parquet", "report.html", "figures/strongest.png"}
 

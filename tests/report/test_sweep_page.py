@@ -6,7 +6,7 @@ import pytest
 from html_page import Page
 from synthetic_sweeps import screened, sweep
 
-from interp.report.sweeps.page import render_sweep
+from interp.report.sweep import render_sweep
 
 HOSTILE = [(0, "BOS", 1.0), (1, "<script>alert(1)</script>", 1.0), (2, '"><img src=x onerror=alert(1)>', 0.5)]
 

@@ -3,8 +3,7 @@
 import numpy as np
 from synthetic_sweeps import sweep
 
-from interp.report.sweeps.cells import described
-from interp.report.sweeps.panel import panel
+from interp.report.sweep_cells import described, panel
 
 
 def placed(frames):

@@ -5,9 +5,8 @@ import pytest
 from matplotlib.patches import Rectangle
 from synthetic_sweeps import screened, sweep
 
-from interp.report.sweeps.cells import described
-from interp.report.sweeps.panel import panel
-from interp.report.sweeps.plots import heatmap_figure, strongest_figure
+from interp.report.sweep_cells import described, panel
+from interp.report.sweep_figures import heatmap_figure, strongest_figure
 
 
 def heat(frames):

@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 from synthetic_sweeps import screened, sweep
 
-from interp.report.sweeps.cells import described
-from interp.report.sweeps.frames import SweepFrames
-from interp.report.sweeps.sentences import (
+from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
+from interp.report.sweep_cells import described
+from interp.report.sweep_frames import SweepFrames
+from interp.report.sweep_sentences import (
     at_chance,
     audited,
+    done,
     evidence,
     findings,
     nothing_changed,
-    partial,
+    partial_sentence,
+    title,
     unchanged,
 )
-from interp.report.sweeps.words import done, title
-from interp.report.verdicts import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 
 def found(frames):
@@ -119,8 +120,8 @@ def test_a_screen_says_what_it_measured_and_missed():
 
 
 def test_a_partial_sweep_says_how_many_examples_it_holds():
-    assert partial(sweep()) == ""
-    assert "It holds 30 of the 60 examples that were asked for" in partial(sweep(complete=False))
+    assert partial_sentence(sweep()) == ""
+    assert "It holds 30 of the 60 examples that were asked for" in partial_sentence(sweep(complete=False))
     assert evidence(sweep(complete=False)) == "30 units in 30 clusters, 30 examples"
 
 

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from interp.report.page import render_page
-from interp.report.sweeps.page import render_sweep
+from interp.report.heads import render_page
+from interp.report.sweep import render_sweep
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ class ProbeResult:
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html
-        from interp.report.probes.glance import probes_glance
+        from interp.report.probes import probes_glance
 
         return as_html(probes_glance(self))
 
@@ -90,6 +90,6 @@ class ProbeResult:
             raise InputError(
                 f"a page shows one site, got {', '.join(sites)}; save each: result.at({sites[0]!r}).save(...)"
             )
-        from interp.report.probes.folder import save_probes
+        from interp.report.probes import save_probes
 
         return save_probes(self, out)

@@ -16,8 +16,7 @@ from interp.methods.relations.examples import Example, Examples
 from interp.methods.relations.result import RelationResult
 from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words
 from interp.model.modes import documented
-from interp.report.relations.frames import MAP_COLUMNS
-from interp.report.relations.leading import leading
+from interp.report.relations_sentences import MAP_COLUMNS, leading
 from interp.tasks.alignment import require_fast
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.relations import Direction

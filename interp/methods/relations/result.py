@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from interp.methods.in_one_line import counted_verdicts
-from interp.report.relations.leading import leading
+from interp.report.relations_sentences import leading
 
 CELL = ["relation", "looks", "layer", "head"]
 
@@ -45,7 +45,7 @@ class RelationResult:
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
         from interp.report.glance import as_html
-        from interp.report.relations.glance import relations_glance
+        from interp.report.relations import relations_glance
 
         return as_html(relations_glance(self))
 
@@ -63,6 +63,6 @@ class RelationResult:
         Raises:
             OutputError: If `out` cannot be used.
         """
-        from interp.report.relations.folder import save_relations
+        from interp.report.relations import save_relations
 
         return save_relations(self, maps, out)

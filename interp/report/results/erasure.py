@@ -5,8 +5,7 @@ from typing import Any
 import pandas as pd
 
 from interp.report.dots import Dots, dots_figure, series
-from interp.report.figure import Figure
-from interp.report.given import chosen, require, require_rows
+from interp.report.drawing import Figure, chosen, require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.results.words import cell_names, largest_names, shown_task, unit_of
 

@@ -5,15 +5,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import estimate
 from interp.report.dots import Dots, dots_figure, series
-from interp.report.drawing import despined, wrapped_title
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, despined, require, require_rows, style, wrapped_title
 from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
-from interp.report.head_maps import head_map
+from interp.report.heads_figures import head_map
 from interp.report.results.words import cell_names, task_of, unit_of
-from interp.report.styles import style
+from interp.report.words import estimate
 
 _MADE_BY = "interp.methods.attribution.attribute"
 _MOST = 30

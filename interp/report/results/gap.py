@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.report.amounts import estimate, percent
 from interp.report.dots import Dots, dots_figure
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, require, require_rows
 from interp.report.glance import Glance, numbers
+from interp.report.words import estimate, percent
 
 _MADE_BY = "interp.methods.gap.gap"
 _COLUMNS = ("name", "layer", "f1", "f1_masculine", "f1_feminine", "chosen")

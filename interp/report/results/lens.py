@@ -11,11 +11,9 @@ from matplotlib.colors import Colormap, to_hex
 from matplotlib.patches import Rectangle
 
 from interp.errors import InputError
-from interp.report.colours import SEQUENTIAL, ink
-from interp.report.drawing import draw_table, wrapped_title
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, draw_table, require, require_rows, wrapped_title
 from interp.report.glance import Glance, numbers
+from interp.report.heatmap import SEQUENTIAL, ink
 from interp.report.patterns import token_text
 
 _MOST_TOKENS = 60

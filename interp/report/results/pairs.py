@@ -7,12 +7,9 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
-from interp.report.drawing import draw_table, hatching, wrapped_title
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, diverging, draw_table, hatching, require, require_rows, wrapped_title
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.results.words import task_of, unit_of
-from interp.report.styles import diverging
 
 _MOST_HEADS = 30
 _MARKS = {"redundant": ("v", "black"), "in series": ("^", "white")}

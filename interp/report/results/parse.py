@@ -5,8 +5,7 @@ from typing import Any
 import pandas as pd
 
 from interp.report.dots import Dots, dots_figure, series
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, require, require_rows
 from interp.report.glance import Glance, with_interval
 
 _MADE_BY = "interp.methods.parse.attention_parse"

@@ -4,10 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.cards.words import kind as spoken
+from interp.report.card_frames import kind as spoken
 from interp.report.dots import Dots, dots_figure, series
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.results.words import cell_names, largest_names, task_of, unit_of
 

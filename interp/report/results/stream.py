@@ -8,13 +8,11 @@ import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
-from interp.report.amounts import decimal
-from interp.report.colours import SEQUENTIAL
-from interp.report.drawing import despined, draw_table, label_text, wrapped_title
-from interp.report.figure import Figure
-from interp.report.given import require, require_rows
+from interp.report.drawing import Figure, despined, draw_table, label_text, require, require_rows, wrapped_title
 from interp.report.glance import Glance, numbers
+from interp.report.heatmap import SEQUENTIAL
 from interp.report.patterns import token_text
+from interp.report.words import decimal
 
 _MOST_COMPONENTS, _MOST_TOKENS = 40, 80
 _MADE_BY = "interp.residual_stream"

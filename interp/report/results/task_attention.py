@@ -4,10 +4,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.figure import Figure
-from interp.report.given import require
+from interp.report.drawing import Figure, require
 from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
-from interp.report.head_maps import head_map
+from interp.report.heads_figures import head_map
 from interp.report.results.words import task_of
 
 _MADE_BY = "interp.methods.task_attention.task_attention"

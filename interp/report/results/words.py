@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.metrics import UNITS
-from interp.report.names import shown_names
-from interp.report.sweeps.names import Names
+from interp.report.heads_frames import shown_names
+from interp.report.sweep_frames import Names
+from interp.report.words import UNITS
 
 _NO_TOKENS = pd.DataFrame(columns=["pos", "token", "share"])
 

@@ -13,7 +13,7 @@ from interp.errors import InputError, TaskError
 from interp.methods.attention import attend
 from interp.methods.relations.examples import MOST_SHOWN, READABLE
 from interp.methods.relations.maps import MOST_HEADS, relation_maps
-from interp.report.relations.frames import EXAMPLE, MAP_COLUMNS
+from interp.report.relations_sentences import EXAMPLE, MAP_COLUMNS
 from interp.tasks.example import Span
 
 FORMS = [f"w{number}" for number in range(200)]

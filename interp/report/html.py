@@ -1,0 +1,210 @@
+"""What does the page's script read? Frames as JSON that stands in the page, where no character of it can act.
+
+1. Columns, not rows: a column of text that repeats holds each text once, and a number for every row.
+2. What was not measured is ``null``. Text is legible, and ``<`` is written so that no browser sees an element.
+
+How does a template become a document? The same for every page: no network, no model, no server.
+
+1. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text, and a character that would
+   act or turn round the text beside it is shown (``legible.py``).
+2. One style sheet and one script (``templates/scripts``, joined) stand in the page. A content security policy
+   (``layout.html``) names both by their hashes and forbids all else: other scripts, the network, forms.
+3. Provenance is flattened: whoever made the numbers may nest it as deep as they like.
+"""
+
+import base64
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+
+from interp.report.heatmap import paint
+from interp.report.sortable import caption, is_whole
+from interp.report.words import citation, isolated, visible
+
+_SHADES = 21
+
+
+def as_json(value: Any) -> str:
+    """Plain values as JSON for an element of the page.
+
+    Args:
+        value: Nested lists, tuples and dictionaries of text, numbers and None.
+    """
+    return htmlsafe_json_dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
+    """A frame as columns, those to be shown first.
+
+    Args:
+        frame: What a table is made of.
+        shown: Its columns that a reader sees; the others come along for cards and CSV.
+    """
+    names = (*shown, *(str(name) for name in frame.columns if name not in shown))
+    return {
+        "n_rows": len(frame),
+        "columns": [
+            {"name": name, "caption": caption(name), "shown": name in shown, **_column(name, frame[name])}
+            for name in names
+        ],
+    }
+
+
+def _column(name: str, values: pd.Series) -> dict[str, Any]:
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        return {"whole": is_whole(name, values), "values": _numbers(values)}
+    texts = [None if pd.isna(value) else str(value) for value in values]
+    distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return {"of": list(distinct), "at": [distinct[text] for text in texts]}
+
+
+def _numbers(values: Iterable[Any]) -> list[float | int | None]:
+    return [None if pd.isna(value) else int(value) if float(value).is_integer() else float(value) for value in values]
+
+
+def attention_data(figures: Iterable[pd.DataFrame]) -> dict[str, Any]:
+    """What is needed to draw where heads look: colours from 0 to 1 as CSS, and each frame's ``attention_figure``."""
+    shades = [paint(step / (_SHADES - 1), "attention").style for step in range(_SHADES)]
+    return {"shades": shades, "figures": [attention_figure(maps) for maps in figures]}
+
+
+def attention_figure(maps: pd.DataFrame) -> dict[str, Any] | None:
+    """What is needed to draw some heads on the same sentences; None of no rows.
+
+    Args:
+        maps: One row per head (``rank``, ``layer``, ``head``, ``verdict``), sentence (``example``), ``query_pos`` and
+            ``key_pos``, with ``weight``, ``token`` and what it is; a sentence may have a ``caption``.
+
+    Returns:
+        ``sentences`` with their tokens, the scored ``query``, the ``related`` and the ``distractors``, by position; and
+        ``heads``, best first, with their ``weights``: by sentence, query (None where it was not kept) and key.
+    """
+    if maps.empty:
+        return None
+    maps = maps.sort_values(["rank", "example", "query_pos", "key_pos"])
+    by_head = [rows for _, rows in maps.groupby("rank")]
+    sentences = [_sentence(rows) for _, rows in by_head[0].groupby("example")]
+    heads = [
+        {
+            "name": f"{rows['layer'].iloc[0]}.{rows['head'].iloc[0]}",
+            "verdict": str(rows["verdict"].iloc[0]) if "verdict" in rows else "",
+            "weights": [_weights(each) for _, each in rows.groupby("example")],
+        }
+        for rows in by_head
+    ]
+    return {"sentences": sentences, "heads": heads}
+
+
+def _sentence(rows: pd.DataFrame) -> dict[str, Any]:
+    keys = rows[rows["query_pos"] == rows["query_pos"].max()]
+    distractors = keys["is_distractor"] if "is_distractor" in keys else pd.Series(False, index=keys.index)
+    return {
+        "caption": str(keys["caption"].iloc[0]) if "caption" in keys else "",
+        "tokens": [visible(token) for token in keys["token"]],
+        "query": int(rows["query_pos"].max()),
+        "related": keys.loc[keys["is_related"], "key_pos"].tolist(),
+        "distractors": keys.loc[distractors.astype(bool), "key_pos"].tolist(),
+    }
+
+
+def _weights(rows: pd.DataFrame) -> list[list[float | None] | None]:
+    kept = {query: [_rounded(weight) for weight in each["weight"]] for query, each in rows.groupby("query_pos")}
+    return [kept.get(query) for query in range(int(rows["query_pos"].max()) + 1)]
+
+
+def _rounded(weight: float) -> float | None:
+    return None if pd.isna(weight) else round(float(weight), 3)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {isolated(str(key)): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, str):
+        return isolated(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+_SCRIPTS = ("data", "keys", "boxes", "buttons", "tables", "attention", "heads")
+"""In the order in which they run."""
+
+
+def render(template: str, **shown: Any) -> str:
+    """One self-contained HTML document.
+
+    Args:
+        template: Its file's name in ``templates``.
+        shown: What the template calls by these names.
+    """
+    environment = Environment(
+        loader=PackageLoader("interp.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.globals.update(styles=_own("page.css"), script=_script(), hash_of=_hash_of, citation=citation())
+    environment.filters["json"] = as_json
+    return environment.get_template(template).render(**shown)
+
+
+def _shown(value: Any) -> Any:
+    """What a template shows of a value; what is markup already is made of such."""
+    return isolated(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _script() -> str:
+    """The script of every page, in strict mode."""
+    return "\n".join(('"use strict";', *(_own(f"scripts/{name}.js") for name in _SCRIPTS)))
+
+
+def _own(name: str) -> str:
+    """A file of ``templates``, as it is."""
+    return (files("interp.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _hash_of(source: str) -> str:
+    """How a content security policy names what stands between a page's tags."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}"
+
+
+def flatten(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Nested values as (dotted name, text) pairs, in their order.
+
+    Of a list of mappings, what is the same in all is said once; the rest is named by each one's
+    ``task``, or by its number from 0.
+    """
+    if isinstance(value, Mapping):
+        return [pair for key, each in value.items() for pair in flatten(each, f"{name}.{key}" if name else str(key))]
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
+        return _flatten_mappings(value, name)
+    if isinstance(value, list | tuple):
+        return [(name, ", ".join(str(each) for each in value))]
+    return [(name, str(value))]
+
+
+def _flatten_mappings(mappings: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, str]]:
+    each_flat = [dict(flatten(each)) for each in mappings]
+    shared = [pair for pair in each_flat[0].items() if all(flat.get(pair[0]) == pair[1] for flat in each_flat)]
+    pairs = [(f"{name}.{key}", text) for key, text in shared]
+    for number, flat in enumerate(each_flat):
+        owner = f"{name}.{flat.get('task', number)}"
+        pairs += [(f"{owner}.{key}", text) for key, text in flat.items() if (key, text) not in shared]
+    return pairs
+
+
+def model_with_hash(facts: Mapping[str, str]) -> dict[str, str]:
+    """The model's name with the beginning of its hash, as the one entry ``model``; nothing where either is unknown."""
+    if not {"model", "model_hash"} <= facts.keys():
+        return {}
+    return {"model": f"{facts['model']} (hash {facts['model_hash'][:12]})"}

@@ -1,0 +1,164 @@
+r"""How are counts, shares, sizes, estimates and p written in sentences?
+
+Which characters act where they should be read? Text from data, made safe to look at.
+
+1. Control characters move a terminal's cursor or wipe its screen; directional ones turn round the text beside them;
+   others cannot be seen, half of a surrogate pair cannot be written, and accents upon accents cover the lines above.
+   Each is shown as Python writes it: ``\x1b``.
+2. Letters that run from right to left take the digits and brackets beside them along. On a page they are isolated,
+   by the characters that Unicode has for that (UAX 9). Joiners stay: emoji and Persian are written with them.
+
+What are metrics called, and what is each measured in?
+
+How is a report cited? The entry of this program for a bibliography; ``CITATION.cff`` says the same.
+
+What was asked and could not be measured, and why? What a page, a notebook and a terminal say of it.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+
+
+def counted(n: int, noun: str) -> str:
+    """How many there are of a noun that takes an s, with separated thousands."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def decimal(number: float, digits: int = 2) -> str:
+    """A number with so many decimals, without a minus before 0."""
+    return f"{round(float(number), digits) + 0.0:.{digits}f}"
+
+
+def or_dash(number: float | None, digits: int = 2) -> str:
+    """``decimal`` of a number that is known, an em dash for none."""
+    return "—" if number is None or pd.isna(number) else decimal(number, digits)
+
+
+def size(number: float) -> str:
+    """A size of a metric: two decimals, or as many as show that a small one is not 0."""
+    return decimal(number, max(2, _digits([number])))
+
+
+def percent(share: float) -> str:
+    """A share of what was counted."""
+    return f"{100 * share:.1f} %"
+
+
+def points(share: float, digits: int = 1) -> str:
+    """A difference of shares, in points of 100, without a minus before 0."""
+    return decimal(100 * share, digits)
+
+
+def interval(low: float, high: float) -> str:
+    """An interval in points; said where none is known."""
+    return "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{points(low)}, {points(high)}]"
+
+
+def p_value(p: float) -> str:
+    """A corrected p, with as many digits as it needs; empty where there is none."""
+    if math.isnan(p):
+        return ""
+    digits = 4 if p < 0.001 else 3
+    return f"adjusted p = {p:.{digits}f}" if round(p, digits) else "adjusted p < 0.0001"
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    """Names as a sentence lists them; of very many the first."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def estimate(value: float, low: float, high: float, unit: str) -> str:
+    """An estimate with its interval: one decimal from 1 on, two below, more where all would be 0; as many for each."""
+    digits = 1 if abs(value) >= 1 else max(2, _digits([value, low, high]))
+    return bounded(value, low, high, digits, unit)
+
+
+def bounded(value: float, low: float, high: float, digits: int = 2, unit: str = "") -> str:
+    """A number with its unit and its interval, all with so many decimals; said where no interval is known."""
+    text, *ends = (decimal(each, digits) for each in (value, low, high))
+    interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
+    return " ".join(filter(None, (text, unit, interval)))
+
+
+def change(effect: float, low: float, high: float, unit: str) -> str:
+    """What an effect does to a metric: ``costs 4.2 logits [3.9, 4.5]``, or ``gains``."""
+    if effect < 0:
+        return f"costs {estimate(-effect, -high, -low, unit)}"
+    return f"gains {estimate(effect, low, high, unit)}"
+
+
+def _digits(numbers: Sequence[float]) -> int:
+    """How many decimals two digits of the largest take; of what is smaller than 0.0001, as of 0, none."""
+    largest = max((abs(each) for each in numbers if not math.isnan(each)), default=0.0)
+    return 1 - math.floor(math.log10(largest)) if 0.0001 <= largest < 0.01 else 0
+
+
+_ACCENT = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_MOST_ACCENTS = 4
+ACTING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    rf"\ufff9-\ufffb\U000e0000-\U000e007f]|(?<={_ACCENT}{{{_MOST_ACCENTS}}}){_ACCENT}"
+)
+"""A character that acts, or that cannot be seen."""
+_LEFTWARD = r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+_LEFTWARD_RUN = re.compile(rf"{_LEFTWARD}+(?:[\W\d_]+{_LEFTWARD}+)*")
+_ISOLATE, _END = "\u2068", "\u2069"
+
+
+def legible(text: str) -> str:
+    r"""The text with every character that acts, or that cannot be seen, as Python writes it; tabs and ``\n`` stay."""
+    return ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def visible(token: object) -> str:
+    """A token as a word of a sentence: without the spaces around it; one that is nothing else can be seen."""
+    return str(token).strip() or "␣"
+
+
+def isolated(text: str) -> str:
+    """The text, legible, in which what runs from right to left turns nothing round but itself."""
+    return _LEFTWARD_RUN.sub(rf"{_ISOLATE}\g<0>{_END}", legible(text))
+
+
+METRICS = {
+    "logit_difference": "logit difference",
+    "sentence_log_probability": "log-probability difference",
+    "probability": "probability of the right answer",
+    "kl_divergence": "KL divergence from the unchanged run",
+    "accuracy": "accuracy",
+}
+UNITS = {
+    "logit_difference": "logits",
+    "sentence_log_probability": "nats",
+    "probability": "of probability",
+    "kl_divergence": "nats",
+    "accuracy": "of accuracy",
+}
+
+
+TITLE = "interp: which attention heads track what"
+AUTHORS = "The interp authors"
+
+
+def citation() -> str:
+    """The version that made the report, as an entry of BibTeX."""
+    return (
+        f"@software{{interp,\n  title = {{{TITLE}}},\n  author = {{{{{AUTHORS}}}}},\n"
+        f"  version = {{{version('interp')}}},\n}}"
+    )
+
+
+def left_out(provenance: Mapping[str, Any]) -> list[str]:
+    """A sentence for each task, or kind of evidence on one, that is not in a report.
+
+    Args:
+        provenance: Of a dossier or a card.
+    """
+    return [f"Left out: {what}: {reason}." for what, reason in provenance.get("left_out", {}).items()]
