@@ -1,0 +1,400 @@
+"""What can be asked of each method: one frozen object a method.
+
+Every field is a keyword of the call (``interp.ablate(model, task, replacement="zero")``), an attribute of the object
+(``AblateOptions(replacement="zero")``), a part of a kept run's key, and an option of the command (``--replacement``),
+whose help is the field's line under ``Attributes``. Nothing here imports torch, so the command line can.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from interp.errors import InputError, shown, suggest
+
+ReplacementName = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
+MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
+Components = Literal["heads", "mlps", "neurons"]
+Axis = Literal["layer", "head", "pos", "key", "neuron"]
+Direction = Literal["denoise", "noise"]
+Mlps = Literal["recomputed", "frozen"]
+GradientMethod = Literal["attribution", "integrated_gradients"]
+Correction = Literal["max-T", "fdr"]
+Excluded = Literal["special", "self"]
+ProbeKind = Literal["logistic", "ridge", "lda", "mlp"]
+At = Literal["query", "related"]
+ErasedAt = Literal["query", "related", "all"]
+EraseMethod = Literal["leace", "random", "inlp", "mean", "steer"]
+Context = Literal["document", "sentence"]
+Pooling = Literal["first", "last", "mean"]
+Head = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is asked of a method; see the module."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for each in fields(self):
+            value = _frozen(getattr(self, each.name))
+            object.__setattr__(self, each.name, value)
+            _check_choice(each.name, value, hints[each.name])
+
+    @classmethod
+    def of(cls, options: Self | None, given: Mapping[str, Any]) -> Self:
+        """The options of a call: an object, with the fields changed that are given by name.
+
+        Raises:
+            InputError: `options` are those of another method, or there is no such field, or a value that it cannot
+                have.
+        """
+        if options is not None and not isinstance(options, cls):
+            raise InputError(f"options: expected {cls.__name__}, got {shown(options)}")
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"{name}: {cls.__name__} has no such option; {suggest(name, known)}")
+        return cls(**given) if options is None else replace(options, **given)
+
+    def asked(self) -> dict[str, Any]:
+        """The fields as plain values, as a run's key and a result's provenance have them."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "memory_budget"}
+
+
+def _frozen(value: Any) -> Any:
+    """Lists and arrays as tuples, NumPy's numbers as Python's: what is asked can be hashed and does not change."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple | range) else value
+
+
+def _plain(value: Any) -> Any:
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def _check_choice(name: str, value: Any, hint: Any) -> None:
+    """Refuse a text that is none of a field's choices."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
+    free = str in parts or Any in parts
+    if choices and isinstance(value, str) and value not in choices and not free:
+        raise InputError(f"{name}: {value!r} is unknown; {suggest(value, map(str, choices))}")
+
+
+def require_shares(options: Options, *names: str) -> None:
+    """Refuse what is no share of a whole, from 0 to 1."""
+    for name in names:
+        value = getattr(options, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise InputError(f"{name}: expected a number from 0 to 1, got {shown(value)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(Options):
+    """What every sweep is asked.
+
+    Attributes:
+        metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
+        n: Units to draw of a task that is given by its name; None for the task's own default.
+        seed: Seed of every random draw: the task's, the replacements' and the statistics'.
+        memory_budget: Bytes that may be used beside the model's weights and the results; None for the device's
+            default, 1 GiB on a CPU and 4 GiB on a GPU.
+    """
+
+    metric: MetricName | None = None
+    n: int | None = None
+    seed: int = 0
+    memory_budget: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblateOptions(SweepOptions):
+    """What ``interp.ablate`` is asked.
+
+    Attributes:
+        components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write) or ``neurons``
+            (after the activation).
+        replacement: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``;
+            in Python also what ``make_replacement`` has made.
+        heads: ``(layer, head)`` pairs that are ablated one by one; None for all heads.
+        sets: Sets of such pairs; the heads of a set are ablated together.
+        layers: Layers whose heads, MLPs or neurons are ablated; None for all. Neurons have one cell each, so name the
+            layers where the model is large.
+        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; ``z`` where only ``by`` is
+            given.
+        by: What makes a cell at this site: ``layer``, ``head``, ``pos``, ``key`` or ``neuron``. What is left out is
+            ablated all at once; None for one cell a layer, or a head where the site has heads.
+        draws: How many resamples an effect is averaged over.
+    """
+
+    components: Components = "heads"
+    replacement: ReplacementName | Any = "mean"
+    heads: Sequence[Head] | None = None
+    sets: Sequence[Sequence[Head]] | None = None
+    layers: Sequence[int] | None = None
+    site: str | None = None
+    by: Sequence[Axis] | None = None
+    draws: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions(SweepOptions):
+    """What ``interp.patch`` is asked.
+
+    Attributes:
+        site: What is patched: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``, ``z``,
+            ``result``, ``q``, ``k``, ``v``, ``pattern``, ``mlp_pre`` or ``mlp_post``.
+        by: What makes a cell: ``layer``, ``pos``, ``head``, ``key`` (of ``pattern``) or ``neuron`` (of ``mlp_pre`` and
+            ``mlp_post``). What is left out is patched all at once.
+        direction: ``denoise`` puts the clean run's activation into the corrupted run; ``noise`` the other way round.
+        layers: Layers that are patched; None for all.
+        screen: Whether only the ``top`` cells by a gradient estimate are measured, and an ``audit`` of the others: True
+            for ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
+        top: How many cells a screen measures because they come first: a whole number, or the share of all cells.
+        audit: How many of the other cells it draws at random, to say what it missed; likewise.
+    """
+
+    site: str = "z"
+    by: Sequence[Axis] = ("layer", "head")
+    direction: Direction = "denoise"
+    layers: Sequence[int] | None = None
+    screen: bool | GradientMethod = False
+    top: int | float = 0.1
+    audit: int | float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeOptions(SweepOptions):
+    """What ``attribute`` is asked.
+
+    Attributes:
+        site: What would be patched; as of ``PatchOptions``.
+        by: What makes a cell; as of ``PatchOptions``.
+        direction: As of ``PatchOptions``.
+        layers: Layers that would be patched; None for all.
+        method: ``attribution`` (the gradient at the run) or ``integrated_gradients`` (its average between the
+            embeddings of the run and its source: ``steps`` times the work).
+        steps: Points of that average.
+    """
+
+    site: str = "z"
+    by: Sequence[Axis] = ("layer", "head")
+    direction: Direction = "denoise"
+    layers: Sequence[int] | None = None
+    method: GradientMethod = "attribution"
+    steps: int = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathPatchOptions(SweepOptions):
+    """What ``interp.path_patch`` is asked.
+
+    Attributes:
+        direction: ``denoise`` runs the corrupted prompt with the clean run's change along the path; ``noise`` the other
+            way round.
+        mlps: What MLPs between the nodes of a path do: ``recomputed``, they read the sender's change and pass on what
+            they make of it (Wang et al. 2022); ``frozen``, they write what they write in the run, so that a path is
+            a single edge (Goldowsky-Dill et al. 2023).
+        together: Whether all paths are patched in one cell; otherwise each path is a cell.
+    """
+
+    direction: Direction = "denoise"
+    mlps: Mlps = "recomputed"
+    together: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSetOptions(SweepOptions):
+    """What is asked of methods that ablate heads singly and together: ``greedy``, ``pairwise``, ``self_repair``.
+
+    Attributes:
+        heads: ``(layer, head)`` pairs; None for all heads of the model.
+        replacement: What takes their place, as of ``AblateOptions``.
+        draws: How many resamples an effect is averaged over.
+        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        alpha: The chance of any false claim over all cells.
+    """
+
+    heads: Sequence[Head] | None = None
+    replacement: ReplacementName | Any = "mean"
+    draws: int = 4
+    min_effect: float = 0.1
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_shares(self, "min_effect", "alpha")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(AblateOptions):
+    """What ``compare_replacements`` is asked: as ``AblateOptions``, but for ``replacement``.
+
+    Attributes:
+        replacements: The kinds of replacement that are compared; None for all.
+        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        alpha: The chance of any false claim over all components, of each kind.
+    """
+
+    replacements: Sequence[ReplacementName] | None = None
+    min_effect: float = 0.1
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_shares(self, "min_effect", "alpha")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttendOptions(Options):
+    """What ``interp.attend`` is asked.
+
+    Attributes:
+        exclude: What a head's most attended word is not chosen among: ``special`` tokens, the word ``self``.
+        max_window: Most tokens of a document that are read at once; a shorter context goes before.
+        min_effect: The smallest excess over the best rule that counts, as a share of the pairs.
+        alpha: The error rate of the verdicts.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        seed: Seed of the resampling.
+    """
+
+    exclude: Sequence[Excluded] | Excluded = ("special", "self")
+    max_window: int = 512
+    min_effect: float = 0.1
+    alpha: float = 0.05
+    correction: Correction = "max-T"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_shares(self, "min_effect", "alpha")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions(Options):
+    """What ``interp.probe`` is asked.
+
+    Attributes:
+        site: What is read: ``z``, ``q``, ``k``, ``v`` or ``result`` of every head; ``resid_pre``, ``resid_mid``,
+            ``resid_post``, ``attn_out``, ``mlp_out`` or ``mlp_post`` of every layer; ``embed``. Several are read in one
+            run and corrected together.
+        layers: Layers; None for all.
+        heads: ``(layer, head)`` pairs; None for all heads.
+        kind: Kind of probe: ``logistic``, ``ridge``, ``lda`` or ``mlp``. A feature that is a number takes ``ridge``.
+        penalties: Strengths of the penalty, one of which is chosen in every fold; None for the kind's own.
+        cv: Number of folds of documents (or templates), and of lemmas.
+        min_examples: Classes with fewer examples are left out.
+        at: Of a task: ``query``, the position that predicts the answer, or ``related``, the related word.
+        context: Of a corpus: what is read at once, as much of a ``document`` as fits, or a ``sentence``.
+        pooling: Which of a word's tokens is read: the ``first``, the ``last``, or their ``mean``.
+        n: Units to draw of a task that is given by its name, or words of a corpus or a store; None for all.
+        description_lengths: Whether minimum description lengths are measured, too; they take about half of the time.
+        permuted_labels: Whether probes of permuted labels are fitted, too. No verdict rests on them.
+        min_effect: The smallest excess over the toughest control that counts: a share of the words, or of a number's
+            variance.
+        alpha: The error rate of the verdicts.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        seed: Seed of folds, control labels and resampling.
+    """
+
+    site: str | Sequence[str] = "z"
+    layers: Sequence[int] | None = None
+    heads: Sequence[Head] | None = None
+    kind: ProbeKind = "logistic"
+    penalties: Sequence[float] | None = None
+    cv: int = 5
+    min_examples: int = 1
+    at: At = "query"
+    context: Context = "document"
+    pooling: Pooling = "last"
+    n: int | None = None
+    description_lengths: bool = True
+    permuted_labels: bool = True
+    min_effect: float = 0.1
+    alpha: float = 0.05
+    correction: Correction = "max-T"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_shares(self, "min_effect", "alpha")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EraseOptions(SweepOptions):
+    """What ``erase`` is asked.
+
+    Attributes:
+        site: ``z``, head by head; or, layer by layer, ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out`` or
+            ``mlp_out``.
+        heads: ``(layer, head)`` pairs, at ``z``; None for all heads.
+        layers: Layers; None for all.
+        at: Where it is fitted and erased: ``query``, the position that looks back; ``related``, the tokens of the
+            related word; ``all`` positions of the prompt.
+        methods: What is done, each by itself: ``leace``, ``random`` directions, ``inlp``, the ``mean``, or ``steer``.
+        draws: How many random subspaces the effects of ``random`` are averaged over.
+        strength: How many differences of the classes' means ``steer`` adds.
+        probes: Whether it is measured, too, how well the feature can be read before and after.
+    """
+
+    site: str = "z"
+    heads: Sequence[Head] | None = None
+    layers: Sequence[int] | None = None
+    at: ErasedAt = "query"
+    methods: Sequence[EraseMethod] = ("leace", "random", "mean")
+    draws: int = 8
+    strength: float = 1.0
+    probes: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsOptions(Options):
+    """What ``interp.heads`` is asked.
+
+    Attributes:
+        n: Units to draw of each task that is given by its name; None for each task's own default.
+        seed: Seed of every random draw.
+        draws: How many resamples an effect is averaged over.
+        alpha: The chance of any false claim over all heads and tasks, for each kind of evidence: that something is
+            above its minimum, and that something is below it.
+        min_attention: The smallest excess attention that counts, as a share of all attention.
+        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        min_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
+        probes: Whether each task's feature is probed for; without, no head tracks a task that names one.
+        max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr``, exploratory, the expected share of false
+            ones.
+        claims: A TOML file of claims that were declared before measuring: only these can be shown.
+    """
+
+    n: int | None = None
+    seed: int = 0
+    draws: int = 1
+    alpha: float = 0.05
+    min_attention: float = 0.1
+    min_effect: float = 0.1
+    min_probe: float = 0.1
+    probes: bool = True
+    max_group: int = 24
+    correction: Correction = "max-T"
+    claims: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_shares(self, "alpha", "min_attention", "min_effect", "min_probe")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardOptions(HeadsOptions):
+    """What ``head_card`` is asked: as ``HeadsOptions``, of the dossier that it makes where none is given.
+
+    Attributes:
+        max_units: On how many units of a task direct paths are patched.
+    """
+
+    max_units: int = 40
