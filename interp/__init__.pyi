@@ -2,11 +2,11 @@
 
 from interp import plots as plots
 from interp.methods.ablation import ablate as ablate
-from interp.methods.attention import attend as attend
 from interp.methods.dossier import heads as heads
 from interp.methods.patching import patch as patch
 from interp.methods.path_patching import path_patch as path_patch
-from interp.methods.probing import probe as probe
+from interp.methods.probes.probe import probe as probe
+from interp.methods.relations.attend import attend as attend
 from interp.model.folding import fold_layer_norm as fold_layer_norm
 from interp.model.loading import load_model as load_model
 from interp.model.loading import save_model as save_model

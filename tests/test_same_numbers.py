@@ -33,7 +33,7 @@ def patch(model):
 
 
 def path_patch(model):
-    from interp.methods.path_nodes import paths_to
+    from interp.methods.paths import paths_to
 
     return {"path_patch": interp.path_patch(model, "agreement", paths_to(model, "2.2.v"), n=48).summary()}
 
@@ -54,7 +54,7 @@ def probe(model):
 
 
 def erase(model):
-    from interp.methods.erasure import erase
+    from interp.methods.erasure.erase import erase
 
     return {"erase": erase(model, "agreement", "number", layers=[1, 2], n=60).summary()}
 

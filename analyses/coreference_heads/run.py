@@ -11,7 +11,7 @@ import torch
 
 import interp
 from interp.methods.gap import gap
-from interp.methods.relations.maps import relation_maps
+from interp.methods.relations.examples import relation_maps
 from interp.report.relations import save_relations
 from interp.tasks import coreference, reflexive
 from interp.tasks.generated_corpus import linked_documents

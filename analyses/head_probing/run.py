@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import interp
 from interp.methods.dossier import TASKS
-from interp.methods.erasure import erase
-from interp.methods.probing import probe
+from interp.methods.erasure.erase import erase
+from interp.methods.probes.probe import probe
 from interp.methods.task_attention import task_attention
 from interp.tasks.task import Task
 

@@ -13,8 +13,8 @@ import torch
 from matplotlib.figure import Figure
 
 import interp
-from interp.methods.path_nodes import paths_to
 from interp.methods.path_patching import path_patch
+from interp.methods.paths import paths_to
 from interp.tasks.grammar.vocabulary import vocabulary
 from interp.tasks.task import Task
 

@@ -17,8 +17,8 @@ from torch.nn.utils.rnn import pad_sequence
 import interp
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
-from interp.methods.controls import untrained
-from interp.methods.probes.sources import held
+from interp.methods.probes.data import held
+from interp.methods.probes.scores import untrained
 from interp.methods.probes.structural import fit_structural, squared_distances, squared_norms
 from interp.methods.probes.structural_estimators import padded
 from interp.methods.probes.trees import structural_scores, structural_summary, tree_depths, tree_distances

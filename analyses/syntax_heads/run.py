@@ -11,8 +11,8 @@ import torch
 
 import interp
 from interp.methods.parse import attention_parse
-from interp.methods.relations.maps import relation_maps
-from interp.methods.relations.result import RelationResult
+from interp.methods.relations.examples import relation_maps
+from interp.methods.relations.scores import RelationResult
 from interp.report.relations import save_relations
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents

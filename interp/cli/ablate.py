@@ -114,7 +114,7 @@ def ablate(
     from interp.cli.memory import limited
     from interp.cli.sweep_frames import frames_of
     from interp.methods.ablation import ablate as ablate_components
-    from interp.methods.given_task import as_predicted
+    from interp.methods.task_arguments import as_predicted
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)

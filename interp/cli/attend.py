@@ -27,7 +27,7 @@ from interp.cli.options import (
 from interp.errors import InputError, TaskError
 
 if TYPE_CHECKING:
-    from interp.methods.relations.result import RelationResult
+    from interp.methods.relations.scores import RelationResult
     from interp.tasks.corpus import Corpus
 
 
@@ -101,7 +101,7 @@ def attend(
     corpus, chooser = _read(data, choose_on or [], names)
     from interp.cli import relations
     from interp.cli.loading import can_be_asked, load_for_tasks
-    from interp.methods import attention
+    from interp.methods.relations import attend as attention
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     exclude = [name for name, kept in (("special", include_special), ("self", include_self)) if not kept]
@@ -133,7 +133,7 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tu
 
 def _pairs_of(file: str, relation: str, model: Any) -> str | None:
     """The task of a treebank's minimal pairs that a relation is about; None where the model cannot be asked it."""
-    from interp.methods.given_task import as_predicted
+    from interp.methods.task_arguments import as_predicted
 
     task = f"{'coreference' if relation.startswith('coref') else 'agreement'}:{file}"
     try:

@@ -71,7 +71,7 @@ def head(
     if out is not None:
         check_output(out)
     from interp.methods import head_card
-    from interp.methods.components import as_head, parse_head
+    from interp.methods.ablation import as_head, parse_head
 
     parse_head(name)  # before anything is loaded
     from interp.cli.running import run_of
@@ -80,7 +80,7 @@ def head(
     run = run_of(runs, fresh, **where, device=device)
     from interp.cli.heads import generated_tasks
     from interp.cli.loading import load_for_tasks, load_tasks
-    from interp.methods.left_out import with_left_out
+    from interp.methods.task_arguments import with_left_out
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     which = as_head(loaded, name)

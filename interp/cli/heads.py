@@ -129,7 +129,7 @@ def heads(
         _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
         return
     from interp.cli.loading import load_for_tasks, load_tasks
-    from interp.methods.left_out import with_left_out
+    from interp.methods.task_arguments import with_left_out
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     how: Any = {"n": n, "seed": seed, "unequal_lengths": unequal_lengths}

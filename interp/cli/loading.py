@@ -47,11 +47,11 @@ def load_tasks(
         The tasks; and by its name, why each of the others is left out.
 
     Raises:
-        InputError: As ``interp.methods.left_out.carried``.
+        InputError: As ``interp.methods.task_arguments.carried``.
         TaskError: Likewise.
     """
     from interp.cli.terminal import warnings_as_lines
-    from interp.methods.left_out import carried
+    from interp.methods.task_arguments import carried
 
     with warnings_as_lines():
         tasks, left_out = carried(names, model, n=n, seed=seed, **how)

@@ -235,7 +235,7 @@ def one_head(name: str, layers: int | list[int] | None) -> tuple[int, int]:
     Raises:
         InputError: It names none, or --layer stands beside it.
     """
-    from interp.methods.components import parse_head
+    from interp.methods.ablation import parse_head
 
     head = parse_head(name)
     if layers not in (None, []):

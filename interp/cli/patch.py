@@ -89,8 +89,8 @@ def patch(
     from interp.cli.loading import load_for_tasks
     from interp.cli.memory import limited
     from interp.cli.sweep_frames import frames_of
-    from interp.methods.given_task import as_predicted
     from interp.methods.patching import patch as patch_cells
+    from interp.methods.task_arguments import as_predicted
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)

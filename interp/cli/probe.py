@@ -167,7 +167,7 @@ def probe(
     given: Any = _opened(data, store, feature)
     from interp.cli import probes
     from interp.cli.loading import can_be_asked, load_for_tasks, predicts
-    from interp.methods import probing
+    from interp.methods.probes import probe as probing
     from interp.tasks.catalogue import load_task
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)

@@ -11,7 +11,7 @@ from rich.table import Table
 from interp.cli.answers import left, page_line
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
-from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.judging import ProbeResult
 from interp.report.folder import plain
 from interp.report.probes import save_probes
 from interp.report.probes_sentences import asked, cautions, summarise, title

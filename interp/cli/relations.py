@@ -10,8 +10,8 @@ from rich.table import Table
 from interp.cli.answers import left, page_line
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
-from interp.methods.relations.maps import relation_maps
-from interp.methods.relations.result import RelationResult
+from interp.methods.relations.examples import relation_maps
+from interp.methods.relations.scores import RelationResult
 from interp.report.relations import asked, save_relations
 from interp.report.relations_sentences import direction_name, head_name, leading, looks_back_only, summarise
 from interp.report.words import points

@@ -1,4 +1,9 @@
-"""Does the model need this component? Ablate one at a time and see what happens to a task.
+"""What is ablated? Heads, sets of heads, MLPs or neurons, each with the labels of its cell.
+
+A component is one or several parts: a head is a part of its layer's ``z``, an MLP a layer's ``mlp_out``, a neuron
+a part of its layer's ``mlp_post``; a set of heads has a part in every layer that it has heads in.
+
+Does the model need this component? Ablate one at a time and see what happens to a task.
 
 1. Prepare the replacement (zero, mean, positional mean, resample) from the task's reference set.
 2. For every head, set of heads, MLP or neuron, replace what it computes at all positions and measure the task again.
@@ -8,24 +13,210 @@ Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; repla
 ``interventions/replacement.py``.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, TypeGuard, get_args
 
-from interp.errors import InputError
+import numpy as np
+
+from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import as_list, is_whole, numbers_below
+from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.preparing import make_replacement
-from interp.interventions.replacement import DRAWS, Kind, Means
-from interp.interventions.sweep import Progress, Sweep, SweepResult
-from interp.methods.components import Components, Head, choose_components, sites_of
-from interp.methods.given_task import as_predicted
+from interp.interventions.replacement import DRAWS, Kind, Means, Replacement
+from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
+from interp.methods.task_arguments import as_predicted
 from interp.model.modes import documented
-from interp.model.sites import SITES
+from interp.model.sites import SITES, Site
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
+
+Components = Literal["heads", "mlps", "neurons"]
+Head = tuple[int, int]
+"""Layer and head, both from 0."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a site is replaced: `heads` or `units` (neurons) of it, or all."""
+
+    site: Site
+    heads: tuple[int, ...] | None = None
+    units: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Component:
+    """Parts that are ablated together.
+
+    Attributes:
+        labels: What the cell is called.
+        parts: One for each site, in the order of the layers.
+    """
+
+    labels: Mapping[str, Hashable]
+    parts: tuple[Part, ...]
+
+    def cell(self, replacement: Replacement) -> Cell:
+        """The cell in which `replacement` takes the place of all parts, at all positions."""
+        changes = [Intervention(each.site, replacement, heads=each.heads, units=each.units) for each in self.parts]
+        return Cell(self.labels, tuple(changes))
+
+
+def sites_of(components: Sequence[Component]) -> list[Site]:
+    """The sites that they are parts of, each once."""
+    return list(dict.fromkeys(part.site for each in components for part in each.parts))
+
+
+def choose_components(
+    model: Any,
+    components: Components = "heads",
+    *,
+    heads: Sequence[Head] | None = None,
+    sets: Sequence[Sequence[Head]] | None = None,
+    layers: Sequence[int] | None = None,
+) -> list[Component]:
+    """The components that are meant; labels are ``layer``, ``head``, or ``heads`` for sets, or ``neuron``.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        components: Which kind.
+        heads: These heads one by one; None for all.
+        sets: These sets of heads, each as one component; ``heads`` is its label, such as ``1.1+2.2``.
+        layers: Only those of these layers; None for all.
+
+    Raises:
+        InputError: An unknown kind; heads, sets or layers that the model does not have, or named twice; or a choice
+            that does not go with another one; or MLPs or neurons of a model of attention alone.
+    """
+    if components not in get_args(Components):
+        raise InputError(f"components: {components!r} is unknown; {suggest(str(components), get_args(Components))}")
+    given = [name for name, each in (("heads", heads), ("sets", sets), ("layers", layers)) if each is not None]
+    if len(given) > 1 or (components != "heads" and given not in ([], ["layers"])):
+        raise InputError(
+            f"{' and '.join(given)}: expected at most one of heads, sets and layers, and only layers with "
+            f"mlps and neurons; got components={components!r}; leave the others out"
+        )
+    if sets is not None:
+        return [_head_set(each) for each in check_sets(model, sets)]
+    if heads is not None:
+        return [_head(each) for each in check_heads(model, heads)]
+    every, wanted = range(model.cfg.n_layers), "expected different layers, at least one; "
+    chosen = list(every) if layers is None else sorted(numbers_below(len(every), "layers", layers, expected=wanted))
+    if components == "heads":
+        return [_head((layer, head)) for layer in chosen for head in range(model.cfg.n_heads)]
+    if getattr(model.cfg, "d_mlp", None) == 0:
+        raise InputError(
+            f"components: expected 'heads', since the model is of attention alone, got {components!r}; leave it out"
+        )
+    if components == "mlps":
+        return [Component({"layer": layer}, (Part(Site("mlp_out", layer)),)) for layer in chosen]
+    return [
+        Component({"layer": layer, "neuron": unit}, (Part(Site("mlp_post", layer), units=(unit,)),))
+        for layer in chosen
+        for unit in range(model.cfg.d_mlp)
+    ]
+
+
+def head_name(head: Head) -> str:
+    """``2.1`` for head 1 of layer 2."""
+    return f"{head[0]}.{head[1]}"
+
+
+def as_head(model: Any, head: Head | str) -> Head:
+    """The head that is meant, as layer and head.
+
+    Args:
+        model: Whose head it is.
+        head: ``(2, 1)`` or ``"2.1"``.
+
+    Raises:
+        InputError: Neither of these, or a head that the model does not have.
+    """
+    return check_heads(model, [parse_head(head) if isinstance(head, str) else head])[0]
+
+
+def parse_head(name: str) -> Head:
+    """Layer and head of a name such as ``2.1``, whichever model it is of.
+
+    Raises:
+        InputError: It is no such name.
+    """
+    found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", name)
+    if found is None:
+        raise InputError(f"head {name!r}: expected a layer and a head, both from 0, such as 2.1 for head 1 of layer 2")
+    return int(found[1]), int(found[2])
+
+
+def set_name(heads: Sequence[Head]) -> str:
+    """``1.1+2.2`` for these two heads, whatever their order."""
+    return "+".join(head_name(each) for each in sorted(heads))
+
+
+def check_heads(model: Any, heads: Sequence[Head] | None) -> list[Head]:
+    """The heads in the model's order; None for all of them.
+
+    Raises:
+        InputError: None, one twice, or one that the model does not have.
+    """
+    if heads is None:
+        return [(layer, head) for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
+    return _known_heads(model, heads)
+
+
+def _known_heads(model: Any, heads: object) -> list[Head]:
+    n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
+    given = as_list(heads)
+    if given is None or not all(map(_is_pair, given)):
+        raise InputError(f"heads: expected (layer, head) pairs, got {heads!r}; give a list such as [(2, 1)]")
+    pairs = [(int(layer), int(head)) for layer, head in given]
+    for layer, head in pairs:
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            raise InputError(
+                f"head {layer}.{head}: the model has {n_layers} layers (0 to {n_layers - 1}) of {n_heads} heads "
+                f"(0 to {n_heads - 1}); choose one of these"
+            )
+    if not pairs or len(set(pairs)) < len(pairs):
+        raise InputError(f"heads: expected different (layer, head) pairs, at least one; got {pairs}")
+    return sorted(pairs)
+
+
+def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
+    """The sets in the order given, their heads in the model's.
+
+    Raises:
+        InputError: No set, one twice, or one that is no set of the model's heads.
+    """
+    given = as_list(sets)
+    if given is None:
+        raise InputError(f"sets: expected sets of (layer, head) pairs, got {sets!r}; give a list such as [[(2, 1)]]")
+    checked = [_known_heads(model, each) for each in given]
+    names = [set_name(each) for each in checked]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"sets: expected different sets of heads, at least one; got {', '.join(names) or 'none'}")
+    return checked
+
+
+def _is_pair(given: object) -> TypeGuard[Head]:
+    pair = as_list(given) if isinstance(given, tuple | list | np.ndarray) else None  # a set has no first
+    return pair is not None and len(pair) == 2 and all(map(is_whole, pair))
+
+
+def _head(head: Head) -> Component:
+    return Component({"layer": head[0], "head": head[1]}, (Part(Site("z", head[0]), heads=(head[1],)),))
+
+
+def _head_set(heads: Sequence[Head]) -> Component:
+    by_layer: dict[int, tuple[int, ...]] = {}
+    for layer, head in heads:
+        by_layer[layer] = (*by_layer.get(layer, ()), head)
+    parts = tuple(Part(Site("z", layer), heads=chosen) for layer, chosen in by_layer.items())
+    return Component({"heads": set_name(heads)}, parts)
 
 
 @documented

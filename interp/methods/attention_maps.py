@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from interp.claims.rules import ORDER
-from interp.methods.baselines import query_of
+from interp.methods.attention_baselines import query_of
 from interp.methods.query_attention import patterns
 from interp.methods.task_attention import is_testable
 from interp.tasks.task import EncodedExample, Task

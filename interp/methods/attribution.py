@@ -20,11 +20,11 @@ from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Direction
-from interp.methods.given_task import as_pairs
 from interp.methods.gradient_estimates import STEPS, Method, estimate_cells
 from interp.methods.grid import Axis, as_grid
 from interp.methods.in_one_line import InOneLine
 from interp.methods.patching import patch_cells
+from interp.methods.task_arguments import as_pairs
 from interp.model.modes import documented
 from interp.tasks.task import Task
 

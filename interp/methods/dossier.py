@@ -37,14 +37,12 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence
-from interp.methods.given_task import apart
 from interp.methods.groups import MOST_TOGETHER
 from interp.methods.in_one_line import counted_verdicts
-from interp.methods.judged_models import Asked, Judged, judge_models
-from interp.methods.left_out import carried, with_left_out
-from interp.methods.probing import MINIMUM
-from interp.methods.replication import COLUMNS as REPLICATION
-from interp.methods.replication import check_siblings, names, replication
+from interp.methods.judging import COLUMNS as REPLICATION
+from interp.methods.judging import Asked, Judged, check_siblings, judge_models, names, replication
+from interp.methods.probes.probe import MINIMUM
+from interp.methods.task_arguments import apart, carried, with_left_out
 from interp.model.modes import documented
 from interp.runs.answers import answered
 from interp.runs.log import Log
@@ -125,7 +123,7 @@ class HeadsReport:
             over balanced units; ``accuracy_items`` over the items without their counterfactuals, as others
             report it of a published file.
         groups: One row per task and head that was ablated together with others, as of ``interp.claims.groups``.
-        replication: Which heads of which model get each verdict, as of ``interp.methods.replication``; empty without
+        replication: Which heads of which model get each verdict, as of ``interp.methods.judging``; empty without
             siblings.
         attention_maps: Attention of up to 8 top heads per task on 4 sentences each, one row per query and key position;
             as of ``interp.methods.attention_maps``.

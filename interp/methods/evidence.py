@@ -20,9 +20,8 @@ from interp.errors import InputError
 from interp.interventions.preparing import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import ablate
-from interp.methods.components import Head
-from interp.methods.probing import MINIMUM
+from interp.methods.ablation import Head, ablate
+from interp.methods.probes.probe import MINIMUM
 from interp.methods.progress import part_of
 from interp.methods.representation import CELL, COLUMNS, representation, unread
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention

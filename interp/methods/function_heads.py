@@ -30,7 +30,7 @@ from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
-from interp.methods.relations.word_attention import run_patterns
+from interp.methods.relations.words import run_patterns
 from interp.model.devices import place_of
 from interp.model.modes import documented
 from interp.model.places import looks_back_only

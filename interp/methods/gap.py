@@ -29,7 +29,7 @@ from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
 from interp.methods.in_one_line import InOneLine
-from interp.methods.relations.word_attention import with_offsets
+from interp.methods.relations.words import with_offsets
 from interp.model.modes import documented
 from interp.model.places import looks_back_only
 from interp.tasks.readers.gap import read_gap

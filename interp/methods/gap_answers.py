@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from interp.errors import InputError
-from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words
+from interp.methods.relations.words import ReadingRow, WordAttention, read_words
 from interp.model.places import looks_back_only
 from interp.residual.batching import batched
 from interp.special_tokens import special_around

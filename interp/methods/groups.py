@@ -21,7 +21,7 @@ from interp.interventions.intervention import Intervention
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep
-from interp.methods.components import Head, head_name, set_name
+from interp.methods.ablation import Head, head_name, set_name
 from interp.model.sites import Site
 from interp.runs.run import Run
 from interp.tasks.task import Task

@@ -31,15 +31,14 @@ from interp.interventions.asked import model_asked, task_asked
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
+from interp.methods.ablation import Head, as_head, head_name
 from interp.methods.attention_maps import attention_maps
-from interp.methods.cards.circuits import copying
-from interp.methods.cards.gathering import FRAMES, Asked, Parts, gather_parts
-from interp.methods.cards.given_report import check_report, report_hash
-from interp.methods.cards.replacements import Comparisons
-from interp.methods.components import Head, as_head, head_name
+from interp.methods.card_circuits import copying
+from interp.methods.card_evidence import Comparisons
+from interp.methods.card_parts import FRAMES, CardRequest, Parts, check_report, gather_parts, report_hash
 from interp.methods.dossier import TASKS, HeadsReport, heads
-from interp.methods.left_out import carried, those_in, with_left_out
 from interp.methods.progress import part_of
+from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.modes import documented
 from interp.runs.answers import all_answered, answered
 from interp.runs.executors import HERE, Executor
@@ -193,7 +192,7 @@ def head_card(
         check_report(found, model, measured)
         first = n_parts - len(measured)
         steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(measured))]
-        asked = Asked(chosen, found, _comparisons(model, found), most_units)
+        asked = CardRequest(chosen, found, _comparisons(model, found), most_units)
         return _card(
             model,
             asked,
@@ -284,7 +283,7 @@ def _cards(
     cards = []
     for head in _heads_of(earned):
         own = [(asked[number][1], found[number][head]) for number in range(len(asked)) if head in found[number]]
-        cards.append(_card(model, Asked(head, report, _comparisons(model, report), most_units), own))
+        cards.append(_card(model, CardRequest(head, report, _comparisons(model, report), most_units), own))
     return cards
 
 
@@ -297,7 +296,7 @@ def _parts_of_task(
 ) -> dict[Head, Parts]:
     """Several heads, whose comparisons with all others are measured once."""
     comparisons = _comparisons(model, report)
-    return {head: gather_parts(model, task, Asked(head, report, comparisons, most_units)) for head in heads}
+    return {head: gather_parts(model, task, CardRequest(head, report, comparisons, most_units)) for head in heads}
 
 
 def _comparisons(model: Any, report: HeadsReport) -> Comparisons:
@@ -305,7 +304,7 @@ def _comparisons(model: Any, report: HeadsReport) -> Comparisons:
     return Comparisons(model, **how)
 
 
-def _card(model: Any, asked: Asked, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
+def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
     tasks = [task for task, _ in parts]
     frames = {name: _joined([each[name] for _, each in parts]) for name in (*FRAMES, "left_out")}
     verdicts, name = asked.rows(), head_name(asked.head)

@@ -26,7 +26,7 @@ from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.interventions.sweep import Progress
 from interp.methods.in_one_line import InOneLine
-from interp.methods.relations.word_attention import ReadingRow, WordAttention, read_words, with_offsets
+from interp.methods.relations.words import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.model.modes import documented
 from interp.model.places import looks_back_only

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
-from interp.methods.baselines import query_of
+from interp.methods.attention_baselines import query_of
 from interp.model.sites import Site
 from interp.residual.activations import without_logits
 from interp.tasks.task import EncodedExample

@@ -30,10 +30,9 @@ from interp.interventions.preparing import make_replacement
 from interp.interventions.reference_set import reference_hash
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Cell, Progress, Sweep
-from interp.methods.ablation import as_measured
-from interp.methods.components import Component, Components, Head, choose_components, sites_of
-from interp.methods.given_task import as_predicted
+from interp.methods.ablation import Component, Components, Head, as_measured, choose_components, sites_of
 from interp.methods.in_one_line import InOneLine
+from interp.methods.task_arguments import as_predicted
 from interp.model.modes import documented
 from interp.tasks.task import Task
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.interventions.sweep import Progress
-from interp.methods.probing import probe
+from interp.methods.probes.probe import probe
 from interp.tasks.task import Task
 
 CELL = ["layer", "head"]

@@ -34,10 +34,10 @@ from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
-from interp.methods.baselines import Baseline, Keys, related_mask, toughest
-from interp.methods.given_task import as_task
+from interp.methods.attention_baselines import Baseline, Keys, related_mask, toughest
 from interp.methods.in_one_line import InOneLine
 from interp.methods.query_attention import query_attention
+from interp.methods.task_arguments import as_task
 from interp.model.modes import documented
 from interp.tasks.task import EncodedExample, Task, Unit
 

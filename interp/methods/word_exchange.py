@@ -31,8 +31,8 @@ from interp.interventions.cell import Cell
 from interp.interventions.intervention import Intervention
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.interventions.word_exchange import WordExchange
-from interp.methods.components import Head, check_heads
-from interp.methods.given_task import as_predicted
+from interp.methods.ablation import Head, check_heads
+from interp.methods.task_arguments import as_predicted
 from interp.methods.task_attention import is_testable
 from interp.model.modes import documented
 from interp.model.sites import Site

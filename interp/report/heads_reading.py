@@ -145,7 +145,7 @@ def replication_table(frame: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         frame: One row per task, verdict and model, the model in question first; as of
-            ``interp.methods.replication.replication``.
+            ``interp.methods.judging.replication``.
 
     Returns:
         ``task``, ``verdict``, a column for each model, and ``replicates``: ``yes`` (in all others), ``in 1 of 2``,

@@ -7,7 +7,7 @@
 
 How does one read a page about probes? The few lines that every number on it rests on.
 
-What they say of the statistics is what ``interp.methods.probing`` and ``interp.methods.probes.result`` do.
+What they say of the statistics is what ``interp.methods.probes.probe`` and ``interp.methods.probes.judging`` do.
 
 What was asked of the probes? The few facts that belong at the top of a page, and on a terminal.
 

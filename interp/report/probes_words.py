@@ -5,7 +5,7 @@ How is each verdict on a cell and a feature shown? One symbol and one meaning.
 What does a report about probes need? The frames of a finished probing, checked once.
 
 The report never sees a model: anything with these three attributes can be drawn, for example
-``interp.methods.probes.result.ProbeResult``, or frames read back from a saved folder.
+``interp.methods.probes.judging.ProbeResult``, or frames read back from a saved folder.
 
 What are cells, sites, features, probes and controls called?
 
@@ -119,7 +119,7 @@ EXAMPLE_COLUMNS = ("document", "template", "form", "value", "carrier", "lemma")
 
 @runtime_checkable
 class ProbeFrames(Protocol):
-    """Cells that were probed for a feature; see ``interp.methods.probes.result.ProbeResult`` for every column."""
+    """Cells that were probed for a feature; see ``interp.methods.probes.judging.ProbeResult`` for every column."""
 
     @property
     def frame(self) -> pd.DataFrame:

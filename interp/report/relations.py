@@ -2,7 +2,7 @@
 
 How does one read a page about relations? The few lines that every number on it rests on.
 
-What they say of the statistics is what ``interp.methods.attention`` and ``interp.methods.relations.result`` do.
+What they say of the statistics is what ``interp.methods.relations.attend`` and ``interp.methods.relations.scores`` do.
 
 Which columns of the relations and heads does a page show? Sortable tables; all else is in the CSV files.
 
@@ -338,7 +338,7 @@ def save_relations(
 
     Args:
         frames: Of the scoring.
-        maps: Where the best heads look in examples, as ``interp.methods.relations.maps`` gives it; None without.
+        maps: Where the best heads look in examples, as ``interp.methods.relations.examples`` gives it; None without.
         out: The folder; made, with its parents, or replaced where it holds an older report.
         command: The command line that asked for it, for the page and the manifest.
 

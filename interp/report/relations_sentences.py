@@ -3,7 +3,7 @@
 What does a report about relations need? The frames of a finished scoring, checked once.
 
 The report never sees a model: anything with these three attributes can be drawn, for example
-``interp.methods.relations.result.RelationResult``, or frames read back from a saved folder.
+``interp.methods.relations.scores.RelationResult``, or frames read back from a saved folder.
 
 Which head speaks for a relation, and which relations come first?
 
@@ -72,7 +72,7 @@ EXAMPLE = (*DIRECTION, "document", "sentence", "query")
 
 @runtime_checkable
 class RelationFrames(Protocol):
-    """Heads scored on relations; see ``interp.methods.relations.result.RelationResult`` for every column."""
+    """Heads scored on relations; see ``interp.methods.relations.scores.RelationResult`` for every column."""
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -191,12 +191,12 @@ def greedy(result: SweepLike) -> Figure:
     """What a growing set of ablated heads costs, step by step, with 95 % intervals: the half that did not choose them.
 
     Args:
-        result: What ``interp.methods.greedy.greedy`` returns.
+        result: What ``interp.methods.head_sets.greedy`` returns.
 
     Raises:
         InputError: It is something else.
     """
-    require(result, ("chosen", "summary", "provenance", "labels"), "greedy", "interp.methods.greedy.greedy")
+    require(result, ("chosen", "summary", "provenance", "labels"), "greedy", "interp.methods.head_sets.greedy")
     frames, steps = sweep_frames(result), result.summary().sort_values("step")
     figure = Figure(figsize=(max(4.6, 0.55 * len(steps) + 2.2), 3.4), dpi=150, layout="constrained")
     ax = figure.subplots()

@@ -13,7 +13,7 @@ import pytest
 from transformers.tokenization_python import PythonBackend
 
 from interp.cli.options import Correction as Offered
-from interp.methods.attention import LONGEST_WINDOW, MINIMUM, Correction
+from interp.methods.relations.attend import LONGEST_WINDOW, MINIMUM, Correction
 
 FILES = {
     *("relations.csv", "heads.csv", "heads.parquet", "attention_maps.parquet", "report.html", "manifest.json"),

@@ -15,7 +15,7 @@ from interp.cli import options, patch
 from interp.interventions.intervention import UNWRITTEN
 from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Kind
-from interp.methods.components import Components
+from interp.methods.ablation import Components
 from interp.model.loading import load_model, save_model
 from interp.model.sites import SITES
 

@@ -22,8 +22,8 @@ from tiny_models import random_model
 from interp.calibration.runs import null_jobs, run_jobs
 from interp.cluster.ray import Ray, _Actors
 from interp.errors import InputError
-from interp.methods.attention import attend
-from interp.methods.relations import reader
+from interp.methods.relations import counting as reader
+from interp.methods.relations.attend import attend
 from interp.runs.code import program
 from interp.runs.processes import spread
 from interp.runs.run import Run

@@ -7,8 +7,7 @@ from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.interventions.preparing import make_replacement
-from interp.methods.ablation import ablate
-from interp.methods.components import check_heads
+from interp.methods.ablation import ablate, check_heads
 
 
 @pytest.fixture

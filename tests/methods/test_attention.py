@@ -10,7 +10,7 @@ from planted_trees import FORMS, N_DOCUMENTS, TO_DEPENDENT, TO_HEAD, knowing, ro
 from scipy.stats import false_discovery_control
 from tiny_models import random_model
 
-from interp.methods.attention import attend
+from interp.methods.relations.attend import attend
 
 
 def test_a_planted_head_is_always_right_and_is_said_to_attend():

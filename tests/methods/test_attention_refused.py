@@ -11,7 +11,7 @@ from banks import document, sentence
 from planted_trees import knowing, tree, trees
 
 from interp.errors import InputError, TaskError
-from interp.methods.attention import attend
+from interp.methods.relations.attend import attend
 from interp.tasks.corpus import Corpus
 
 

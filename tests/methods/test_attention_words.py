@@ -11,7 +11,7 @@ from planted import Planted, even, onto
 from planted_trees import FORMS, N_DOCUMENTS, TO_HEAD, row, trees
 
 from interp.errors import InputError
-from interp.methods.attention import attend
+from interp.methods.relations.attend import attend
 from interp.tasks.example import Span
 
 

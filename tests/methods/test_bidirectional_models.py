@@ -16,17 +16,15 @@ from interp.cli import app
 from interp.errors import InputError
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Sweep
-from interp.methods.ablation import ablate
+from interp.methods.ablation import ablate, choose_components
 from interp.methods.attribution import attribute
 from interp.methods.behaviour import behaviour
-from interp.methods.components import choose_components
 from interp.methods.dossier import heads
-from interp.methods.given_task import as_task
-from interp.methods.greedy import greedy
+from interp.methods.head_sets import greedy, pairwise
 from interp.methods.patching import patch
-from interp.methods.redundancy import pairwise
 from interp.methods.replacements_compared import compare_replacements
 from interp.methods.self_repair import self_repair
+from interp.methods.task_arguments import as_task
 from interp.model.loading import load_model
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(36))]

@@ -8,7 +8,7 @@ from hand_model import HandModel, hand_task, pair, prompts, task_of, varied_task
 
 from interp.errors import InputError
 from interp.methods.dossier import heads
-from interp.methods.given_task import apart
+from interp.methods.task_arguments import apart
 
 
 def other_items():

@@ -11,7 +11,7 @@ from hand_model import IS, N_CLUSTERS, HandModel, hand_task, hand_weights, numbe
 import interp
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable
-from interp.methods.erasure import erase
+from interp.methods.erasure.erase import erase
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
 

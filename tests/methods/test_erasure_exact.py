@@ -9,8 +9,8 @@ from hand_model import relabelled
 from random_tasks import random_task
 from tiny_models import random_model
 
-from interp.methods.erasing.place import SITES
-from interp.methods.erasure import erase
+from interp.methods.erasure.erase import erase
+from interp.methods.erasure.readings import SITES
 from interp.model.sites import Site
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")

@@ -11,9 +11,8 @@ from random_tasks import random_task
 from tiny_models import random_model, word_tokenizer
 
 from interp.errors import InputError
-from interp.methods.erasing.place import choose_places, positions_at, task_positions
-from interp.methods.erasing.steering import turns
-from interp.methods.erasure import _check_methods, erase
+from interp.methods.erasure.erase import _check_methods, erase
+from interp.methods.erasure.readings import choose_places, positions_at, task_positions, turns
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
 

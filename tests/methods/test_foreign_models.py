@@ -13,9 +13,8 @@ from tiny_models import random_tokens
 from interp.interventions.preparing import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Sweep
-from interp.methods.ablation import ablate
+from interp.methods.ablation import ablate, choose_components, sites_of
 from interp.methods.attribution import attribute
-from interp.methods.components import choose_components, sites_of
 from interp.methods.grid import as_grid
 from interp.methods.patching import patch, patch_cells
 from interp.methods.query_attention import query_attention

@@ -6,9 +6,9 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import InputError
-from interp.methods.erasure import erase
-from interp.methods.given_task import as_task, several_predicted
+from interp.methods.erasure.erase import erase
 from interp.methods.head_card import head_card
+from interp.methods.task_arguments import as_task, several_predicted
 
 
 @pytest.fixture(scope="module")

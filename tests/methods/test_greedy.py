@@ -8,7 +8,7 @@ from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.methods.ablation import ablate
-from interp.methods.greedy import greedy, halves
+from interp.methods.head_sets import greedy, halves
 
 
 def test_it_finds_both_heads_of_a_pair_that_hide_each_other():
@@ -105,7 +105,7 @@ def test_interrupted_it_keeps_the_steps_that_are_complete():
 @pytest.mark.parametrize("n_sweeps", [0, 1, 2])
 def test_a_step_of_some_examples_is_none(monkeypatch, n_sweeps):
     """Interrupted in its first sweep, in the one that scores it, and in the first sweep of the second step."""
-    from interp.methods import greedy as module
+    from interp.methods import head_sets as module
 
     done = []
 

@@ -20,11 +20,11 @@ import interp
 from interp.errors import InputError
 from interp.interventions.engine.budget import NoRoomError
 from interp.methods import dossier
-from interp.methods.attention import attend
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
-from interp.methods.probing import probe
-from interp.methods.relations import reader
+from interp.methods.probes.probe import probe
+from interp.methods.relations import counting as reader
+from interp.methods.relations.attend import attend
 from interp.model.transformer import HookedTransformer
 from interp.runs.executors import Processes
 from interp.runs.run import Run
@@ -238,7 +238,7 @@ def test_memory_that_ran_out_is_no_answer(tmp_path, monkeypatch):
     def full(*_args, **_options):
         raise NoRoomError("out of memory")
 
-    monkeypatch.setattr("interp.methods.cards.gathering.positions", full)
+    monkeypatch.setattr("interp.methods.card_parts.positions", full)
     with pytest.raises(NoRoomError):
         carded(tmp_path)
     monkeypatch.undo()

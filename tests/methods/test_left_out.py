@@ -12,11 +12,12 @@ import interp
 from interp.claims.declared import read_claims
 from interp.cli import app
 from interp.errors import InputError, NotCarriedError, TaskError
-from interp.methods import evidence, judged_models
+from interp.methods import evidence
+from interp.methods import judging as judged_models
 from interp.methods.development import development
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
-from interp.methods.left_out import carried
+from interp.methods.task_arguments import carried
 from interp.model.loading import save_model
 from interp.recipes.tokenizer import build_tokenizer
 from interp.report.heads import render_page

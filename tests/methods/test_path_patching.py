@@ -8,8 +8,8 @@ from tiny_models import random_model
 from interp.errors import InputError
 from interp.interventions.rows import batches, task_rows
 from interp.methods.patching import patch
-from interp.methods.path_nodes import parse_path, paths_from, paths_to
 from interp.methods.path_patching import path_patch
+from interp.methods.paths import parse_path, paths_from, paths_to
 
 
 @pytest.fixture(scope="module")

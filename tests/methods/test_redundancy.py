@@ -5,7 +5,7 @@ from hand_model import N_CLUSTERS, HandModel, varied_task
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError
-from interp.methods.redundancy import pairwise
+from interp.methods.head_sets import pairwise
 
 
 def attention_to_the_noun(frame, task):

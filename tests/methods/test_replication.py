@@ -6,7 +6,7 @@ from tiny_models import random_model
 import interp
 from interp.errors import InputError
 from interp.methods.dossier import heads
-from interp.methods.replication import check_siblings, names, replication
+from interp.methods.judging import check_siblings, names, replication
 from interp.report.heads import render_page
 from interp.runs.executors import Processes
 from interp.runs.run import Run

@@ -14,7 +14,7 @@ from interp.errors import InputError, TaskError
 from interp.methods.dossier import heads
 from interp.methods.evidence import gather
 from interp.methods.evidence import tested as with_tests
-from interp.methods.probing import probe
+from interp.methods.probes.probe import probe
 from interp.methods.representation import COLUMNS, representation
 
 pytestmark = [

@@ -14,7 +14,7 @@ from interp.baselines.convolution import Convolution, ConvolutionConfig
 from interp.baselines.recurrent import Recurrent, RecurrentConfig
 from interp.calibration.drawing import draw
 from interp.methods.attribution import attribute
-from interp.methods.erasure import erase
+from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads
 from interp.methods.probes.estimators import LDAProbe, LogisticProbe, MLPProbe, RidgeProbe
 from interp.methods.probes.structural_estimators import DepthProbe

@@ -22,7 +22,7 @@ from hand_model import (
     varied_task,
 )
 
-from interp.methods.baselines import Keys, Offset, Position, candidates, toughest
+from interp.methods.attention_baselines import Keys, Offset, Position, candidates, toughest
 from interp.methods.query_attention import query_attention
 from interp.methods.task_attention import task_attention
 from interp.model.config import TransformerConfig

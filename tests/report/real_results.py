@@ -14,11 +14,10 @@ from interp.calibration.runs import Job
 from interp.methods.attribution import attribute
 from interp.methods.development import Development
 from interp.methods.dossier import HeadsReport
-from interp.methods.erasure import erase
+from interp.methods.erasure.erase import erase
 from interp.methods.gap import GapResult
-from interp.methods.greedy import greedy
+from interp.methods.head_sets import greedy, pairwise
 from interp.methods.parse import ParseResult
-from interp.methods.redundancy import pairwise
 from interp.methods.replacements_compared import compare_replacements
 from interp.methods.self_repair import self_repair
 from interp.methods.spanning_tree import CHAINS

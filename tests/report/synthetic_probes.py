@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.judging import ProbeResult
 
 EXCESS = {"encodes": 0.4, "undecided": 0.12, "none": 0.02}
 BASE = {"accuracy": 0.5, "R2": 0.0}

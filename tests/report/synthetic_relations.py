@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.methods.relations.result import RelationResult
+from interp.methods.relations.scores import RelationResult
 
 TO_DEPENDENT, TO_HEAD = "head to dependent", "dependent to head"
 BASE = 0.5

@@ -7,7 +7,7 @@ import pytest
 from synthetic_probes import probing
 
 from interp.errors import InputError, OutputError
-from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.judging import ProbeResult
 from interp.report import probes as folder_module
 from interp.report.folder import PROBES, save_report
 from interp.report.probes import save_probes

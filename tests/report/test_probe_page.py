@@ -9,7 +9,7 @@ from html_page import Page
 from synthetic_probes import HOSTILE, probing, with_cell
 
 from interp.errors import InputError
-from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.judging import ProbeResult
 from interp.report.probes import render_probes
 from interp.report.probes_sentences import asked
 

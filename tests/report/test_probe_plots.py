@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from synthetic_probes import probing, with_cell
 
-from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.judging import ProbeResult
 from interp.report.probes_figures import cells_beside_controls, curve, figures, head_heatmap, heatmap
 from interp.report.words import decimal
 

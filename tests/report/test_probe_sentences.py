@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from synthetic_probes import probing, with_cell
 
-from interp.methods.probes.result import ProbeResult
+from interp.methods.probes.judging import ProbeResult
 from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
 from interp.report.probes_sentences import cautions, summarise, why_undecided
 from interp.report.probes_words import BASELINES, CONTROLS, cell_name, ranked

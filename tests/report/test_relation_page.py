@@ -8,7 +8,7 @@ from html_page import Page
 from synthetic_relations import HOSTILE, TO_DEPENDENT, TO_HEAD, maps_of, scoring, with_row
 
 from interp.errors import InputError
-from interp.methods.relations.result import RelationResult
+from interp.methods.relations.scores import RelationResult
 from interp.report.relations import asked, render_relations
 
 ALL = {

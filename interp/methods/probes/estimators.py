@@ -17,11 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from interp.methods.probes.closed_form import fit_lda, fit_ridge
-from interp.methods.probes.logistic import MOST_STEPS, fit_logistic
+from interp.methods.probes.data import Target
+from interp.methods.probes.folds import Examples, LinearProbes, Problems
+from interp.methods.probes.linear import MOST_STEPS, fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import HIDDEN, MOST_EPOCHS, fit_mlp
-from interp.methods.probes.problems import Examples, LinearProbes, Problems
-from interp.methods.probes.targets import Target
 from interp.model.modes import ordinary_modes
 
 

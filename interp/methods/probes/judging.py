@@ -11,9 +11,15 @@
    or a control that leaves less than the minimum to be better by, is ``undecided``.
 
 Cameron, Gelbach & Miller (2011), "Robust inference with multiway clustering".
+
+Where are probes fitted? Heads of a site that has heads, or layers of one that has none.
+
+What does one get of probing? A table of cells with their controls, and how it was made; see ``probing.py``.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +30,13 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
 from interp.claims.units import UnitTable, estimates
-from interp.methods.probes.labels import Labelled
-from interp.methods.probes.measuring import Measured
+from interp.errors import InputError, suggest
+from interp.interventions.given_numbers import numbers_below
+from interp.methods.ablation import Head
+from interp.methods.in_one_line import counted_verdicts
+from interp.methods.probes.data import Labelled
+from interp.methods.probes.scores import Measured
+from interp.model.sites import SITES, Site, is_layered
 
 BASELINES = ("majority", "embedding", "position", "untrained")
 CONTROLS = (*BASELINES, "permuted")
@@ -116,3 +127,179 @@ def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
     if row["p_adjusted"] <= how["alpha"] and row["selectivity_p_adjusted"] <= how["alpha"]:
         return "encodes"
     return "none" if row["p_absent"] <= how["alpha"] else "undecided"
+
+
+@dataclass(frozen=True)
+class SiteCells:
+    """The cells of one site: its heads, or itself.
+
+    Attributes:
+        site: With its layer.
+        heads: Which; None where it has none.
+    """
+
+    site: Site
+    heads: tuple[int, ...] | None
+
+
+def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of the sites that are meant.
+
+    Raises:
+        InputError: An unknown site, one twice, none, or some that have heads beside some that have none.
+    """
+    names = (site,) if isinstance(site, str) else tuple(site)
+    for name in names:
+        if name not in SITES:
+            raise InputError(f"no site is called {name!r}; {suggest(str(name), SITES)}")
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"site: expected different ones, at least one, got {list(names)}")
+    kinds = {(is_layered(name), "head" in SITES[name][1]) for name in names}
+    if len(kinds) > 1:
+        raise InputError(
+            f"site: expected sites of heads, or sites of layers, got {', '.join(names)}; probe them one after the other"
+        )
+    return names
+
+
+def choose_cells(
+    site: str,
+    shape: tuple[int, int],
+    layers: Sequence[int] | None = None,
+    heads: Sequence[Head] | None = None,
+) -> list[SiteCells]:
+    """The cells that are meant, layer by layer.
+
+    Args:
+        site: The name of one, such as ``z`` or ``resid_post``.
+        shape: Layers, and heads of a layer.
+        layers: Which; None for all.
+        heads: ``(layer, head)`` pairs; None for all of these layers.
+
+    Raises:
+        InputError: A site of pairs of positions; layers or heads that the model does not have, or
+            heads of a site without heads.
+    """
+    axes = SITES[site][1]
+    if axes[1] != "pos":
+        raise InputError(f"site {site!r}: a word has no activation of its own there; take z, or a point of the stream")
+    if heads is not None and (layers is not None or "head" not in axes):
+        raise InputError(f"heads: expected them without layers, and a site that has heads, got site {site!r}")
+    n_layers, n_heads = shape
+    if not is_layered(site):
+        return [SiteCells(Site(site), None)]
+    if heads is not None:
+        return _of_heads(site, heads, shape)
+    chosen = range(n_layers) if layers is None else sorted(numbers_below(n_layers, "layers", layers))
+    every = tuple(range(n_heads)) if "head" in axes else None
+    return [SiteCells(Site(site, layer), every) for layer in chosen]
+
+
+def frame_of(cells: Sequence[SiteCells]) -> pd.DataFrame:
+    """One row a cell: ``site``, ``layer`` and ``head`` as far as there are any."""
+    rows = [
+        {"site": each.site.name, "layer": each.site.layer, "head": head}
+        for each in cells
+        for head in (each.heads if each.heads is not None else (None,))
+    ]
+    frame = pd.DataFrame(rows)
+    return frame[[name for name in frame.columns if frame[name].notna().all()]]
+
+
+def _of_heads(site: str, heads: Sequence[Head], shape: tuple[int, int]) -> list[SiteCells]:
+    chosen: dict[int, set[int]] = {}
+    for layer, head in heads:
+        if not (0 <= layer < shape[0] and 0 <= head < shape[1]):
+            raise InputError(
+                f"head {layer}.{head}: there are {shape[0]} layers (0 to {shape[0] - 1}) of {shape[1]} heads (0 to "
+                f"{shape[1] - 1}); choose one of these"
+            )
+        chosen.setdefault(layer, set()).add(head)
+    if not chosen:
+        raise InputError("heads: expected (layer, head) pairs, got none")
+    return [SiteCells(Site(site, layer), tuple(sorted(chosen[layer]))) for layer in sorted(chosen)]
+
+
+CELL = ("site", "layer", "head")
+
+
+@dataclass(frozen=True, repr=False)
+class ProbeResult:
+    """How well a feature can be read at every cell, beside its controls.
+
+    Attributes:
+        frame: One row a cell: ``site``, ``layer``, ``head`` (where the site has heads); ``score`` (accuracy; R^2 of a
+            number) on documents and lemmas that the probe was not trained on, with its 95 % interval ``low``, ``high``
+            (documents, or lemmas, resampled: the wider); ``baseline`` (the control that reaches most),
+            ``score_baseline``; ``excess`` over it with ``excess_low``, ``excess_high``; ``p`` (that it is no more than
+            the minimum; documents, or lemmas, resampled: the larger), ``p_adjusted`` (over all cells), ``p_absent``
+            (that it is the minimum at least, over all cells and whichever control is the toughest),
+            ``standard_error`` and ``critical`` (standard errors that the test asks for); ``score_seen`` and ``control``
+            (the feature and the control task, on folds in which words may be known from training), ``selectivity``
+            (their difference) with its interval; the controls ``majority``, ``embedding``, ``position``, ``untrained``,
+            ``permuted``; ``bits`` (description length of all labels), ``compression`` (the uniform code's length over
+            it), ``compression_prior`` (that of a code that learns the classes' frequencies), ``compression_control``
+            (of the control task); ``n`` words, ``n_documents`` (of a task lexical draws), ``n_lemmas`` (NaN where none
+            are held out), ``verdict``. What was not measured is NaN.
+        examples: One row a word: where it stands, its ``value``, ``carrier`` and ``lemma``.
+        provenance: How the numbers were made.
+    """
+
+    frame: pd.DataFrame
+    examples: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        best = self.best().iloc[0]
+        name = " ".join(f"{name} {best[name]}" for name in CELL if name in best and not pd.isna(best[name]))
+        verdicts = counted_verdicts(self.frame)
+        return (
+            f"ProbeResult({self.provenance['feature']}: {verdicts}; best {name}: {self.provenance['measure']} "
+            f"{best['score']:.3f}, {best['baseline']} {best['score_baseline']:.3f}, selectivity "
+            f"{best['selectivity']:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
+        from interp.report.glance import as_html
+        from interp.report.probes import probes_glance
+
+        return as_html(probes_glance(self))
+
+    def best(self, n: int = 1) -> pd.DataFrame:
+        """The first `n` cells: those that encode before others, then by their excess."""
+        encodes = self.frame["verdict"] == "encodes"
+        order = self.frame.assign(encodes=encodes).sort_values(["encodes", "excess"], ascending=False, kind="stable")
+        return self.frame.loc[order.index[:n]]
+
+    def at(self, site: str) -> "ProbeResult":
+        """What was found at one of several sites; p and verdicts stay those of all.
+
+        Raises:
+            InputError: Nothing was probed there.
+        """
+        rows = self.frame["site"] == site
+        if not rows.any():
+            raise InputError(f"nothing was probed at {site!r}; {suggest(site, self.frame['site'].unique())}")
+        return replace(
+            self, frame=self.frame[rows].reset_index(drop=True), provenance={**self.provenance, "site": site}
+        )
+
+    def save(self, out: str | Path) -> Path:
+        """Write tables, figures and one self-contained page into the folder `out`; see ``save_probes``.
+
+        Args:
+            out: The folder; made, or replaced where it holds an older report.
+
+        Raises:
+            OutputError: If `out` cannot be used.
+            InputError: If several sites were probed: a page shows one of them, see ``at``.
+        """
+        sites = self.frame["site"].unique()
+        if len(sites) > 1:
+            raise InputError(
+                f"a page shows one site, got {', '.join(sites)}; save each: result.at({sites[0]!r}).save(...)"
+            )
+        from interp.report.probes import save_probes
+
+        return save_probes(self, out)

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from interp.methods.probes.problems import Examples, Moments, Problems
-from interp.methods.probes.targets import Scores, Target
+from interp.methods.probes.data import Scores, Target
+from interp.methods.probes.folds import Examples, Moments, Problems
 
 HIDDEN = 64
 MOST_EPOCHS = 200

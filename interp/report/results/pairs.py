@@ -13,7 +13,7 @@ from interp.report.results.words import task_of, unit_of
 
 _MOST_HEADS = 30
 _MARKS = {"redundant": ("v", "black"), "in series": ("^", "white")}
-_MADE_BY = "interp.methods.redundancy.pairwise"
+_MADE_BY = "interp.methods.head_sets.pairwise"
 
 
 def pairs(result: Any) -> Figure:
@@ -23,7 +23,7 @@ def pairs(result: Any) -> Figure:
     up pairs in series. Of more than 30 heads, the 40 largest interactions are dots with 95 % intervals.
 
     Args:
-        result: What ``interp.methods.redundancy.pairwise`` returns.
+        result: What ``interp.methods.head_sets.pairwise`` returns.
 
     Raises:
         InputError: It is something else, or has no row.

@@ -8,10 +8,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from interp.interventions.erase import Eraser
-from interp.methods.erasing.inlp import inlp
-from interp.methods.erasing.leace import leace, random_subspace
-from interp.methods.erasing.probe import Probe, Standard, majority
-from interp.methods.erasing.whitening import Whitening
+from interp.methods.erasure.erasers import Probe, Standard, Whitening, inlp, leace, majority, random_subspace
 
 SHAPES = {
     "two classes": {},

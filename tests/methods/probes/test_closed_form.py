@@ -7,9 +7,9 @@ from clouds import cloud, five_folds
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from interp.methods.probes.closed_form import fit_lda, fit_ridge
-from interp.methods.probes.problems import Problems
-from interp.methods.probes.targets import Target
+from interp.methods.probes.data import Target
+from interp.methods.probes.folds import Problems
+from interp.methods.probes.linear import fit_lda, fit_ridge
 
 
 def compared(found, problems, points, labels, alone):

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from interp.methods.probes.fitting import fit, problems_of
-from interp.methods.probes.targets import Target
+from interp.methods.probes.cross_fitting import fit, problems_of
+from interp.methods.probes.data import Target
 
 STRENGTHS = (1e-4, 1e-2, 1.0)
 ATOM = torch.arange(96) % 3

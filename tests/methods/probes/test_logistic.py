@@ -6,9 +6,9 @@ import torch
 from clouds import cloud, five_folds
 from sklearn.linear_model import LogisticRegression
 
-from interp.methods.probes.logistic import fit_logistic
-from interp.methods.probes.problems import Problems
-from interp.methods.probes.targets import Target
+from interp.methods.probes.data import Target
+from interp.methods.probes.folds import Problems
+from interp.methods.probes.linear import fit_logistic
 
 PENALTIES = [1e3, 1e1, 1e-1]
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from interp.errors import InputError
+from interp.methods.probes.data import labelled
 from interp.methods.probes.judging import tabulate
-from interp.methods.probes.labels import labelled
-from interp.methods.probes.measuring import Measured, Measuring
+from interp.methods.probes.scores import Measured, Measuring
 
 HOW = {"minimum": 0.1, "alpha": 0.05, "correction": "max-T", "seed": 0}
 N, LEMMAS, DOCUMENTS = 600, 40, 40

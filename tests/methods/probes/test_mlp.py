@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from clouds import cloud, five_folds
 
-from interp.methods.probes.logistic import fit_logistic
+from interp.methods.probes.data import Target
+from interp.methods.probes.linear import fit_logistic
 from interp.methods.probes.mlp import fit_mlp
-from interp.methods.probes.targets import Target
 
 
 def crossed(n=800, seed=0):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from clouds import cloud
 
-from interp.methods.probes.online_code import description_length, prior_length
-from interp.methods.probes.targets import Target
+from interp.methods.probes.data import Target
+from interp.methods.probes.scores import description_length, prior_length
 
 pytestmark = pytest.mark.unchecked
 

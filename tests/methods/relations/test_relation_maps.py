@@ -10,9 +10,8 @@ from kinds_of_tokenizers import wordpiece
 from planted import Planted, even, onto
 
 from interp.errors import InputError, TaskError
-from interp.methods.attention import attend
-from interp.methods.relations.examples import MOST_SHOWN, READABLE
-from interp.methods.relations.maps import MOST_HEADS, relation_maps
+from interp.methods.relations.attend import attend
+from interp.methods.relations.examples import MOST_HEADS, MOST_SHOWN, READABLE, relation_maps
 from interp.report.relations_sentences import EXAMPLE, MAP_COLUMNS
 from interp.tasks.example import Span
 

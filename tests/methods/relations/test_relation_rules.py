@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from interp.methods.relations.rules import MOST_DISTANT, PARTS_OF_SPEECH, rule_names, rule_picks
+from interp.methods.relations.words import MOST_DISTANT, PARTS_OF_SPEECH, rule_names, rule_picks
 
 TAGS = ["DET", "NOUN", "VERB", "", "NOUN"]
 TOKENS = np.array([1, 2, 1, 3, 2])

@@ -1,0 +1,249 @@
+"""How do a head's effects compare across tasks, and do they come back in the other half of the items?
+
+Both are of examples that a dossier has measured: nothing is run.
+
+What does one head's ablation cost, whatever takes its place? All kinds of replacement, and how alike they are.
+
+1. Ablate every head of the model under every kind (``replacements_compared.py``): the heads of a kind are one family of
+   tests, and their order under two kinds is compared by Kendall's tau-b.
+2. Where that is refused, find the kinds that the task cannot provide (a positional mean needs positions that mean the
+   same, a resample reference examples of the same length), and go on without them.
+3. Keep the one head's rows, and say of the other kinds why they are missing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.claims.bootstrap import Intervals, cluster_bootstrap
+from interp.claims.units import UnitTable, estimates
+from interp.errors import InputError
+from interp.interventions.engine.budget import NoRoomError
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import DRAWS, Kind
+from interp.interventions.sweep import Progress
+from interp.methods.ablation import Head
+from interp.methods.replacements_compared import KINDS, ReplacementComparison, compare_replacements
+from interp.model.sites import Site
+from interp.tasks.task import Task
+
+CELL = ("layer", "head")
+SHARES = (
+    *("metric", "base", "effect", "effect_low", "effect_high", "share", "share_low", "share_high"),
+    *("minimum", "n_units", "n_clusters"),
+)
+HALVES = ("evidence", "half", "estimate", "low", "high", "minimum", "passes", "n_units", "n_clusters")
+
+
+def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Intervals:
+    """Effects as shares of the base run's mean: a ratio of means with its 95 % cluster bootstrap, by cell.
+
+    NaN where the base run is not shown to be above 0: a share of nothing says nothing.
+    """
+    ratio = cluster_bootstrap(effects, per=base, seed=seed)
+    nothing = cluster_bootstrap(base, seed=seed).low <= 0  # an interval that is not known says nothing about it
+    return Intervals(*(np.where(nothing, np.nan, each) for each in (ratio.estimate, ratio.low, ratio.high)))
+
+
+def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
+    """A head's effect on one task, as a share of what the whole model does there.
+
+    Args:
+        examples: Of this head and task, as in ``HeadsReport.examples``.
+        row: Of this head and task in ``HeadsReport.frame``.
+        minimum: The smallest share that counts.
+        seed: Of the resamples.
+
+    Returns:
+        One row, columns as in ``SHARES``: the ``effect`` in the metric's units, and its ``share`` of the ``base``
+        run's mean (-1 is all of it), as ``share_of_base`` gives it.
+    """
+    effects, base = (UnitTable.from_frame(examples, name, by=CELL) for name in ("effect", "base"))
+    share = share_of_base(effects, base, seed=seed)
+    found = {name: row[name] for name in ("metric", "effect", "effect_low", "effect_high")}
+    found |= {"base": float(estimates(base)[0]), "minimum": minimum}
+    found |= {"share": share.estimate[0], "share_low": share.low[0], "share_high": share.high[0]}
+    found |= {"n_units": int(effects.n_units[0]), "n_clusters": int(effects.n_clusters[0])}
+    return pd.DataFrame([found])[list(SHARES)]
+
+
+def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame:
+    """Excess attention and effect of ablation in two random halves of a task's clusters.
+
+    Args:
+        examples: Of this head and task, as in ``HeadsReport.examples``.
+        row: Of this head and task in ``HeadsReport.frame``.
+        seed: Of the split and the resamples.
+
+    Returns:
+        One row a kind of evidence and half, columns as in ``HALVES``: ``evidence`` (``attention``, ``effect``),
+        ``half`` (1, 2), the ``estimate`` with its interval, the ``minimum`` that counts (that of the whole), and
+        whether the estimate ``passes`` it: an effect in the direction that it has on the whole. No row of a
+        kind of evidence that is measured on fewer than two clusters. They describe, and test nothing: the whole has
+        been looked at.
+    """
+    rows = []
+    for evidence, column in (("attention", "excess"), ("effect", "effect")):
+        measured = examples[examples[column].notna()]
+        if measured["cluster"].nunique() < 2:
+            continue
+        first = _first_half(measured["cluster"], seed)
+        sign = np.sign(row["effect"]) if evidence == "effect" else 1.0
+        for half, inside in ((1, True), (2, False)):
+            part = measured[measured["cluster"].isin(first) == inside]
+            rows.append(
+                {"evidence": evidence, "half": half, **_half(part, column, sign, row[f"minimum_{evidence}"], seed)}
+            )
+    return pd.DataFrame(rows, columns=list(HALVES))
+
+
+def _first_half(clusters: pd.Series, seed: int) -> set[str]:
+    order = np.random.default_rng(seed).permutation(sorted(clusters.unique()))
+    return set(order[: len(order) // 2])
+
+
+def _half(part: pd.DataFrame, column: str, sign: float, minimum: float, seed: int) -> dict[str, Any]:
+    table = UnitTable.from_frame(part, column, by=CELL)
+    found = cluster_bootstrap(table, seed=seed)
+    return {
+        "estimate": float(found.estimate[0]),
+        "low": float(found.low[0]),
+        "high": float(found.high[0]),
+        "minimum": minimum,
+        "passes": bool(sign * found.estimate[0] >= minimum),
+        "n_units": int(table.n_units[0]),
+        "n_clusters": int(table.n_clusters[0]),
+    }
+
+
+COLUMNS = (
+    *("kind", "effect", "low", "high", "p_adjusted", "minimum", "state", "share", "share_low", "share_high"),
+    *("rank", "n_heads", "n_units", "n_clusters", "reason"),
+)
+AGREEMENT = ("first", "second", "kendall", "low", "high", "spearman", "n_cells")
+
+
+class Comparisons:
+    """Every head of a model under every kind of replacement that a task can provide; each task is run once.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        alpha: Chance of any false drop or rise over the model's heads, for each kind by itself.
+        seed: Of the resamples and the statistics.
+        draws: How many resamples to average the effects of.
+    """
+
+    def __init__(self, model: Any, *, minimum_effect: float, alpha: float, seed: int, draws: int = DRAWS):
+        self._model, self._seed = model, seed
+        self._options: Any = {"minimum_effect": minimum_effect, "alpha": alpha, "seed": seed, "draws": draws}
+        self._found: dict[str, Compared] = {}
+
+    def of(self, task: Task, progress: Progress | None = None) -> "Compared":
+        """The comparison on a task.
+
+        Args:
+            task: What is measured.
+            progress: Called with (cells done, cells in all).
+
+        Raises:
+            InputError: Fewer than two kinds are possible.
+            KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+        """
+        if task.name not in self._found:
+            self._found[task.name] = self._compared(task, progress)
+        return self._found[task.name]
+
+    def _compared(self, task: Task, progress: Progress | None) -> "Compared":
+        refused: dict[Kind, str] = {}
+        try:
+            found = compare_replacements(self._model, task, **self._options, progress=progress)
+        except NoRoomError:
+            raise
+        except InputError:
+            refused = _refused(self._model, task, self._seed)
+            if not refused or len(KINDS) - len(refused) < 2:
+                raise
+            possible = [kind for kind in KINDS if kind not in refused]
+            found = compare_replacements(self._model, task, kinds=possible, **self._options, progress=progress)
+        if not found.provenance["complete"]:
+            raise KeyboardInterrupt
+        return Compared(found, found.effects(), found.agreement()[list(AGREEMENT)], refused)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All heads under all kinds on one task.
+
+    Attributes:
+        comparison: Example by example.
+        effects: As of ``ReplacementComparison.effects``.
+        agreement: How alike two kinds order all heads.
+        refused: The kinds that the task cannot provide, with the reason.
+    """
+
+    comparison: ReplacementComparison
+    effects: pd.DataFrame
+    agreement: pd.DataFrame
+    refused: Mapping[Kind, str]
+
+
+def replacements(
+    comparisons: Comparisons, head: Head, task: Task, progress: Progress | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Ablate a head under every kind of replacement that the task can provide.
+
+    Args:
+        comparisons: Of the model.
+        head: Layer and head.
+        task: What is measured.
+        progress: Called with (cells done, cells in all).
+
+    Returns:
+        One row a kind, columns as in ``COLUMNS``: ``effect`` with its interval, ``p_adjusted`` (family-wise over the
+        heads), ``minimum`` (in the metric's units), ``state`` (as ``conclusions`` gives it), the effect as a ``share``
+        of the base run (as in ``shares``), ``rank`` (1 for the largest drop of the model's ``n_heads``), and for a kind
+        that is refused NaN and the ``reason``. And one row a pair of kinds,
+        columns as in ``AGREEMENT``: how alike they order all heads.
+
+    Raises:
+        InputError: Fewer than two kinds are possible.
+        KeyboardInterrupt: The sweep was interrupted.
+    """
+    found = comparisons.of(task, progress)
+    return _of_head(found, head), found.agreement
+
+
+def _refused(model: Any, task: Task, seed: int) -> dict[Kind, str]:
+    """The kinds that the task cannot provide, with the reason."""
+    refused: dict[Kind, str] = {}
+    for kind in KINDS:
+        try:
+            make_replacement(kind, model, task, sites=[Site("z", 0)], draws=1, seed=seed)
+        except InputError as error:
+            refused[kind] = str(error)
+    return refused
+
+
+def _of_head(found: Compared, head: Head) -> pd.DataFrame:
+    by_kind = found.effects.groupby("kind")["effect"]
+    effects = found.effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
+    examples = _rows_of(found.comparison.frame, head)
+    own = _rows_of(effects, head).set_index("kind").join(_shares(examples, found.comparison.provenance["seed"]))
+    frame = own.reindex(list(KINDS)).rename_axis("kind").reset_index()
+    return frame.assign(reason=[found.refused.get(kind, "") for kind in KINDS])[list(COLUMNS)]
+
+
+def _rows_of(frame: pd.DataFrame, head: Head) -> pd.DataFrame:
+    return frame[(frame["layer"] == head[0]) & (frame["head"] == head[1])]
+
+
+def _shares(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """By kind, the effect as a share of the base run."""
+    effects, base = (UnitTable.from_frame(frame, name, by=("kind",)) for name in ("effect", "base"))
+    share = share_of_base(effects, base, seed=seed)
+    columns = {"share": share.estimate, "share_low": share.low, "share_high": share.high}
+    return pd.DataFrame(columns, index=effects.cells)

@@ -1,0 +1,272 @@
+"""Who writes what a head reads, and who reads what it writes? Direct paths, one by one.
+
+1. **Feeds**: from the embeddings and every head and MLP before it, into the head's queries, keys and values.
+2. **Readers**: from the head into the queries, keys and values of every later head, every later MLP, and the logits.
+3. Each is denoised by itself (``path_patching.py``): the corrupted prompt, with the clean run's change along this path.
+   MLPs between are frozen, so that a path is one edge: MLPs are among the feeds and the readers themselves, and what
+   passes through them is told there.
+
+Effects of single edges need not add up. On few units, drawn from the templates in turn, so that it stays fast: there
+are up to three times as many paths as the model has heads.
+
+Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
+
+At which words does the task need what a head writes? Its ``z`` patched at one kind of word after the other.
+
+Denoising: the corrupted prompt runs with the head's ``z`` of the clean prompt at the positions that the task calls by
+one name (``role_positions``): BOS, the related word, each distractor, the query, the last token, and all others. The
+prompts may differ in length. Last, at all positions together.
+
+Does the task need what a head holds at one place? Its values at the related word, and the feature where it is read.
+
+1. **Values**: what the head reads at the related word is replaced by its mean over all positions of the reference
+   examples, for all words that read it through this head; how much it looks where stays. Not testable where heads
+   share their values.
+2. **Erasure**: where a probe reads the task's feature, LEACE erases it there, and as many random directions beside it.
+
+They describe: a verdict rests on exchanging the word (``word_exchange.py``), which moves keys as well, and on ablation.
+
+As Geva et al. (2023), "Dissecting recall of factual associations", who block the attention instead: then what is left
+of it grows. Belrose et al. (2023), "LEACE".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.errors import InputError
+from interp.interventions.cell import Cell
+from interp.interventions.intervention import Intervention, heads_at
+from interp.interventions.preparing import make_replacement
+from interp.interventions.replacement import Patch
+from interp.interventions.sweep import Progress, Sweep, SweepResult
+from interp.methods.ablation import Head, head_name
+from interp.methods.erasure.erase import erase
+from interp.methods.erasure.readings import task_positions
+from interp.methods.grid import role_positions
+from interp.methods.patching import PatchResult, run_examples
+from interp.methods.path_patching import path_patch
+from interp.methods.paths import paths_from, paths_to
+from interp.methods.task_arguments import as_pairs
+from interp.methods.task_attention import is_testable
+from interp.model.given_model import require_ours
+from interp.model.sites import Site
+from interp.tasks.task import Task, Unit
+
+PATH_COLUMNS = (
+    *("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
+    *("n_units", "n_clusters"),
+)
+
+
+def feeds(
+    model: Any, head: Head, task: Task, *, most_units: int, seed: int, progress: Progress | None = None
+) -> pd.DataFrame:
+    """Patch every direct path into a head.
+
+    Args:
+        model: One of ours.
+        head: Layer and head. Where several heads share keys and values, a path into its keys or values is one into
+            those of all of them.
+        task: What is measured.
+        most_units: On how many units at most.
+        seed: Of the units' draw and the statistics.
+        progress: Called with (paths done, paths in all).
+
+    Returns:
+        One row a path, the largest effect first, columns as in ``COLUMNS``: ``sender``, ``receiver``, what the receiver
+        ``reads`` there (``q``, ``k``, ``v``), ``normalised`` with its interval (0 is the corrupted, 1 the clean run),
+        ``effect`` in the metric's units with its own.
+
+    Raises:
+        InputError: A model of others, or whose stream is no sum; or no unit has a counterfactual of its length.
+        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+    """
+    require_ours(model, "direct paths")
+    shared = head[1] * heads_at("k_input", model) // model.cfg.n_heads
+    receivers = (f"{head_name(head)}.q", f"{head[0]}.{shared}.k", f"{head[0]}.{shared}.v")
+    paths = [path for receiver in receivers for path in paths_to(model, receiver)]
+    return _measured_paths(model, task, paths, most_units, seed, progress)
+
+
+def readers(
+    model: Any, head: Head, task: Task, *, most_units: int, seed: int, progress: Progress | None = None
+) -> pd.DataFrame:
+    """Patch every direct path from a head.
+
+    Args:
+        model: One of ours.
+        head: Layer and head.
+        task: What is measured.
+        most_units: On how many units at most.
+        seed: Of the units' draw and the statistics.
+        progress: Called with (paths done, paths in all).
+
+    Returns:
+        As ``feeds``; ``reads`` is ``q``, ``k``, ``v`` of a head, ``mlp`` or ``logits``.
+
+    Raises:
+        InputError: As ``feeds``.
+        KeyboardInterrupt: As ``feeds``.
+    """
+    require_ours(model, "direct paths")
+    return _measured_paths(model, task, paths_from(model, head_name(head)), most_units, seed, progress)
+
+
+def some_units(task: Task, most: int, seed: int) -> Task:
+    """The task with at most so many of its units, drawn from its templates in turn.
+
+    Args:
+        task: Any.
+        most: How many units, at least one.
+        seed: Of the draw.
+    """
+    if len(task.units) <= most:
+        return task
+    order = np.random.default_rng(seed).permutation(len(task.units))
+    by_template: dict[str, list[Unit]] = {}
+    for number in order:
+        unit = task.units[number]
+        by_template.setdefault(unit.item.example.template, []).append(unit)
+    rounds = range(max(map(len, by_template.values())))
+    in_turn = [units[each] for each in rounds for units in by_template.values() if each < len(units)]
+    return replace(task, units=tuple(in_turn[:most]))
+
+
+def _measured_paths(
+    model: Any, task: Task, paths: Sequence[Sequence[str]], most_units: int, seed: int, progress: Progress | None
+) -> pd.DataFrame:
+    given = some_units(as_pairs(task, model, n=None, seed=seed), most_units, seed)
+    result = path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress)
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    labels = list(result.labels)
+    found = result.estimates().merge(result.normalised(), on=labels)
+    last = found["receiver"].str.split(".").str[-1]
+    found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
+    return found.sort_values("effect", key=abs, ascending=False, kind="stable")[list(PATH_COLUMNS)].reset_index(
+        drop=True
+    )
+
+
+POSITION_COLUMNS = (
+    *("position", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
+    *("n_changed", "n_examples", "n_units", "n_clusters"),
+)
+EVERYWHERE = "all"
+
+
+def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progress | None = None) -> pd.DataFrame:
+    """Patch a head's ``z`` by what the task calls the positions.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        head: Layer and head.
+        task: What is measured; its units need counterfactuals.
+        seed: Of the statistics and the audit.
+        progress: Called with (cells done, cells in all).
+
+    Returns:
+        One row a name, columns as in ``COLUMNS``: ``position`` (``query`` is the last token where all queries are),
+        ``normalised`` with its interval (0 is the corrupted, 1 the clean run; ``PatchResult.summary``), ``effect`` in
+        the metric's units with its own, and in how many examples anything changed: what cannot reach the answer, or is
+        the same in both runs, changes in none.
+
+    Raises:
+        InputError: No unit has a counterfactual.
+        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+    """
+    given = as_pairs(task, model, n=None, seed=seed)
+    cells = _cells(model, head, given)
+    result = _measured_positions(model, given, cells, seed, progress)
+    found = pd.DataFrame({"position": [each.labels["position"] for each in cells]})
+    found = found.merge(result.estimates(), on="position").merge(result.normalised(), on="position")
+    changed = (result.frame["status"] == "changed").groupby(result.frame["position"])
+    found = found.merge(pd.DataFrame({"n_changed": changed.sum(), "n_examples": changed.size()}).reset_index())
+    queries = {each.query == each.critical for each in given.examples}
+    found["position"] = found["position"].replace({"last": "query"} if queries == {True} else {})
+    return found[list(POSITION_COLUMNS)]
+
+
+def _measured_positions(model: Any, task: Task, cells: list[Cell], seed: int, progress: Progress | None) -> PatchResult:
+    """Denoise with these cells."""
+    result = Sweep(cells).run(model, task, direction="denoise", seed=seed, progress=progress)
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    return PatchResult(result.frame, {**result.provenance, "direction": "denoise"}, result.labels)
+
+
+def _cells(model: Any, head: Head, task: Task) -> list[Cell]:
+    site = Site("z", head[0])
+    replacement = Patch(model, (site,))
+    named = role_positions(task, run_examples(task, "denoise").__getitem__, run_examples(task, "noise").__getitem__)
+    return [
+        Cell({"position": name}, (Intervention(site, replacement, heads=(head[1],), positions=where),))
+        for name, where in (*named, (EVERYWHERE, None))
+    ]
+
+
+FEATURE_COLUMNS = ("what", "effect", "low", "high", "n_units", "n_clusters")
+
+
+def feature_there(model: Any, head: Head, task: Task, *, reads: bool, seed: int) -> pd.DataFrame:
+    """What the task loses without the head's values at the related word, and without the feature in what it writes.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        head: Layer and head.
+        task: What is measured.
+        reads: Whether a probe reads the task's feature there; else nothing is erased.
+        seed: Of random directions and statistics.
+
+    Returns:
+        One row each, columns as in ``COLUMNS``: ``what`` is ``values at the related word``, ``feature``, ``random
+        directions``; the effect on the metric with its interval.
+
+    Raises:
+        InputError: Nothing can be measured; it says why.
+        KeyboardInterrupt: It was interrupted.
+    """
+    results = list(_measured_feature(model, head, task, reads, seed))
+    if not results:
+        raise InputError(
+            "values at the related word: heads of this model share theirs, or no related word stands before the query; "
+            "and no feature is read there that could be erased"
+        )
+    rows = []
+    for what, result in results:
+        if not result.provenance["complete"]:
+            raise KeyboardInterrupt
+        found = result.estimates()[["effect", "low", "high", "n_units", "n_clusters"]]
+        rows.append(found.assign(what=what))
+    return pd.concat(rows, ignore_index=True)[list(FEATURE_COLUMNS)]
+
+
+def _measured_feature(model: Any, head: Head, task: Task, reads: bool, seed: int) -> Iterator[tuple[str, SweepResult]]:
+    there = replace(task, units=tuple(unit for unit in task.units if _in_the_prompt(unit)))
+    if there.units and has_values_by_head(model):
+        yield "values at the related word", _without_values(model, head, there, seed)
+    if reads and task.feature is not None:
+        found = erase(model, task, task.feature, heads=[head], methods=("leace", "random"), probes=False, seed=seed)
+        for method, name in (("leace", "feature"), ("random", "random directions")):
+            yield name, SweepResult(found.frame[found.frame["method"] == method], found.provenance, found.labels)
+
+
+def _without_values(model: Any, head: Head, task: Task, seed: int) -> SweepResult:
+    site = Site("v", head[0])
+    means = make_replacement("mean", model, task, sites=[site])
+    change = Intervention(site, means, heads=(head[1],), positions=task_positions("related", task))
+    return Sweep([Cell({"layer": head[0], "head": head[1]}, (change,))]).run(model, task, seed=seed)
+
+
+def _in_the_prompt(unit: Unit) -> bool:
+    return all(is_testable(each) and max(each.related) < len(each.prompt) for each in unit.examples)
+
+
+def has_values_by_head(model: Any) -> bool:
+    """Whether the model shows each head's own values."""
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)

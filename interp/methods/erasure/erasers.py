@@ -1,0 +1,229 @@
+"""Can a feature be read out of activations? By scikit-learn's logistic regression, against always saying the same.
+
+Which directions does one probe after the other need to read a feature? Iterated null-space projection.
+
+1. A probe is fitted; if it reads the feature no better than always saying the commonest class, this is all.
+2. What it reads is projected out, orthogonally, and the next probe sees what is left.
+
+Whether a probe reads is decided on a part of the data that it was not fitted to, of other lexical draws: on its own
+data a probe of many dimensions is always somewhat above chance, and everything would be taken away. The mean stays
+where it is, as it does with LEACE.
+
+Ravfogel et al. (2020), "Null it out: guarding protected attributes by iterative nullspace projection".
+
+In which coordinates is every direction alike? Those in which activations have mean 0 and covariance 1.
+
+1. Coordinates are divided by their spread, so that outliers among them (GPT-2 has some that are a thousand times the
+   others) do not hide the rest behind rounding.
+2. The eigenvectors of their covariance are divided by the roots of its eigenvalues. Directions without spread, but for
+   little more than rounding, are left out: a map that read them would write noise as large as all else.
+
+Which map of activations keeps every linear probe from reading a feature, and changes them least? LEACE's.
+
+1. The activations are whitened; in these coordinates the means of the classes span a subspace of at most
+   ``classes - 1`` dimensions.
+2. The projection that takes this subspace away leaves the classes with one mean, so that no linear probe, and no probe
+   with a convex loss, does better than a constant on the data that it was fitted to; of all affine maps with this
+   property it moves the activations least.
+3. Its control is the same projection along a random subspace of as many dimensions.
+
+Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form".
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from concept_erasure import LeaceFitter
+from jaxtyping import Bool, Float
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedGroupKFold
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from interp.interventions.erase import Eraser
+from interp.interventions.intervention import ROUNDING
+
+ITERATIONS = 1000
+
+
+@dataclass(frozen=True)
+class Standard:
+    """The units in which a probe reads: the spread of each number of the activations before anything is erased.
+
+    A number that an eraser has made constant but for rounding would be read again if it were divided by what is left.
+    """
+
+    mu: Float[Tensor, " d"]
+    scale: Float[Tensor, " d"]
+
+    @classmethod
+    def of(cls, x: Float[Tensor, "reading d"]) -> "Standard":
+        """Those of some activations."""
+        spread = x.double().std(0, correction=0)
+        return cls(x.double().mean(0), torch.where(spread > 0, spread, 1.0))
+
+    def __call__(self, x: Float[Tensor, "reading d"]) -> np.ndarray:
+        """`x` in these units."""
+        return ((x.double() - self.mu) / self.scale).numpy()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Reads classes out of activations.
+
+    Attributes:
+        standard: In which units.
+        regression: How.
+    """
+
+    standard: Standard
+    regression: LogisticRegression
+
+    @classmethod
+    def fit(cls, standard: Standard, x: Float[Tensor, "reading d"], labels: np.ndarray) -> "Probe":
+        """A probe of the activations `x`."""
+        seen = standard(x)
+        with threadpool_limits(1, user_api="blas"):  # so small a problem that threads wait for each other
+            return cls(standard, LogisticRegression(max_iter=ITERATIONS).fit(seen, labels))
+
+    def correct(self, x: Float[Tensor, "reading d"], labels: np.ndarray) -> Bool[np.ndarray, " reading"]:
+        """Whether it reads each class right."""
+        found: np.ndarray = self.regression.predict(self.standard(x)) == labels
+        return found
+
+    @property
+    def directions(self) -> Float[Tensor, "row d"]:
+        """What it reads, as directions of the activations: one for two classes, else one for each."""
+        return torch.from_numpy(self.regression.coef_) / self.standard.scale
+
+
+def majority(labels: np.ndarray) -> float:
+    """The share of the commonest class."""
+    return max(Counter(labels.tolist()).values()) / len(labels)
+
+
+MOST = 64
+"""Probes after which it stops, whatever is left."""
+
+PARTS = 5
+"""One part of so many judges the probes that are fitted on the others."""
+
+
+def inlp(x: Float[Tensor, "reading d"], labels: np.ndarray, clusters: np.ndarray, *, seed: int = 0) -> Eraser:
+    """The eraser after which a new probe does not read the classes of `x`.
+
+    Args:
+        x: Activations.
+        labels: The class of each.
+        clusters: The lexical draw of each.
+        seed: Of the split.
+    """
+    wide, mu = x.double(), x.double().mean(0)
+    judging, standard = _judging(labels, clusters, seed), Standard.of(x)
+    enough, erased = majority(labels[judging]), wide.new_zeros(0, x.shape[1])
+    for _ in range(MOST):
+        left = Eraser(mu, erased, erased)(wide)
+        probe = Probe.fit(standard, left[~judging], labels[~judging])
+        if probe.correct(left[judging], labels[judging]).mean() <= enough:
+            break
+        erased = _with(erased, probe.directions)
+    return Eraser(mu, erased, erased)
+
+
+def _judging(labels: np.ndarray, clusters: np.ndarray, seed: int) -> Bool[np.ndarray, " reading"]:
+    """Which readings judge: whole clusters, unless some class would be missing on one side."""
+    fewest = int(np.unique(labels, return_counts=True)[1].min())
+    for groups in (clusters, np.arange(len(labels))):
+        n = min(PARTS, fewest, len(np.unique(groups)))
+        folds = StratifiedGroupKFold(n, shuffle=True, random_state=seed) if n > 1 else None
+        for sides in folds.split(labels, labels, groups) if folds is not None else ():
+            if all(len(np.unique(labels[side])) == len(np.unique(labels)) for side in sides):
+                return np.isin(np.arange(len(labels)), sides[1])
+    raise AssertionError("every class has two examples, so that some split leaves one of each on both sides")
+
+
+def _with(erased: Float[Tensor, "rank d"], directions: Float[Tensor, "row d"]) -> Float[Tensor, "more d"]:
+    """An orthonormal basis of both."""
+    new = directions - directions @ erased.T @ erased
+    _, sizes, basis = torch.linalg.svd(new, full_matrices=False)
+    return torch.cat([erased, basis[sizes > 1e-6 * sizes[0]]])
+
+
+ABOVE_ROUNDING = 0.75
+"""A direction is known where its spread, as a share of the largest, is above rounding to this power."""
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """``y = (x - mu) F``, and back: ``x = mu + y B``; ``B F = 1``. In 64-bit floats.
+
+    Attributes:
+        mu: The mean.
+        forward: F.
+        back: B.
+    """
+
+    mu: Float[Tensor, " d"]
+    forward: Float[Tensor, "d white"]
+    back: Float[Tensor, "white d"]
+
+    @classmethod
+    def of(cls, x: Float[Tensor, "reading d"]) -> "Whitening":
+        """That of some activations, in the dtype that they were computed in."""
+        wide, d = x.double(), x.shape[1]
+        mu = wide.mean(0)
+        spread = (wide - mu).square().mean(0).sqrt()
+        moves = spread > ROUNDING[x.dtype] * mu.abs()
+        scale = torch.where(moves, spread, 1.0)
+        standard = (wide - mu) / scale * moves
+        values, vectors = torch.linalg.eigh(standard.T @ standard / max(len(x) - 1, 1))
+        least = max(d * torch.finfo(torch.float64).eps, ROUNDING[x.dtype] ** (2 * ABOVE_ROUNDING))
+        kept = values > least * values[-1]
+        roots, vectors = values[kept].sqrt(), vectors[:, kept]
+        return cls(mu, vectors / roots / scale[:, None], (vectors * roots).T * scale)
+
+    def __call__(self, x: Float[Tensor, "reading d"]) -> Float[Tensor, "reading white"]:
+        """`x`, whitened."""
+        return (x.double() - self.mu) @ self.forward
+
+    @property
+    def n(self) -> int:
+        """How many directions have any spread."""
+        return self.forward.shape[1]
+
+
+SMALLEST = 1e-12
+"""Covariances of whitened activations with classes (1/2 for two that are told apart) below which there is none."""
+
+
+def leace(x: Float[Tensor, "reading d"], labels: np.ndarray) -> Eraser:
+    """The eraser after which all classes of `x` have the same mean.
+
+    Args:
+        x: Activations, in the dtype that they were computed in.
+        labels: The class of each.
+    """
+    white = Whitening.of(x)
+    classes = torch.from_numpy(labels[:, None] == np.unique(labels)).double()
+    if not white.n:
+        return _between(white, classes.new_zeros(0, 0))
+    # Shrinkage and a bound on the trace would leave the means apart; the threshold is for the last class, which the
+    # others determine.
+    options = {"shrinkage": False, "constrain_cov_trace": False, "svd_tol": SMALLEST}
+    found = LeaceFitter.fit(white(x), classes, **options).eraser
+    erased = found.proj_right.norm(dim=1) > 0
+    right, left = found.proj_right[erased], found.proj_left.T[erased]
+    return Eraser(white.mu, right @ white.forward.T, left @ white.back)
+
+
+def random_subspace(white: Whitening, rank: int, generator: np.random.Generator) -> Eraser:
+    """The eraser of a random subspace of whitened activations."""
+    directions = torch.from_numpy(generator.normal(size=(white.n, rank)))
+    return _between(white, torch.linalg.qr(directions).Q.T)
+
+
+def _between(white: Whitening, directions: Float[Tensor, "rank white"]) -> Eraser:
+    """The eraser that projects on what is orthogonal to some directions of whitened activations."""
+    return Eraser(white.mu, directions @ white.forward.T, directions @ white.back)

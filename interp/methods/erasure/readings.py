@@ -1,0 +1,357 @@
+"""Where is a feature erased? In one head's part of a site, or in all of it; and at which positions of a prompt.
+
+What do activations look like where a feature is to be erased? Of the reference sets, and of the scored units.
+
+A *reading* is the activation at one position of one prompt. Its label is the example's value of the feature.
+
+What if the feature were the other one? The difference of the classes' means is added.
+
+``x + strength * (mean of the other class - mean of its own)``: of two classes the other; of more, the class of the
+unit's other example.
+
+Difference-of-means steering: Turner et al. (2023), "Activation addition"; Marks & Tegmark (2023), "The geometry of
+truth".
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from interp.errors import InputError, suggest
+from interp.interventions.cell import Cell
+from interp.interventions.given_numbers import numbers_below
+from interp.interventions.intervention import Intervention, Positions
+from interp.interventions.reference_set import activations_of, reference_rows
+from interp.interventions.replacement import Add, Replacement
+from interp.interventions.rows import Batch, Row, task_rows
+from interp.methods.ablation import Head, choose_components
+from interp.model.sites import Site, require_sites
+from interp.model.weights import hash_of_tensors
+from interp.tasks.task import EncodedExample, Task
+
+At = Literal["query", "related", "all"]
+SITES = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
+"""Where erasers are fitted: what heads hold, the stream, and what layers write to it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an eraser maps: one vector at each position.
+
+    Attributes:
+        site: With its layer.
+        head: Of a site that has heads.
+    """
+
+    site: Site
+    head: int | None = None
+
+    @property
+    def labels(self) -> dict[str, Hashable]:
+        """What the cell is called: ``layer`` and, where there is one, ``head``."""
+        head: dict[str, Hashable] = {} if self.head is None else {"head": self.head}
+        return {"layer": self.site.layer, **head}
+
+    def of(self, activations: Float[Tensor, "reading ..."]) -> Float[Tensor, "reading d"]:
+        """The vectors among the activations at the site."""
+        return activations if self.head is None else activations[:, self.head]
+
+    def cell(self, method: str, replacement: Replacement, positions: Positions) -> Cell:
+        """The cell in which `replacement` changes these vectors."""
+        heads = None if self.head is None else (self.head,)
+        change = Intervention(self.site, replacement, heads=heads, positions=positions)
+        return Cell({"method": method, **self.labels}, (change,))
+
+
+def choose_places(
+    model: Any, site: str, heads: Sequence[Head] | None = None, layers: Sequence[int] | None = None
+) -> list[Place]:
+    """The places that are meant, in the model's order.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        site: One of ``SITES``.
+        heads: ``(layer, head)`` pairs, at ``z``; None for all.
+        layers: Layers; None for all.
+
+    Raises:
+        InputError: A site that no eraser is fitted at, or heads or layers that the model or the site does not have.
+    """
+    if site not in SITES:
+        raise InputError(f"erase: no eraser is fitted at site {site!r}; {suggest(str(site), SITES)}")
+    if site == "z":
+        parts = (part for each in choose_components(model, heads=heads, layers=layers) for part in each.parts)
+        return [Place(part.site, head) for part in parts for head in part.heads or ()]
+    if heads is not None:
+        raise InputError(f"heads: site {site!r} has none, got {heads!r}; leave them out, or give site='z'")
+    n = model.cfg.n_layers
+    chosen = range(n) if layers is None else sorted(numbers_below(n, "layers", layers))
+    sites = [Site(site, layer) for layer in chosen]
+    require_sites(model, sites, SITES)
+    return [Place(each) for each in sites]
+
+
+def positions_at(at: At, encoded: EncodedExample) -> tuple[int, ...]:
+    """The positions of a prompt that are meant; none where it has no related word."""
+    if at == "all":
+        return tuple(range(len(encoded.prompt)))
+    if at == "related":
+        return tuple(each for each in encoded.related if each < len(encoded.prompt))
+    return (encoded.looking,)
+
+
+def task_positions(at: At, task: Task) -> dict[int, tuple[int, ...]]:
+    """The positions of every example of a task, by its number.
+
+    Raises:
+        InputError: An unknown kind of position, or one that no prompt has.
+    """
+    if at not in get_args(At):
+        raise InputError(f"at: no kind of position is called {at!r}; {suggest(str(at), get_args(At))}")
+    found = {number: positions_at(at, each) for number, each in enumerate(task.examples)}
+    if not any(found.values()):
+        raise InputError(
+            f"at={at!r}: none of the {len(found)} prompts of task {task.name!r} holds a tagged related word; "
+            "use at='query' or at='all'"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Activations, and what they are to be told apart by.
+
+    Attributes:
+        activations: By site, in the model's dtype, on the CPU.
+        labels: Of every reading, the value of the feature.
+        example: Of every reading, the number of its example.
+        fold: Of every reading, the reference set that it is in, or that serves it.
+    """
+
+    activations: Mapping[Site, Float[Tensor, "reading ..."]]
+    labels: np.ndarray
+    example: Int[np.ndarray, " reading"]
+    fold: Int[np.ndarray, " reading"]
+
+    @property
+    def folds(self) -> list[int]:
+        """All folds."""
+        return sorted(set(self.fold.tolist()))
+
+    def of(self, fold: int) -> Bool[np.ndarray, " reading"]:
+        """Which readings are of a fold."""
+        return self.fold == fold
+
+    def at(self, place: Place, fold: int) -> Float[Tensor, "_ d"]:
+        """The vectors of a fold's readings, as the model computed them."""
+        return place.of(self.activations[place.site])[torch.from_numpy(self.of(fold))]
+
+
+def reference_readings(
+    model: Any, task: Task, feature: str, at: At, sites: Sequence[Site], memory_budget: int | None = None
+) -> Readings:
+    """Readings of the reference sets: of the examples that have the feature and the position.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: Whose reference sets; of prompts alone (``as_measured``).
+        feature: A key of ``Example.features``.
+        at: The kind of position.
+        sites: What is read.
+        memory_budget: Bytes that are held while the prompts are run; None for the device's default.
+
+    Raises:
+        InputError: No example has the feature, or it has one value only, or one that a single example has; or an
+            activation is NaN or infinite.
+    """
+    rows = reference_rows(task)
+    known = sorted({name for row in rows for name in row.encoded.example.features})
+    if feature not in known:
+        listed = f"these have {', '.join(map(repr, known))}" if known else "these have none; give them features"
+        near = f"; {suggest(str(feature), known)}" if known else ""
+        raise InputError(f"feature {feature!r}: no reference example of task {task.name!r} has it; {listed}{near}")
+    chosen = [row for row in rows if feature in row.encoded.example.features and positions_at(at, row.encoded)]
+    for fold in sorted({row.fold for row in rows}):
+        _require_classes([row for row in chosen if row.fold == fold], feature, task.name)
+    return _read(model, chosen, feature, at, sites, memory_budget)
+
+
+def scored_readings(
+    model: Any, task: Task, feature: str, at: At, sites: Sequence[Site], memory_budget: int | None = None
+) -> Readings | None:
+    """Readings of the scored units, as far as they have the feature and the position; None where none has.
+
+    The arguments, and what is refused of activations, are those of ``reference_readings``.
+    """
+    rows = task_rows(task.metric, task.units)
+    chosen = [row for row in rows if feature in row.encoded.example.features and positions_at(at, row.encoded)]
+    return _read(model, chosen, feature, at, sites, memory_budget) if chosen else None
+
+
+def reference_clusters(task: Task) -> list[str]:
+    """The lexical draw of every reference example, by its number among those of prompts alone."""
+    folds = sorted({unit.fold for unit in task.units})
+    return [unit.cluster for fold in folds for unit in task.references[fold] for _ in unit.examples]
+
+
+def _require_classes(rows: Sequence[Row], feature: str, task: str) -> None:
+    counts = Counter(row.encoded.example.features[feature] for row in rows)
+    if len(counts) < 2:
+        raise InputError(
+            f"feature {feature!r}: expected at least two values among the reference examples of task {task!r}, got "
+            f"{', '.join(map(repr, counts)) or 'none'} in {len(rows)} of them; there is nothing to tell apart"
+        )
+    value, fewest = min(counts.items(), key=lambda each: each[1])
+    if fewest < 2:
+        raise InputError(
+            f"feature {feature!r}: {value!r} has a single reference example in task {task!r}, expected at least two of "
+            "each value; give the task more references, or leave out examples with rare values"
+        )
+
+
+def _read(
+    model: Any, rows: Sequence[Row], feature: str, at: At, sites: Sequence[Site], memory_budget: int | None
+) -> Readings:
+    parts: dict[Site, list[Tensor]] = {site: [] for site in sites}
+    read: list[Row] = []
+    for batch, by_site in activations_of(model, rows, sites, memory_budget):
+        places = [(number, position) for number, row in enumerate(batch.rows) for position in positions_at(at, row.run)]
+        number, position = torch.tensor(places, device=batch.tokens.device).T
+        here = [batch.rows[each] for each, _ in places]
+        for site, activation in by_site.items():
+            found = activation[number, position].cpu()
+            _require_finite(site, found, here)
+            parts[site].append(found)
+        read += here
+    return Readings(
+        {site: torch.cat(each) for site, each in parts.items()},
+        np.array([row.encoded.example.features[feature] for row in read]),
+        np.array([row.example for row in read]),
+        np.array([row.fold for row in read]),
+    )
+
+
+def _require_finite(site: Site, activations: Float[Tensor, "reading ..."], rows: Sequence[Row]) -> None:
+    failed = ~activations.isfinite().flatten(1).all(1)
+    if bool(failed.any()):
+        first = rows[int(failed.nonzero()[0])]
+        raise InputError(
+            f"{site.hook_name}: the activation is NaN or infinite on {first.run.example.prompt!r}, so that nothing can "
+            "be read or erased there; check the weights, or use float32"
+        )
+
+
+Turn = tuple[str, str]
+"""The class that an example has, and the one that it is to have."""
+
+
+def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
+    """From which class to which every example of a task is steered.
+
+    Args:
+        task: Its examples.
+        feature: What is steered.
+        classes: The values whose means are known.
+
+    Raises:
+        InputError: An example does not have the feature, or one of these values, or there is no other to steer to.
+    """
+    found = []
+    for unit in task.units:
+        values = [each.example.features.get(feature) for each in unit.examples]
+        for own, other, each in zip(values, values[::-1], unit.examples, strict=True):
+            text = f"steer: {each.example.prompt!r} of task {task.name!r}"
+            if own not in classes:
+                raise InputError(
+                    f"{text} has the {feature} {own!r}, expected one of {', '.join(map(repr, classes))}, whose means "
+                    "are known; leave steer, or such examples, out"
+                )
+            target = next(name for name in classes if name != own) if len(classes) == 2 else other
+            if target not in classes or target == own:
+                raise InputError(
+                    f"{text} has the {feature} {own!r}; of {len(classes)} values, its counterfactual has to say to "
+                    f"which other it is steered, got {'none' if unit.counterfactual is None else repr(target)}; leave "
+                    "steer out"
+                )
+            found.append((own, target))
+    return found
+
+
+def steered(tasks: Sequence[Task], feature: str, references: Readings, strength: float) -> list[Add]:
+    """For every task, what moves its examples from class to class.
+
+    Args:
+        tasks: Their units name the reference set that serves them.
+        feature: What is steered.
+        references: What the classes' means are taken from.
+        strength: How many differences of means are added.
+
+    Raises:
+        InputError: As ``turns``.
+    """
+    means = ClassMeans.of(references)
+    return [means.steering(turns(task, feature, means.classes), strength) for task in tasks]
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    """Means of activations by fold, site and class, without the axis of readings, in the model's dtype."""
+
+    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
+
+    @classmethod
+    def of(cls, readings: Readings) -> "ClassMeans":
+        """Those of the reference sets."""
+        found = {}
+        for fold in readings.folds:
+            for label in set(readings.labels[readings.of(fold)].tolist()):
+                mine = torch.from_numpy(readings.of(fold) & (readings.labels == label))
+                for site, activations in readings.activations.items():
+                    found[fold, site, label] = activations[mine].double().mean(0).to(activations.dtype)
+        return cls(found)
+
+    @property
+    def classes(self) -> list[str]:
+        """The values that every fold has a mean of."""
+        by_fold: dict[int, set[str]] = {}
+        for fold, _, label in self.means:
+            by_fold.setdefault(fold, set()).add(label)
+        return sorted(set.intersection(*by_fold.values()))
+
+    def steering(self, turns: list[Turn], strength: float) -> Add:
+        """What moves the examples of a task from class to class."""
+        moved = Steered(self.means, turns, strength)
+        return Add(moved, identity=moved.identity)
+
+
+@dataclass(frozen=True)
+class Steered:
+    """Differences of the classes' means, to be added.
+
+    Attributes:
+        means: As of ``ClassMeans``.
+        turns: Of every example, from which class to which.
+        strength: How many differences.
+    """
+
+    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
+    turns: list[Turn]
+    strength: float
+
+    def __call__(self, site: Site, batch: Batch) -> Float[Tensor, "batch 1 ..."]:
+        """What is added on the rows of a batch."""
+        pairs = [(row.fold, *self.turns[row.example]) for row in batch.rows]
+        moved = [self.means[fold, site, to] - self.means[fold, site, own] for fold, own, to in pairs]
+        return self.strength * torch.stack(moved)[:, None].to(batch.tokens.device)
+
+    @property
+    def identity(self) -> str:
+        """All of it, hashed."""
+        named = {f"{fold} {site.hook_name} {label}": each for (fold, site, label), each in self.means.items()}
+        return f"steer {hash_of_tensors(named)} {self.turns} by {self.strength}"

@@ -1,0 +1,352 @@
+"""Where do a probe's activations come from? A task or a corpus that is run now, or a store that was collected before.
+
+Run now, they are held in memory, those of the labelled words alone; of more than fits, collect a store.
+
+What is to be predicted? Classes or numbers, and how wrong scores are about them.
+
+Which words have a label, and what is it? The rows of an index that a probe can be trained and tested on.
+
+An analysis refuses what no probe can be judged on: one class, or a class with a single example.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from interp.errors import InputError, among
+from interp.methods.relations.words import with_offsets
+from interp.model.devices import place_of
+from interp.model.places import looks_back_only
+from interp.model.sites import Site
+from interp.residual.collecting import word_activations
+from interp.residual.pooling import Pooling
+from interp.tasks.corpus import Corpus
+from interp.tasks.features import NUMERIC, features_in
+from interp.tasks.passages import At, Context, CorpusPassages, Passage, passage_index, task_passages
+from interp.tasks.task import Task
+from interp.tasks.windows import Windows
+
+LONGEST_WINDOW = 512
+"""Tokens of a document that are read at once, if the model's context is longer."""
+
+
+@runtime_checkable
+class Activations(Protocol):
+    """Activations of words at sites; a store is one, too."""
+
+    @property
+    def index(self) -> pd.DataFrame:
+        """One row a word."""
+        ...
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """Where activations are known."""
+        ...
+
+    def read(self, site: Site, rows: Any = None, heads: Sequence[int] | None = None) -> Float[Tensor, "word ..."]:
+        """Of words by their numbers, and heads: ``[word head d_head]``, or ``[word d_model]``; None for all."""
+        ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """Activations in memory.
+
+    Attributes:
+        index: One row a word.
+        values: By site.
+    """
+
+    index: pd.DataFrame
+    values: dict[Site, Float[Tensor, "word ..."]] = field(repr=False)
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Where activations are known."""
+        return tuple(self.values)
+
+    def read(self, site: Site, rows: Any = None, heads: Sequence[int] | None = None) -> Float[Tensor, "word ..."]:
+        """Of words by their numbers, and heads; None for all."""
+        found = self.values[site] if rows is None else self.values[site][torch.tensor(rows)]
+        return found if heads is None else found[:, list(heads)]
+
+
+def passages_of(
+    model: Any, data: Task | Corpus, features: Sequence[str], *, at: At, context: Context, only: bool = True
+) -> Iterable[Passage]:
+    """The words of a task or a corpus that have labels.
+
+    Raises:
+        InputError: The model has no tokenizer, or the corpus has nothing of the features.
+        TaskError: The task has no such words, or the corpus cannot be read.
+    """
+    if isinstance(data, Task):
+        return list(task_passages(data, at))
+    tokenizer = with_offsets(model, "probe")
+    longest = min(model.cfg.n_ctx, LONGEST_WINDOW) if context == "document" else model.cfg.n_ctx
+    windows = Windows(tokenizer, longest, both_sides=not looks_back_only(model))
+    found = list(CorpusPassages(data, windows, features, context, only))
+    if not found and features:
+        known = ", ".join(features_in(data)) or "none"
+        raise InputError(f"feature {features[0]!r}: no word of the corpus has it; there are: {known}")
+    return found
+
+
+def held(model: Any, passages: Iterable[Passage], sites: Sequence[Site], pooling: Pooling = "last") -> Held:
+    """Run a model over passages, and keep its activations at their words.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        passages: What is read.
+        sites: What is kept.
+        pooling: Over the tokens of a word.
+
+    Raises:
+        InputError: As ``word_activations``; or nothing is to be read.
+    """
+    given = list(passages)
+    index = passage_index(given)
+    if not len(index):
+        raise InputError("probe: expected words with labels that the model can read, got none; give other data")
+    values: dict[Site, Tensor] = {}
+    for part in word_activations(model, given, sites, pooling=pooling):
+        for site, value in part.values.items():
+            if site not in values:
+                values[site] = torch.empty(len(index), *value.shape[1:], dtype=value.dtype)
+            values[site][part.numbers] = value.cpu()
+    return Held(index, values)
+
+
+def device_of(model: Any) -> torch.device:
+    """Where probes are fitted: where the model is."""
+    return place_of(model)[0]
+
+
+Scores = Float[Tensor, "cell example column problem"]
+"""Columns before probes: a softmax over neighbours is several times slower."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Classes from 0, or, where there are none, numbers.
+
+    Attributes:
+        y: By example.
+        n_classes: How many classes there are; 0 for numbers.
+    """
+
+    y: Int[Tensor, " example"] | Float[Tensor, " example"]
+    n_classes: int
+
+    def to(self, device: torch.device) -> "Target":
+        """The same on a device."""
+        return Target(self.y.to(device), self.n_classes)
+
+    @property
+    def n_columns(self) -> int:
+        """Of the scores: one for numbers and for two classes, else one a class."""
+        return self.n_classes if self.n_classes > 2 else 1
+
+    def indicators(self) -> Float[Tensor, "example column"]:
+        """1 where an example is of the column's class, and 0; numbers as they are."""
+        if not self.n_classes:
+            return self.y.double()[:, None]
+        return self.members()[:, -self.n_columns :]
+
+    def members(self) -> Float[Tensor, "example class"]:
+        """1 where an example is of a class, with two columns for two classes."""
+        return (self.y[:, None] == torch.arange(self.n_classes, device=self.y.device)).double()
+
+    def signs(self) -> Float[Tensor, "example column"]:
+        """1 and -1 in place of 1 and 0; numbers as they are."""
+        return 2 * self.indicators() - 1 if self.n_classes else self.indicators()
+
+    def hits(self, scores: Scores) -> Bool[Tensor, "cell example problem"]:
+        """Whether the class with the highest score is the example's."""
+        found = (scores[:, :, 0] > 0).long() if self.n_columns == 1 else scores.argmax(dim=2)
+        return found == self.y[None, :, None]
+
+    def log_loss(self, scores: Scores, n_trained: Float[Tensor, " problem"]) -> Float[Tensor, "cell example problem"]:
+        """``-log p`` of the example's class, in nats.
+
+        p is mixed with the uniform distribution, which gets as many votes as there are classes beside the `n_trained`
+        examples: what a probe has never seen costs much, not infinitely much (Laplace's rule).
+        """
+        share = self.n_classes / (n_trained + self.n_classes)
+        return -torch.logaddexp(self._log_p(scores) + (-share).log1p(), (share / self.n_classes).log())
+
+    def _log_p(self, scores: Scores) -> Float[Tensor, "cell example problem"]:
+        if self.n_columns == 1:
+            return torch.nn.functional.logsigmoid(self.signs()[None, :, 0, None] * scores[:, :, 0])
+        own = self.y[None, :, None, None].expand(len(scores), -1, 1, scores.shape[3])
+        return scores.gather(2, own)[:, :, 0] - scores.logsumexp(dim=2)
+
+    def squared_error(self, scores: Scores) -> Float[Tensor, "cell example problem"]:
+        """Of the scores as numbers: summed over the columns."""
+        return (scores - self.signs()[None, :, :, None]).square().sum(dim=2)
+
+
+PLACES = ("document", "template", "sentence", "word", "token", "n_tokens", "form")
+"""The columns of an index that are no features."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Words with a label.
+
+    Attributes:
+        feature: Its name.
+        rows: Their rows in the index.
+        values: The labels.
+        classes: In alphabetical order; none where the labels are numbers.
+        carriers: The type of each label's carrier.
+        lemmas: What is held out beside groups; None where the feature is a word's identity.
+        groups: What folds are made of: documents, or templates.
+        clusters: What is resampled: documents, or lexical draws.
+        strata: Templates.
+        tokens: Each word's first position in its row.
+    """
+
+    feature: str
+    rows: Int[np.ndarray, " example"]
+    values: tuple[str, ...]
+    classes: tuple[str, ...]
+    carriers: tuple[str, ...]
+    lemmas: tuple[str, ...] | None
+    groups: tuple[str, ...]
+    clusters: tuple[str, ...]
+    strata: tuple[str, ...]
+    tokens: Int[np.ndarray, " example"]
+
+    @property
+    def resampled(self) -> list[tuple[str, ...]]:
+        """What of the examples is not independent: those of a document, and those of a lemma that is held out."""
+        lemmas = [] if self.lemmas is None or self.lemmas == self.clusters else [self.lemmas]
+        return [self.clusters, *lemmas]
+
+    @property
+    def target(self) -> Target:
+        """What is to be predicted."""
+        return self.target_of(self.values)
+
+    def target_of(self, values: Sequence[str]) -> Target:
+        """Other labels of the same kind."""
+        if not self.classes:
+            return Target(torch.tensor([float(each) for each in values], dtype=torch.float64), 0)
+        number = {name: at for at, name in enumerate(self.classes)}
+        return Target(torch.tensor([number[each] for each in values]), len(self.classes))
+
+
+def features_of(index: pd.DataFrame) -> list[str]:
+    """The features that an index has labels of."""
+    return [name for name in index.columns if f"{name}:carrier" in index.columns]
+
+
+def labelled(index: pd.DataFrame, feature: str, least: int = 1) -> Labelled:
+    """The words that have a label of `feature`.
+
+    Args:
+        index: One row a word, as of an activation store.
+        feature: Its name.
+        least: Classes with fewer examples are left out.
+
+    Raises:
+        InputError: The data have no such feature; what is left has one class, or a class with a single example; or a
+            number is none.
+    """
+    known = features_of(index)
+    if feature not in known:
+        raise InputError(f"feature {feature!r}: the data have no labels of it{among(feature, known)}")
+    numeric = feature in NUMERIC
+    there = index[index[feature].notna()]
+    if not numeric and least > 1:
+        counts = there[feature].value_counts()
+        there = there[there[feature].isin(counts.index[counts >= least])]
+    values = tuple(there[feature].astype(str))
+    _check(feature, values, numeric)
+    templates = tuple(there["template"])
+    lemmas = tuple(there[f"{feature}:lemma"])
+    return Labelled(
+        feature,
+        there.index.to_numpy(),
+        values,
+        () if numeric else tuple(sorted(set(values))),
+        tuple(there[f"{feature}:carrier"]),
+        lemmas if all(lemmas) else None,
+        templates if _hold_out(templates, values) else tuple(there["document"]),
+        tuple(there["document"]),
+        templates,
+        there["token"].to_numpy(),
+    )
+
+
+def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
+    """The index with the labels of `n` of the words that have one, drawn at random; of all, where there are no more.
+
+    Raises:
+        InputError: `n` is below 1.
+    """
+    if n < 1:
+        raise InputError(f"n: expected 1 word at least, got {n}")
+    if feature not in features_of(index):
+        return index
+    there = index.index[index[feature].notna()]
+    if n >= len(there):
+        return index
+    kept = np.random.default_rng(seed).choice(there, size=n, replace=False)
+    return index.assign(**{feature: index[feature].where(index.index.isin(kept))})
+
+
+def with_labels(index: pd.DataFrame, feature: str, labels: Sequence[str]) -> pd.DataFrame:
+    """The index with labels of one's own; a word's own form carries them, and is held out.
+
+    Raises:
+        InputError: There are not as many labels as words.
+    """
+    if len(labels) != len(index):
+        raise InputError(f"labels: expected {len(index)}, one for each word that is read, got {len(labels)}")
+    forms = index["form"].str.lower()
+    return index.assign(**{feature: list(labels), f"{feature}:carrier": forms, f"{feature}:lemma": forms})
+
+
+def _hold_out(templates: Sequence[str], values: Sequence[str]) -> bool:
+    """Whether templates can be folds: there are several, and none says what the label is."""
+    by_template: dict[str, set[str]] = {}
+    for template, value in zip(templates, values, strict=True):
+        by_template.setdefault(template, set()).add(value)
+    return len(by_template) > 1 and all(len(each) > 1 for each in by_template.values())
+
+
+def _check(feature: str, values: Sequence[str], numeric: bool) -> None:
+    if numeric:
+        _check_numbers(feature, values)
+        return
+    counts = Counter(values)
+    if len(counts) < 2:
+        found = ", ".join(f"{name!r} ({n} words)" for name, n in counts.items()) or "no word at all"
+        raise InputError(f"feature {feature!r}: expected two classes at least, got {found}; give other data")
+    single = sorted(name for name, n in counts.items() if n == 1)
+    if single:
+        raise InputError(
+            f"feature {feature!r}: expected at least 2 examples of each of its {len(counts)} classes, got 1 of "
+            f"{', '.join(map(repr, single[:3]))}{', ...' if len(single) > 3 else ''}",
+            *(["leave rare classes out by least=2"] if len(counts) - len(single) > 1 else []),
+            "give more data",
+        )
+
+
+def _check_numbers(feature: str, values: Sequence[str]) -> None:
+    try:
+        numbers = np.array([float(each) for each in values])
+    except ValueError as error:
+        raise InputError(f"feature {feature!r}: expected numbers, got {error}") from error
+    if not np.isfinite(numbers).all() or len(set(numbers.tolist())) < 2:
+        raise InputError(f"feature {feature!r}: expected different finite numbers, got {set(values) or 'none'}")

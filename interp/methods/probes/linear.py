@@ -1,0 +1,288 @@
+"""Multinomial logistic regression with an L2 penalty, thousands of probes at once.
+
+Each probe minimises, over its training examples, ``sum of -log p(y|x) + penalty / 2 ||W||^2``, the bias free: what
+scikit-learn's ``LogisticRegression(C=1 / penalty)`` minimises. Two classes have one column, more have one each.
+
+1. All probes of a cell read the same examples, so that a step of all of them is two matrix products.
+2. Coordinates are chosen by Böhning's bound on the Hessian (1/4 of the scatter for two classes, 1/2 for more, plus the
+   penalty): there it is the identity, and L-BFGS needs some ten steps where plain ones need hundreds.
+3. Along a direction the scores are linear, so that a line search costs no product. The objective is convex: a step is
+   long enough unless the slope at its end is steep upwards; then it is shortened to where the slope would be 0.
+4. A probe stops where the next step would move its scores by less than the tolerance, and leaves the batch.
+5. A class that a probe is not trained on would have the bias minus infinity in the limit; it has it from the start.
+
+Böhning (1992), "Multinomial logistic regression algorithm"; Nocedal & Wright (2006), "Numerical optimization", 7.2.
+
+Ridge regression and linear discriminant analysis, thousands of probes at once: sums by atom, then small systems.
+
+- **Ridge** minimises ``||y - x W - b||^2 + penalty ||W||^2``, as scikit-learn's ``Ridge(alpha=penalty)``; classes are 1
+  and -1, as in ``RidgeClassifier``.
+- **LDA** has Gaussian classes of one covariance, shrunk towards a multiple of the identity by the penalty, a share from
+  0 to 1: scikit-learn's ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=penalty)``.
+
+Hoerl & Kennard (1970); Fisher (1936); Ledoit & Wolf (2004) on shrinkage.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.methods.probes.data import Scores, Target
+from interp.methods.probes.folds import Examples, LinearProbes, Moments, Problems
+
+TOLERANCE = 1e-6
+"""Of a step, in scores, relative to 1 and to the scores."""
+MOST_STEPS = 1000
+HISTORY = 10
+_STEEP = 0.5
+_SHORTENINGS = 20
+_STILL_WORTH = 0.8
+"""The share of probes at work above which it costs less to carry the others along than to copy these."""
+
+Coordinates = Float[Tensor, "cell problem feature column"]
+PerProbe = Float[Tensor, "cell problem"]
+
+
+def fit_logistic(x: Examples, target: Target, problems: Problems, *, most_steps: int = MOST_STEPS) -> LinearProbes:
+    """Fit every probe at every cell.
+
+    Args:
+        x: Activations.
+        target: Classes.
+        problems: What each probe trains on, and its penalty (above 0).
+        most_steps: After which a probe stops, converged or not.
+    """
+    descent = _Descent(x, target, problems)
+    for _ in range(most_steps):
+        if not descent.step():
+            break
+    return descent.result()
+
+
+@dataclass
+class _Memory:
+    """The last steps of every probe, how the gradient changed on them, and one over the product of the two."""
+
+    pairs: list[tuple[Coordinates, Coordinates, PerProbe]] = field(default_factory=list)
+
+    def add(self, step: Coordinates, change: Coordinates) -> None:
+        """Remember a step; one that was none has no say."""
+        product = (step * change).sum(dim=(2, 3))
+        rho = torch.where(product > 0, 1 / product.clamp_min(torch.finfo(product.dtype).tiny), 0.0)
+        self.pairs = [*self.pairs, (step, change, rho)][-HISTORY:]
+
+    def take(self, kept: Int[Tensor, " problem"]) -> None:
+        """Forget the other probes."""
+        self.pairs = [(step[:, kept], change[:, kept], rho[:, kept]) for step, change, rho in self.pairs]
+
+    def direction(self, gradient: Coordinates) -> Coordinates:
+        """Minus the gradient times the inverse Hessian that the steps have seen: L-BFGS' two loops."""
+        direction, weights = -gradient, []
+        for step, change, rho in reversed(self.pairs):
+            weight = (rho * (step * direction).sum(dim=(2, 3)))[..., None, None]
+            weights.append(weight)
+            direction = direction - weight * change
+        if self.pairs:
+            _, change, rho = self.pairs[-1]
+            scale = rho * change.square().sum(dim=(2, 3))
+            direction = direction / torch.where(scale > 0, scale, 1.0)[..., None, None]
+        for (step, change, rho), weight in zip(self.pairs, reversed(weights), strict=True):
+            direction = direction + (weight - (rho * (change * direction).sum(dim=(2, 3)))[..., None, None]) * step
+        return direction
+
+
+class _Descent:
+    """The state of all probes that have not stopped.
+
+    A probe's coordinates ``u`` give its weights, the bias last, by ``basis @ u``.
+    """
+
+    def __init__(self, x: Examples, target: Target, problems: Problems):
+        self._x = torch.cat([x, x.new_ones(*x.shape[:2], 1)], dim=2)
+        self._columns = target.n_columns
+        self._target = target.indicators().to(x)[..., None]
+        self._mask = problems.mask().to(x)[:, None]
+        shape = (len(x), problems.n, x.shape[2] + 1, self._columns)
+        self._penalty = problems.penalty.expand(shape[:2]).clone()
+        bound = 0.25 if self._columns == 1 else 0.5
+        moments = Moments.of(x, problems)
+        self._basis = _basis(moments, bound, self._penalty)
+        self._unit = (bound * moments.n).sqrt().expand(shape[:2])
+        self._u, self._weight = x.new_zeros(shape), x.new_zeros(shape)
+        self._absent = _absent(target, problems).to(x)
+        self._scores = self._absent.expand(*x.shape[:2], -1, -1)
+        self._residual = self._errors(self._scores)
+        self._gradient = self._gradients(self._residual)
+        self._memory, self._n_steps = _Memory(), 0
+        self._active = torch.arange(problems.n, device=x.device)
+        self._stopped = torch.zeros(shape[:2], dtype=torch.bool, device=x.device)
+        self._found, self._converged = x.new_zeros(shape), self._stopped.clone()
+
+    def step(self) -> bool:
+        """Take a step with every probe that needs one; whether any did."""
+        direction = self._memory.direction(self._gradient)
+        self._stop(direction)
+        direction = torch.where(self._stopped[..., None, None], 0.0, direction)
+        left = (~self._stopped.all(dim=0)).nonzero()[:, 0]
+        if not len(left):
+            return False
+        if len(left) <= _STILL_WORTH * len(self._active):
+            self._keep(left)
+            direction = direction[:, left]
+        moved = self._basis @ direction
+        along = self._scores_of(moved)
+        length, scores, residual = self._search(direction, moved, along)
+        step = length[..., None, None] * direction
+        self._u, self._weight = self._u + step, self._weight + length[..., None, None] * moved
+        self._scores, self._residual = scores, residual
+        gradient = self._gradients(residual)
+        self._memory.add(step, gradient - self._gradient)
+        self._gradient = gradient
+        self._n_steps += 1
+        return True
+
+    def result(self) -> LinearProbes:
+        """The weights of every probe, those of unfinished ones as they are."""
+        self._found[:, self._active] = torch.where(
+            self._stopped[..., None, None], self._found[:, self._active], self._weight
+        )
+        bias = self._found[:, :, -1] + self._absent.T
+        return LinearProbes(self._found[:, :, :-1], bias, self._converged, self._n_steps)
+
+    def _stop(self, direction: Coordinates) -> None:
+        """Write down the probes whose next step is small enough."""
+        size = direction.flatten(2).norm(dim=2) / self._unit
+        reached = self._u.flatten(2).norm(dim=2) / self._unit
+        now = ~self._stopped & (size <= TOLERANCE * (1 + reached))
+        kept = self._found[:, self._active]
+        self._found[:, self._active] = torch.where(now[..., None, None], self._weight, kept)
+        self._converged[:, self._active] |= now
+        self._stopped = self._stopped | now
+
+    def _keep(self, kept: Int[Tensor, " problem"]) -> None:
+        """Leave out the other probes, which have stopped at all cells."""
+        self._active = self._active[kept]
+        for name in ("_stopped", "_basis", "_penalty", "_unit", "_u", "_weight", "_gradient"):
+            setattr(self, name, getattr(self, name)[:, kept])
+        self._mask = self._mask[..., kept]
+        self._scores, self._residual = self._scores[..., kept], self._residual[..., kept]
+        self._memory.take(kept)
+
+    def _search(self, direction: Coordinates, moved: Coordinates, along: Scores) -> tuple[PerProbe, Scores, Scores]:
+        """How far every probe goes, and its scores and errors there."""
+        start = (self._gradient * direction).sum(dim=(2, 3))
+        inside = self._penalty * (moved * self._weight)[:, :, :-1].sum(dim=(2, 3))
+        bend = self._penalty * moved[:, :, :-1].square().sum(dim=(2, 3))
+        length = torch.ones_like(start)
+        for _ in range(_SHORTENINGS):
+            scores = self._scores + length[:, None, None] * along
+            residual = self._errors(scores)
+            slope = (residual * along).sum(dim=(1, 2)) + inside + length * bend
+            steep = slope > _STEEP * start.abs()
+            if not steep.any():
+                break
+            length = torch.where(steep, length * (start / (start - slope)).clamp(0.05, 0.9), length)
+        return length, scores, residual
+
+    def _scores_of(self, weight: Coordinates) -> Scores:
+        by_column = weight.permute(0, 2, 3, 1)
+        return (self._x @ by_column.flatten(2)).unflatten(2, by_column.shape[2:])
+
+    def _errors(self, scores: Scores) -> Scores:
+        """Probability less target, 0 where an example is not trained on."""
+        p = scores.sigmoid() if self._columns == 1 else scores.softmax(2)
+        return (p - self._target) * self._mask
+
+    def _gradients(self, residual: Scores) -> Coordinates:
+        sums = (self._x.mT @ residual.flatten(2)).unflatten(2, residual.shape[2:]).permute(0, 3, 1, 2)
+        return self._basis.mT @ (sums + self._penalty[..., None, None] * _penalised(self._weight))
+
+
+def _absent(target: Target, problems: Problems) -> Float[Tensor, "column problem"]:
+    """0; infinite where a probe is trained on no example of the column's class, or of no other."""
+    there = (problems.mask().T @ target.members() > 0).T
+    if target.n_columns > 1:
+        return torch.where(there, 0.0, -torch.inf).double()
+    return torch.where(there[1:], 0.0, -torch.inf).double() + torch.where(there[:1], 0.0, torch.inf)
+
+
+def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "cell problem feature feature"]:
+    """From coordinates in which the bound is the identity to weights, the bias last."""
+    n_features = moments.mean.shape[-1]
+    eye = torch.eye(n_features, dtype=moments.mean.dtype, device=moments.mean.device)
+    hessian = bound * moments.scatter + penalty[..., None, None] * eye
+    inverse = torch.linalg.inv(torch.linalg.cholesky(hessian)).mT * moments.varies[..., None]
+    basis = hessian.new_zeros(*hessian.shape[:2], n_features + 1, n_features + 1)
+    basis[..., :-1, :-1] = inverse
+    basis[..., -1, :-1] = -(moments.mean[..., None, :] @ inverse)[..., 0, :]
+    basis[..., -1, -1] = (bound * moments.n).rsqrt()
+    return basis
+
+
+def _penalised(weight: Coordinates) -> Coordinates:
+    """The weights without the bias."""
+    return torch.cat([weight[:, :, :-1], torch.zeros_like(weight[:, :, -1:])], dim=2)
+
+
+def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:
+    """Fit every probe at every cell; the penalty multiplies the squared norm of the weights."""
+    moments, y = Moments.of(x, problems), target.signs().to(x)
+    cross, mean_y = _cross_moments(x, y, problems, moments)
+    eye = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
+    weight = _solve(moments.scatter + problems.penalty[..., None, None] * eye, cross) * moments.varies[..., None]
+    bias = mean_y - (moments.mean[..., None, :] @ weight)[..., 0, :]
+    return _closed(weight, bias)
+
+
+def fit_lda(x: Examples, target: Target, problems: Problems) -> LinearProbes:
+    """Fit every probe at every cell; the penalty is the share of shrinkage."""
+    moments = Moments.of(x, problems)
+    cross, shares = _cross_moments(x, target.members().to(x), problems, moments)
+    counts = shares * moments.n[:, None]
+    away = cross.mT / counts[..., None].clamp_min(1)  # class means, from the mean of all
+    within = (moments.scatter - (away * counts[..., None]).mT @ away) / moments.n[:, None, None]
+    trace = torch.diagonal(within, dim1=-2, dim2=-1).mean(-1)
+    eye = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
+    shrinkage = problems.penalty[..., None, None]
+    covariance = (1 - shrinkage) * within + shrinkage * trace[..., None, None] * eye
+    means = moments.mean[..., None, :] + away
+    weight = _solve(covariance, means.mT) * moments.varies[..., None]
+    bias = shares.log() - 0.5 * (means.mT * weight).sum(dim=-2)
+    if target.n_columns == 1:
+        weight, bias = weight[..., 1:] - weight[..., :1], bias[..., 1:] - bias[..., :1]
+    return _closed(weight, bias)
+
+
+def _cross_moments(
+    x: Examples, y: Float[Tensor, "example column"], problems: Problems, moments: Moments
+) -> tuple[Float[Tensor, "cell problem feature column"], Float[Tensor, "problem column"]]:
+    """Sums of products of deviations of x and y, and the means of y."""
+    centre = x.mean(dim=1, keepdim=True)
+    atoms = range(problems.trains_on.shape[1])
+    members = [(problems.atom == each).nonzero()[:, 0] for each in atoms]
+    products = torch.stack([(x[:, each] - centre).mT @ y[each] for each in members], dim=1)
+    sums = torch.stack([y[each].sum(dim=0) for each in members])
+    used = problems.trains_on.to(x.dtype)
+    mean_y = (used @ sums) / moments.n[:, None]
+    cross = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
+    away = moments.mean - centre
+    return cross - moments.n[:, None, None] * away[..., None] * mean_y[:, None], mean_y
+
+
+def _solve(
+    matrix: Float[Tensor, "cell problem feature feature"], right: Float[Tensor, "cell problem feature column"]
+) -> Float[Tensor, "cell problem feature column"]:
+    """``matrix^-1 right``; of a singular matrix the solution of least norm."""
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    if not failed.any():
+        return torch.cholesky_solve(right, factor)
+    return torch.linalg.pinv(matrix, hermitian=True) @ right
+
+
+def _closed(
+    weight: Float[Tensor, "cell problem feature column"], bias: Float[Tensor, "*cell problem column"]
+) -> LinearProbes:
+    converged = torch.ones(weight.shape[:2], dtype=torch.bool, device=weight.device)
+    return LinearProbes(weight, bias.expand(len(weight), *bias.shape[-2:]), converged)

@@ -1,0 +1,335 @@
+"""What would find the related word without attention? Rules that always name one word.
+
+- **offset -d**: the word d before (after) the one that looks; beyond the sentence's edge, the word at the edge;
+- **first word**, **last word**: first-token sinks look like coreference to the first word;
+- **nearest NOUN before** (after, either way): the nearest word of a part of speech; where there is none, the neighbour;
+- **most tokens**: the word of the most tokens, of several the nearest. Attention to a word is summed over its tokens:
+  a head that looks everywhere alike looks most at long words, which are rare words and names;
+- **chance**: any word that could be looked at, with equal odds.
+
+A model that only looks back is held against rules that look back. Every rule names one other word in every case: one
+that fell silent where it reaches beyond the edge would be beaten by any head.
+
+Clark et al. (2019), "What does BERT look at?", table 1: the best fixed offset.
+
+Which pairs of a window can a head be scored on? Words as units of tokens, what cannot be scored counted.
+
+1. A word that looks, and at least one of its related words, must have tokens of their own (``tasks/word_tokens.py``).
+2. A causal model can only look back: related words that stand later are taken away, and a pair that has none left is
+   counted as *ahead*.
+3. A pair whose related words all stand outside of the window is counted as *outside*.
+4. Where every word that could be looked at is right, or there is none to look at, nothing can be told: *no choice*.
+
+How much does each head attend from word to word? Patterns of tokens, summed and averaged to words, batch by batch.
+
+1. Attention *to* a word of several tokens is the sum over its tokens; attention *from* it the mean over them.
+2. Rows of a batch have as many tokens (``residual/batching.py``). Each layer's pattern is turned into words as it is
+   computed; none is kept.
+
+Clark et al. (2019), "What does BERT look at?", section 4.1.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import InputError
+from interp.methods.query_attention import NO_NUMBERS
+from interp.model.devices import place_of
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+from interp.shapes import Pattern, Tokens
+from interp.tasks.alignment import require_fast
+from interp.tasks.relations import Direction, Found, found
+from interp.tasks.windows import Window
+from interp.tasks.word_tokens import NONE
+
+MOST_DISTANT = 20
+"""Words: the largest offset that is tried."""
+CHANCE = "chance"
+MOST_TOKENS = "most tokens"
+PARTS_OF_SPEECH = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+)
+
+
+def rule_names(*, causal: bool) -> list[str]:
+    """The rules, in the order of ``rule_picks``' columns."""
+    sides = ("before",) if causal else ("before", "after", "either way")
+    nearest = [f"nearest {upos} {side}" for upos in PARTS_OF_SPEECH for side in sides]
+    edges = ["first word", MOST_TOKENS] if causal else ["first word", "last word", MOST_TOKENS]
+    return [*(f"offset {each:+d}" for each in _offsets(causal)), *edges, *nearest]
+
+
+def rule_picks(
+    upos: Sequence[str], n_tokens: Int[np.ndarray, " unit"], *, causal: bool
+) -> Int[np.ndarray, "unit rule"]:
+    """The unit that each rule names for every unit that looks.
+
+    A causal model's first unit has nothing to look at: what stands in its row means nothing.
+
+    Args:
+        upos: Part of speech of each unit; empty where it has none of its own.
+        n_tokens: Tokens of each unit.
+        causal: Whether only earlier units can be looked at.
+    """
+    unit = np.arange(len(upos))
+    last = unit - 1 if causal else np.full(len(upos), len(upos) - 1)
+    neighbour = _beside(unit, unit - 1, last)
+    columns = [_beside(unit, unit + each, last) for each in _offsets(causal)]
+    columns.append(_beside(unit, np.zeros_like(unit), last))
+    if not causal:
+        columns.append(_beside(unit, last, last))
+    columns.append(_most_tokens(n_tokens, unit, causal))
+    for part in PARTS_OF_SPEECH:
+        columns += _nearest(np.array([each == part for each in upos]), unit, neighbour, causal)
+    return np.stack(columns, axis=1)
+
+
+def _offsets(causal: bool) -> list[int]:
+    back = [-distance for distance in range(1, MOST_DISTANT + 1)]
+    return back if causal else [*back, *(-each for each in back)]
+
+
+def _beside(
+    unit: Int[np.ndarray, " unit"], target: Int[np.ndarray, " unit"], last: Int[np.ndarray, " unit"]
+) -> Int[np.ndarray, " unit"]:
+    """`target` within the edges; a unit's neighbour where that is the unit itself."""
+    within = np.clip(target, 0, np.maximum(last, 0))
+    inward = np.where(unit > 0, unit - 1, unit + 1)
+    return np.where(within == unit, np.clip(inward, 0, max(len(unit) - 1, 0)), within)
+
+
+def _most_tokens(
+    n_tokens: Int[np.ndarray, " unit"], unit: Int[np.ndarray, " unit"], causal: bool
+) -> Int[np.ndarray, " unit"]:
+    """The other unit of the most tokens; of several the nearest, of two as near the earlier."""
+    distance = np.abs(unit[:, None] - unit)
+    worth = n_tokens[None] - distance / (len(unit) + 1.0)
+    hidden = (unit[None] >= unit[:, None]) if causal else distance == 0
+    return np.where(hidden, -np.inf, worth).argmax(axis=1)
+
+
+def _nearest(
+    member: np.ndarray, unit: Int[np.ndarray, " unit"], neighbour: Int[np.ndarray, " unit"], causal: bool
+) -> Iterator[Int[np.ndarray, " unit"]]:
+    """The nearest member before, and, where a model looks ahead, after and either way."""
+    n_units = len(unit)
+    at = np.where(member, unit, -1)
+    before = np.concatenate([[-1], np.maximum.accumulate(at)[:-1]])
+    yield np.where(before >= 0, before, neighbour)
+    if causal:
+        return
+    at = np.where(member, unit, n_units)
+    after = np.concatenate([np.minimum.accumulate(at[::-1])[::-1][1:], [n_units]])
+    yield np.where(after < n_units, after, neighbour)
+    back = np.where(before >= 0, unit - before, 2 * n_units)
+    ahead = np.where(after < n_units, after - unit, 2 * n_units)
+    either = np.where(back <= ahead, before, after)
+    yield np.where(np.minimum(back, ahead) < 2 * n_units, either, neighbour)
+
+
+AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE = "ahead", "unaligned", "outside", "no choice"
+REASONS = (AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE)
+
+
+@dataclass(frozen=True)
+class Items:
+    """What heads are scored on in one window.
+
+    Attributes:
+        direction: Number of each item's direction.
+        query: The unit that looks.
+        related: Where the units that it should find are True.
+        rules: Whether each rule finds one of them, 0 or 1.
+        chance: Share of right ones among what can be chosen.
+        left_out: How often what was not scored, by (direction, reason).
+    """
+
+    direction: Int[np.ndarray, " item"]
+    query: Int[np.ndarray, " item"]
+    related: Bool[np.ndarray, "item unit"]
+    rules: Bool[np.ndarray, "item rule"]
+    chance: Float[np.ndarray, " item"]
+    left_out: Counter[tuple[int, str]]
+
+
+def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, n_further: int = 0) -> Items:
+    """The items of a window.
+
+    Args:
+        window: Its words, and their units of tokens.
+        directions: What is asked; an item names one by its number here.
+        causal: Whether only earlier words can be looked at.
+        n_further: How many tokens of no word, or the word itself, can be chosen, too.
+    """
+    kept: list[tuple[int, int, list[int]]] = []
+    left_out: Counter[tuple[int, str]] = Counter()
+    n_units = window.tokens.n_units
+    for number, direction in enumerate(directions):
+        for pair in found(direction, window):
+            if pair.query < window.first_query:
+                continue
+            query, related, reason = _units(pair, window, causal)
+            if not reason and not n_further and len(related) == (query if causal else n_units - 1):
+                reason = NO_CHOICE
+            if reason:
+                left_out[number, reason] += 1
+            else:
+                kept.append((number, query, related))
+    return _tabulated(kept, window, left_out, causal=causal, n_further=n_further)
+
+
+def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], str]:
+    """The units of a pair, or the reason why it cannot be scored."""
+    unit_of_word = window.tokens.unit_of_word
+    query = int(unit_of_word[pair.query])
+    units = {int(unit_of_word[each]) for each in pair.related}
+    if not units:
+        return query, [], OUTSIDE
+    own = units - {NONE}
+    if query == NONE or not own:
+        return query, [], UNALIGNED
+    related = sorted(each for each in own if not causal or each < query)
+    return query, related, "" if related else AHEAD
+
+
+def _tabulated(
+    kept: Sequence[tuple[int, int, list[int]]],
+    window: Window,
+    left_out: Counter[tuple[int, str]],
+    *,
+    causal: bool,
+    n_further: int,
+) -> Items:
+    n_units = window.tokens.n_units
+    query = np.array([each[1] for each in kept], dtype=np.int64)
+    related = np.zeros((len(kept), n_units), dtype=bool)
+    for row, (_, _, units) in enumerate(kept):
+        related[row, units] = True
+    upos = [window.words[word].upos if word != NONE else "" for word in window.tokens.word_of_unit]
+    n_tokens = np.bincount(window.tokens.unit_of_token[window.tokens.unit_of_token != NONE], minlength=n_units)
+    picks = rule_picks(upos, n_tokens, causal=causal)[query] if kept else np.zeros((0, 0), dtype=np.int64)
+    others = query if causal else np.full(len(kept), n_units - 1)
+    return Items(
+        np.array([each[0] for each in kept], dtype=np.int64),
+        query,
+        related,
+        np.take_along_axis(related, picks, axis=1) if kept else np.zeros((0, 0), dtype=bool),
+        related.sum(axis=1) / np.maximum(others + n_further, 1),
+        left_out,
+    )
+
+
+WordAttention = Float[Tensor, "batch head query_word key_word"]
+
+
+def with_offsets(model: Any, what: str) -> PreTrainedTokenizerBase:
+    """The model's tokenizer, which must say which characters its tokens came from.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        what: Who asks, for the message.
+
+    Raises:
+        InputError: The model has none.
+        TaskError: It gives no offsets.
+    """
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        raise InputError(
+            f"{what}: expected a model with a tokenizer, got one without; give it its own, as in "
+            "load_model(..., tokenizer=...)"
+        )
+    return require_fast(tokenizer)
+
+
+@dataclass(frozen=True)
+class ReadingRow:
+    """A window with the units whose attention is wanted."""
+
+    window: Window
+    queries: tuple[int, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Token ids, special tokens included."""
+        return self.window.tokens.ids
+
+
+def read_words(
+    model: Any, rows: Sequence[ReadingRow], take: Callable[[int, WordAttention], None], *, special: bool = False
+) -> None:
+    """Run a batch, and hand over each layer's attention between words.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        rows: With as many tokens each.
+        take: Called with the layer and the attention ``[batch head query_word key_word]``, in 32 bits or more. Its
+            query words are each row's ``queries``, 0 beyond their number; its key words are the row's units.
+        special: Whether the tokens of no word follow as key words of their own, in their order.
+
+    Raises:
+        InputError: The attention is no number.
+    """
+    device, _ = place_of(model)
+    tokens = torch.tensor([row.ids for row in rows], device=device)
+    averages, sums = _matrices(rows, special)
+    averages, sums = averages.to(device), sums.to(device)
+
+    def to_words(layer: int, weights: Pattern) -> None:
+        chosen = averages.to(weights.dtype)[:, None] @ weights
+        take(layer, chosen @ sums.to(weights.dtype)[:, None])
+
+    run_patterns(model, tokens, to_words)
+
+
+def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None]) -> None:
+    """Run rows of tokens, and hand over each layer's attention pattern, in 32 bits or more.
+
+    Raises:
+        InputError: The attention is no number.
+    """
+
+    def reader(layer: int) -> Callable[..., None]:
+        def read(pattern: Pattern, *, hook: Any) -> None:
+            # A sum is no number if a summand is none, and costs less than looking at each.
+            if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
+                raise InputError(NO_NUMBERS)
+            take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
+
+        return read
+
+    hooks = [(Site("pattern", layer).hook_name, reader(layer)) for layer in range(model.cfg.n_layers)]
+    # Nobody reads the logits, and they can cost as much as the blocks.
+    stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
+    with torch.inference_mode():
+        model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
+
+
+def _matrices(rows: Sequence[ReadingRow], special: bool) -> tuple[Tensor, Tensor]:
+    """What averages over each query's tokens ``[batch query_word pos]``, and sums over units ``[batch pos unit]``."""
+    length = len(rows[0].ids)
+    n_units = max(row.window.tokens.n_units for row in rows)
+    without = [(row.window.tokens.unit_of_token == NONE).nonzero()[0] for row in rows]
+    width = n_units + (max(map(len, without)) if special else 0)
+    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), length)
+    sums = torch.zeros(len(rows), length, width)
+    for number, row in enumerate(rows):
+        units = torch.from_numpy(row.window.tokens.unit_of_token)
+        for at, query in enumerate(row.queries):
+            own = units == query
+            averages[number, at, own] = 1 / own.sum()
+        inside = units != NONE
+        sums[number, inside, units[inside]] = 1.0
+        if special:
+            sums[number, without[number], torch.arange(len(without[number])) + n_units] = 1.0
+    return averages, sums

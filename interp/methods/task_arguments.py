@@ -1,0 +1,340 @@
+"""Can the model be asked what comes at the end of a prompt? A causal one always; an encoder, where the end is masked.
+
+Each position of an encoder (BERT) sees the words on both sides, so that it has no next token to predict: its logits at
+a prompt's last word are about that word. What it was trained for is to fill in the mask token. A task of the user's
+own whose prompts end in that token asks for this; no task that has a name here does.
+
+Which task is meant? A ``Task`` as it is, or the name of one, loaded for the model's tokenizer.
+
+Which of several tasks can be measured? What cannot is left out, with its reason, and the others go on.
+
+Left out is what this model or its tokenizer cannot carry. What is wrong with the question is an error, which whoever
+asked can mend: a name that no task has, a file that is not there.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from reprlib import repr as short
+from typing import Any, TypeVar, get_args
+
+from interp.errors import InputError, InterpError, NotCarriedError, shown
+from interp.interventions.given_numbers import as_list
+from interp.interventions.metrics import MetricName
+from interp.model.given_model import require_model
+from interp.model.loading.bridge import why_no_head
+from interp.model.places import looks_back_only
+from interp.tasks.alignment import tokenize
+from interp.tasks.task import EncodedExample, Metric, Task, Unit
+
+
+def require_prediction(model: Any, task: Task | str, metric: MetricName | None = None) -> None:
+    """Refuse to measure what a model predicts that predicts nothing there.
+
+    A model without a tokenizer has no mask token that is known: what its prompts ask for is then the user's to say.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: A task, or the name of one.
+        metric: What is measured; None for the task's own.
+
+    Raises:
+        InputError: The model has no head that predicts tokens; or it is an encoder, and a prompt does not end in its
+            mask token, or the metric scores words that the encoder has read.
+    """
+    why = why_no_head(model)
+    if why is not None:
+        raise InputError(
+            f"model: its checkpoint has no head that predicts tokens ({why}), so it has no logits",
+            "save one of a class with a head (AutoModelForCausalLM, BertForMaskedLM) that was trained",
+            "use interp.attend, which reads none",
+        )
+    tokenizer = getattr(model, "tokenizer", None)
+    if looks_back_only(model) or (tokenizer is None and isinstance(task, Task)):
+        return
+    name = task if isinstance(task, str) else task.name
+    mask, token = (getattr(tokenizer, key, None) for key in ("mask_token_id", "mask_token"))
+    if isinstance(task, str) or mask is None or any(each.prompt[-1] != mask for each in task.examples):
+        own = [] if mask is None else [f"measure a Task of your own whose prompts end in {token} (interp.encode_task)"]
+        raise InputError(
+            f"task {name!r} asks for the next token, which an encoder does not predict: it reads both sides of a word",
+            "score its attention with interp.attend",
+            *own,
+        )
+    asked = task.metric if metric in (None, "accuracy") else metric
+    if asked == "sentence_log_probability":
+        raise InputError(
+            f"sentence_log_probability: task {name!r} would score words that the encoder has read, which is no "
+            "prediction",
+            "give metric='logit_difference'",
+        )
+
+
+def as_task(
+    task: Task | str,
+    model: Any,
+    *,
+    n: int | None,
+    seed: int,
+    metric: MetricName | None = None,
+    **how: Any,
+) -> Task:
+    """Load `task` where it is a name.
+
+    Args:
+        task: A task, or a name for ``interp.load_task``.
+        model: Whose tokenizer encodes it.
+        n: Units to draw where `task` is a name; None for the task's own default.
+        seed: Of the draw.
+        metric: What is going to be measured, which says what answers a named task needs.
+        how: What else ``interp.load_task`` is to know: ``split``, ``unequal_lengths``.
+
+    Raises:
+        InputError: No model, one without a tokenizer to load a named task with, or one whose tokenizer makes other
+            tokens of a given task's text; or `n` of a task that has its units.
+        TaskError: The name is unknown, or the task cannot be used.
+    """
+    require_model(model)
+    tokenizer = getattr(model, "tokenizer", None)
+    if isinstance(task, Task):
+        if n is not None:
+            raise InputError(
+                f"n: expected None, since task {task.name!r} has its {len(task.units)} units and nothing is drawn; got "
+                f"{n!r}: draw them when you make it, with interp.load_task(name, n=...), or give the task's name"
+            )
+        _require_tokens_of(tokenizer, task)
+        return _as_read_by(model, task)
+    if not isinstance(task, str):
+        raise InputError(f"task: expected a Task or the name of one, got {shown(task)}; see interp.list_tasks()")
+    if tokenizer is None:
+        raise InputError(
+            f"task {task!r} is a name, but the model has no tokenizer to encode it with; "
+            "give the model its tokenizer, or encode the task yourself and pass the Task"
+        )
+    from interp.tasks.catalogue import load_task
+
+    own: Any = metric if metric in get_args(Metric) else None
+    return _as_read_by(
+        model, load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, **how)
+    )
+
+
+def _as_read_by(model: Any, task: Task) -> Task:
+    """The task as `model` reads it: one that looks back only continues its prompts, which so have no end."""
+    if not looks_back_only(model) or not any(each.after for each in task.examples):
+        return task
+    units, *references = (tuple(map(_without_end, units)) for units in (task.units, *task.references))
+    return replace(task, units=units, references=tuple(references))
+
+
+def _without_end(unit: Unit) -> Unit:
+    item, counterfactual = map(_open, (unit.item, unit.counterfactual))
+    assert item is not None, "a unit has an item"
+    return replace(unit, item=item, counterfactual=counterfactual)
+
+
+def _open(encoded: EncodedExample | None) -> EncodedExample | None:
+    """The example without special tokens behind it."""
+    if encoded is None:
+        return None
+    return replace(encoded, after=(), word_counterfactual=_open(encoded.word_counterfactual))
+
+
+def _require_tokens_of(tokenizer: Any, task: Task) -> None:
+    """Refuse a task whose ids another tokenizer made: they fit, and mean other words. A slow one cannot be asked."""
+    if not task.from_text or not getattr(tokenizer, "is_fast", False):
+        return
+    texts = [each.example.prompt for each in task.examples]
+    for given, expected in zip(task.examples, tokenize(tokenizer, texts), strict=True):
+        if given.prompt != expected.ids or given.after not in ((), expected.after):
+            raise InputError(
+                f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(expected.text)} "
+                f"expected tokens {short(list(expected.ids + expected.after))}, got "
+                f"{short(list(given.prompt + given.after))}; encode it with tokenizer=model.tokenizer"
+            )
+
+
+def as_predicted(
+    task: Task | str,
+    model: Any,
+    *,
+    n: int | None,
+    seed: int,
+    metric: MetricName | None = None,
+    **how: Any,
+) -> Task:
+    """``as_task``, for who measures by `metric` what the model predicts.
+
+    Raises:
+        InputError: As ``as_task``; or the model is an encoder, and does not predict what the task asks for.
+        TaskError: As ``as_task``.
+    """
+    if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
+        require_prediction(model, task, metric)
+    given = as_task(task, model, n=n, seed=seed, metric=metric, **how)
+    require_prediction(model, given, metric)
+    return given
+
+
+def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
+    """``as_predicted`` of each, where `n` is for those that are given by name, if any are.
+
+    Raises:
+        InputError: As ``as_predicted``; or there is no list.
+        TaskError: As ``as_task``.
+    """
+    given = listed(tasks)
+    of_tasks = None if any(isinstance(each, str) for each in given) else n
+    return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in given]
+
+
+def listed(tasks: Sequence[Task | str] | Task | str) -> Sequence[Task | str]:
+    """The tasks as a list, where one was given, too.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
+    if found is None:
+        raise InputError(f"tasks: expected tasks, or names of some, got {shown(tasks)}; see interp.list_tasks()")
+    return found
+
+
+def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
+    """``as_predicted``, without the units that have no counterfactual; a warning and ``dropped`` count these.
+
+    Raises:
+        InputError: As ``as_predicted``; or no unit is left.
+        TaskError: As ``as_task``.
+    """
+    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
+    units = tuple(unit for unit in given.units if unit.counterfactual is not None)
+    without = len(given.units) - len(units)
+    if not without:
+        return given
+    if not units:
+        raise InputError(
+            f"patching needs a clean and a corrupted prompt, but none of the {without} units of {given.name!r} has a "
+            "counterfactual; ablate instead"
+        )
+    warnings.warn(
+        f"{given.name}: {without} of {len(given.units)} units have no counterfactual to patch from and are left out",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return replace(given, units=units, dropped={**given.dropped, "no counterfactual": without})
+
+
+def apart(tasks: Sequence[Task], choosing: Sequence[Task]) -> list[Task]:
+    """The choosing tasks without the units whose cluster or prompt is scored, too.
+
+    Raises:
+        InputError: They are no tasks, their names differ from the tasks', or no unit is left.
+    """
+    if isinstance(choosing, Task | str) or not all(isinstance(each, Task) for each in choosing):
+        raise InputError(
+            f"choose_on: expected a list of tasks of other items, got {choosing!r:.60}; make them with "
+            "interp.load_task(name, split='select', ...)"
+        )
+    names, others = ([task.name for task in each] for each in (tasks, choosing))
+    if names != others:
+        raise InputError(
+            f"choose_on: expected the same tasks, {', '.join(names)}, in this order; got {', '.join(others)}"
+        )
+    return [_apart(task, other) for task, other in zip(tasks, choosing, strict=True)]
+
+
+def _apart(task: Task, choosing: Task) -> Task:
+    clusters, prompts = {unit.cluster for unit in task.units}, {each.prompt for each in task.examples}
+    units = tuple(
+        unit
+        for unit in choosing.units
+        if unit.cluster not in clusters and not prompts & {each.prompt for each in unit.examples}
+    )
+    if not units:
+        raise InputError(
+            f"choose_on: every unit of {task.name} has a cluster or a prompt that is scored, too, and would choose "
+            "what flatters it; give other items, such as those of load_task(..., split='select')"
+        )
+    shared = {**choosing.dropped, "scored, too": len(choosing.units) - len(units)}
+    return replace(choosing, units=units, dropped=shared)
+
+
+AnyReport = TypeVar("AnyReport")
+
+
+def carried(
+    tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int, **how: Any
+) -> tuple[list[Task], dict[str, str]]:
+    """The tasks that the model's tokenizer can carry; a warning tells of the others.
+
+    Args:
+        tasks: Tasks, or names for ``interp.load_task``.
+        model: Whose tokenizer encodes those that are named.
+        n: Units of each that is named, if any is; None for its own default.
+        seed: Of the draws.
+        how: As of ``given_task.as_task``.
+
+    Returns:
+        The tasks, in their order; and by its name, why each of the others is left out.
+
+    Raises:
+        InputError: As ``given_task.as_predicted``; or there is no list.
+        TaskError: No task is left; or as ``given_task.as_task``.
+    """
+    given = listed(tasks)
+    of_tasks = None if any(isinstance(each, str) for each in given) else n
+    found, failed = list[Task](), dict[str, InterpError]()
+    for each in given:
+        try:
+            found.append(as_predicted(each, model, n=n if isinstance(each, str) else of_tasks, seed=seed, **how))
+        except NotCarriedError as error:
+            failed[each if isinstance(each, str) else each.name] = error
+    if failed and not found:
+        raise none_left(failed)
+    return found, told(failed)
+
+
+def told(failed: Mapping[str, InterpError]) -> dict[str, str]:
+    """Why each task is left out, by its name; a warning says so, too."""
+    reasons = {name: _reason(name, error) for name, error in failed.items()}
+    for name, reason in reasons.items():
+        warnings.warn(f"{name} is left out: {reason}", RuntimeWarning, stacklevel=3)
+    return reasons
+
+
+def none_left(failed: Mapping[str, InterpError]) -> InterpError:
+    """What to raise where no task is left: the only error, or one with the reason of each."""
+    first, *others = failed.values()
+    if all(str(each) == str(first) for each in others):
+        return first
+    ways = [way for way in first.ways if all(way in each.ways for each in others)]
+    reasons = "; ".join(f"{name}: {_reason(name, error)}" for name, error in failed.items())
+    return type(first)(f"none of the {len(failed)} tasks can be measured: {reasons}", *ways)
+
+
+def _reason(name: str, error: InterpError) -> str:
+    return error.fault.removeprefix(f"{name}: ")
+
+
+def with_left_out(report: AnyReport, reasons: Mapping[str, str]) -> AnyReport:
+    """The report, whose provenance says of these tasks, too, why they were left out."""
+    if not reasons:
+        return report
+    made: Any = report
+    left_out = {**reasons, **made.provenance["left_out"]}
+    return replace(made, provenance={**made.provenance, "left_out": left_out})
+
+
+def those_in(report: Any, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks without those that a report says were left out of it.
+
+    Raises:
+        InputError: None is in it.
+    """
+    left_out = report.provenance.get("left_out", {})
+    found = [task for task in tasks if task.name not in left_out]
+    if tasks and not found:
+        reasons = "; ".join(f"{task.name}: {left_out[task.name]}" for task in tasks)
+        raise InputError(f"tasks: expected one that is in the report, got those that were left out of it ({reasons})")
+    return found
