@@ -18,7 +18,7 @@ from interp.model.training import packed_rows
 from interp.recipes.recipe import read_recipe
 from interp.recipes.text import read_paragraphs
 from interp.recipes.train import encoded
-from interp.tasks.blimp import blimp_pair
+from interp.tasks.blimp_task import blimp_pair
 from interp.tasks.readers.blimp import read_blimp
 
 ROWS, ROWS_AT_ONCE = 256, 16

@@ -3,24 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from interp.tasks.agreement import DETERMINERS
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.agreement import DETERMINERS
-from interp.tasks.grammar.dice import Dice
+from interp.tasks.grammar.draws import Dice, split_of
 from interp.tasks.grammar.items import example
-from interp.tasks.grammar.lexicon import Noun, Number
+from interp.tasks.grammar.lexicon import KINDS, Noun, Number, Vocabulary, vocabulary
 from interp.tasks.grammar.phrases import (
     NEARNESS,
     NUMBERS,
     SUBJECT_KINDS,
     Predicate,
+    Word,
+    Words,
     form,
     noun_phrase,
     other,
     predicate,
+    sentence_start,
 )
-from interp.tasks.grammar.sentence import Word, Words, sentence_start
-from interp.tasks.grammar.splits import split_of
-from interp.tasks.grammar.vocabulary import KINDS, Vocabulary, vocabulary
 
 
 def long_subjects(n: int, n_nouns: int, *, seed: int = 0) -> Iterator[MinimalPair]:

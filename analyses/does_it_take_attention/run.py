@@ -28,8 +28,8 @@ from interp.methods.behaviour import behaviour
 from interp.model.training import TrainingConfig, packed_rows
 from interp.recipes.published import without_published
 from interp.recipes.train import encoded
-from interp.tasks.grammar.agreement import ATTRACTORS
-from interp.tasks.grammar.corpus import documents
+from interp.tasks.agreement import ATTRACTORS
+from interp.tasks.grammar.training_text import documents
 from interp.tasks.task import Task
 
 SEED, ROWS_OF_NGRAM = 3, 60_000

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import interp
 from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_to
-from interp.tasks.grammar.vocabulary import vocabulary
+from interp.tasks.grammar.lexicon import vocabulary
 from interp.tasks.task import Task
 
 FRAMES = ((6, 1, 3), (8, 2, 5), (9, 3, 6), (10, 4, 7), (11, 2, 8), (12, 5, 9))

@@ -18,8 +18,7 @@ from interp.interventions.rows import Row
 from interp.model.arithmetic import arithmetic
 from interp.model.devices import place_of
 from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of, settings_of
-from interp.tasks.digest import digest
-from interp.tasks.task import Task
+from interp.tasks.task import Task, digest
 
 _OF_MODEL = ("model_hash", "config_hash", "tokenizer_hash", "dtype", "threads")
 

@@ -15,7 +15,7 @@ import torch
 from interp.errors import InputError
 from interp.model.devices import place_of
 from interp.shapes import Tokens
-from interp.tasks.correspondence import corresponding
+from interp.tasks.alignment import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit
 
 BATCH_SIZE = 256

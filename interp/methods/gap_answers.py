@@ -19,10 +19,9 @@ from interp.methods.relations.words import ReadingRow, WordAttention, read_words
 from interp.model.places import looks_back_only
 from interp.residual.batching import batched
 from interp.special_tokens import special_around
-from interp.tasks.alignment import require_fast, without_special
+from interp.tasks.alignment import NONE, align_words, require_fast, without_special
 from interp.tasks.readers.gap import GapItem, read_gap
 from interp.tasks.windows import Window
-from interp.tasks.word_tokens import NONE, align_words
 
 RULES = ("nearer name", "first name")
 _READ = 256

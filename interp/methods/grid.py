@@ -14,7 +14,7 @@ from interp.interventions.intervention import WRITTEN, Intervention, Positions, 
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site, require_sites
-from interp.tasks.correspondence import corresponding, spans
+from interp.tasks.alignment import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
 
 Axis = Literal["layer", "head", "pos", "key", "neuron"]

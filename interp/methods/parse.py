@@ -31,10 +31,10 @@ from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.model.modes import documented
 from interp.model.places import looks_back_only
 from interp.residual.batching import batched
+from interp.tasks.alignment import NONE
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT
 from interp.tasks.windows import Window, Windows
-from interp.tasks.word_tokens import NONE
 
 
 @dataclass(frozen=True, repr=False)

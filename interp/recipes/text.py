@@ -14,7 +14,7 @@ import numpy as np
 
 from interp.errors import InputError
 from interp.recipes.tokenizer import BOS
-from interp.tasks.readers.lines import read_only_once
+from interp.tasks.readers.sources import read_only_once
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from interp.recipes.published import without_published
 from interp.recipes.recipe import Recipe
 from interp.recipes.text import Paragraphs, read_paragraphs
 from interp.recipes.tokenizer import build_tokenizer, learn_tokenizer
-from interp.tasks.grammar.corpus import documents
 from interp.tasks.grammar.lexicon import english
+from interp.tasks.grammar.training_text import documents
 
 ENCODE_AT_ONCE = 1_000
 HELD_OUT_ROWS = 128

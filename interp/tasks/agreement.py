@@ -1,46 +1,169 @@
 """Task: does the verb agree with its subject, whatever stands between them?
 
-Item and counterfactual differ in the number of the subject alone; the attractors stay, so that one of
-the two is congruent (attractors in the subject's number) and the other is not. In a third of the items
-another noun stands in the sentence before, so that the subject is not always the first noun. The relation is
-from the last word before the verb to the subject's head noun. (Linzen et al., 2016,
-https://aclanthology.org/Q16-1037)
+Six structures (Linzen et al., 2016, https://aclanthology.org/Q16-1037; Marvin and Linzen, 2018): ``simple``,
+``prepositional`` (the key to the cabinets), ``two prepositional``, ``subject relative`` (the boy that saw the girls),
+``object relative`` (the keys that the man liked) and ``object relative prepositional``. Verbs of relative clauses are
+in the past, which shows no number: only the subject tells the answer.
+
+Item and counterfactual differ in the number of the subject alone. The attractors stay, so one of the two is congruent
+(attractors in the subject's number) and the other is not. In a third of the items another noun stands in the sentence
+before, so the subject is not always the first noun. The relation is from the last word before the verb to the subject's
+head noun.
 """
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.agreement import STRUCTURES, Agreement, propose
-from interp.tasks.grammar.filler import Shape, opening, said
-from interp.tasks.grammar.items import example, schedule
-from interp.tasks.grammar.lexicon import Number
-from interp.tasks.grammar.phrases import NUMBERS, form, other
-from interp.tasks.grammar.sentence import Words, sentence_start
-from interp.tasks.grammar.splits import Split, draw_within
-from interp.tasks.grammar.vocabulary import vocabulary
+from interp.tasks.grammar.draws import Dice, Split, draw_within
+from interp.tasks.grammar.items import example, frame, schedule
+from interp.tasks.grammar.lexicon import KINDS, Noun, Number, Verb, Vocabulary, vocabulary
+from interp.tasks.grammar.phrases import (
+    GENERAL_ADJECTIVES,
+    NEARNESS,
+    NUMBERS,
+    PREVERBAL,
+    SUBJECT_KINDS,
+    Predicate,
+    Word,
+    Words,
+    complement,
+    form,
+    noun_phrase,
+    other,
+    predicate,
+    said,
+    sentence,
+    sentence_start,
+)
 
-__all__ = ["STRUCTURES", "pairs"]
+Structure = Literal[
+    "simple",
+    "prepositional",
+    "two prepositional",
+    "subject relative",
+    "object relative",
+    "object relative prepositional",
+]
+STRUCTURES: tuple[Structure, ...] = get_args(Structure)
+ATTRACTORS: dict[Structure, int] = dict(zip(STRUCTURES, (0, 1, 2, 1, 1, 2), strict=True))
+ATTRACTOR_SLOTS = ("attractor-1", "attractor-2")
+DETERMINERS = ("the", "the", "the", "some")
+"""They go with both numbers, so that only nouns show number."""
 
 
-class Frame(NamedTuple):
-    """What surrounds the words that decide."""
+class Agreement(NamedTuple):
+    """The words drawn for one sentence up to its verb; numbers are chosen when it is spelled out."""
 
-    opening: Shape | None
-    adjective: bool
-    adverb: bool
+    structure: Structure  # which structure they fill
+    subject: Noun  # head of the subject
+    attractors: tuple[Noun, ...]  # nouns between the head and the verb, in order
+    prepositions: tuple[str, ...]  # one for each prepositional phrase, in order
+    clause_verb: Verb | None  # verb of the relative clause, if there is one
+    relative: str  # ``that``, ``who`` or ``which``
+    predicate: Predicate  # the verb that agrees with the subject
+    determiners: tuple[str, ...]  # one for the subject and one for each attractor
+    adjective: str  # of the first attractor, or of the subject in ``simple``; "" for none
+    adverb: str  # between the subject and its verb; "" for none
+
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """Subject and attractors; in ``simple``, subject and verb."""
+        if not self.attractors:
+            yield self.subject.singular, self.predicate.lemma
+        for attractor in self.attractors:
+            yield self.subject.singular, attractor.singular
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The decisive ones, and every verb and auxiliary with its subject."""
+        yield from self.decisive
+        yield self.subject.singular, self.predicate.lemma
+        yield self.subject.singular, self.predicate.verb.base
+        if self.clause_verb is not None:
+            does = self.subject if self.structure == "subject relative" else self.attractors[0]
+            yield does.singular, self.clause_verb.base
+
+    def before_verb(self, number: Number, attractor_number: Number) -> Words:
+        """Everything up to the verb, not capitalised."""
+        adverb = [Word(self.adverb, "adverb")] if self.adverb else []
+        head_adjective = "" if self.attractors else self.adjective
+        head = noun_phrase(self.determiners[0], form(self.subject, number), "subject", head_adjective)
+        phrases = [
+            noun_phrase(article, form(noun, attractor_number), slot, adjective)
+            for article, noun, slot, adjective in zip(
+                self.determiners[1:], self.attractors, ATTRACTOR_SLOTS, (self.adjective, ""), strict=False
+            )
+        ]
+        return [*head, *self._modifier(phrases), *adverb]
+
+    def _modifier(self, phrases: list[Words]) -> Words:
+        """What stands between the head and the verb."""
+        steps = [Word(each, "preposition") for each in self.prepositions]
+        if self.clause_verb is None:
+            return [word for step, phrase in zip(steps, phrases, strict=True) for word in (step, *phrase)]
+        verb, relative = Word(self.clause_verb.past, "clause-verb"), Word(self.relative, "relative")
+        if self.structure == "subject relative":
+            return [relative, verb, *phrases[0]]
+        if self.structure == "object relative":
+            return [relative, *phrases[0], verb]
+        return [relative, *phrases[0], steps[0], *phrases[1], verb]
+
+
+def propose(dice: Dice, words: Vocabulary, structure: Structure, *, adjective: bool, adverb: bool) -> Agreement:
+    """Draw the words of one sentence, without regard to the held-out rule."""
+    clause_verb = None
+    subject_kind, attractor_kind = dice.pick(SUBJECT_KINDS), dice.pick(KINDS)
+    if "relative" in structure:
+        roles = dice.pick(tuple(words.transitive))
+        clause_verb = dice.pick(words.transitive[roles])
+        subject_kind, attractor_kind = roles if structure == "subject relative" else roles[::-1]
+    subject = dice.pick(words.nouns[subject_kind])
+    count = ATTRACTORS[structure]
+    attractors = tuple(dice.pick(words.nouns[kind]) for kind in (attractor_kind, dice.pick(KINDS))[:count])
+    return Agreement(
+        structure=structure,
+        subject=subject,
+        attractors=attractors,
+        prepositions=_prepositions(dice, subject, structure),
+        clause_verb=clause_verb,
+        relative=dice.pick(("that", "who") if subject_kind == "person" else ("that", "which")),
+        predicate=predicate(dice, words, subject_kind),
+        determiners=tuple(dice.pick(DETERMINERS) for _ in range(1 + count)),
+        adjective=dice.pick(GENERAL_ADJECTIVES) if adjective else "",
+        adverb=dice.pick(PREVERBAL) if adverb else "",
+    )
+
+
+def _prepositions(dice: Dice, subject: Noun, structure: Structure) -> tuple[str, ...]:
+    """``of`` or ``to`` where the noun takes a complement; otherwise where it is."""
+    count = {"prepositional": 1, "two prepositional": 2, "object relative prepositional": 1}.get(structure, 0)
+    steps = [dice.pick(NEARNESS) for _ in range(count)]
+    if "relative" not in structure and count and subject.preposition and dice.chance(0.6):
+        steps[0] = subject.preposition
+    return tuple(steps)
+
+
+def training_sentence(dice: Dice, words: Vocabulary) -> Words:
+    """A whole sentence of any structure, the attractors' number independent of the subject's."""
+    structure = dice.pick(STRUCTURES)
+    adjective, adverb = dice.chance(0.3), dice.chance(0.3)
+    drawn = draw_within("train", lambda: propose(dice, words, structure, adjective=adjective, adverb=adverb))
+    number = dice.pick(NUMBERS)
+    verb = Word(drawn.predicate.agreeing(number), "verb")
+    rest = complement(dice, words, drawn.predicate)
+    return sentence([*drawn.before_verb(number, dice.pick(NUMBERS)), verb, *rest])
 
 
 FRAMES = (
-    Frame(None, adjective=False, adverb=False),
-    Frame("somewhere", adjective=False, adverb=True),
-    Frame("medium", adjective=True, adverb=False),
-    Frame(None, adjective=True, adverb=True),
-    Frame("long", adjective=False, adverb=True),
-    Frame("somewhere", adjective=False, adverb=False),
+    frame(None, adjective=False, adverb=False),
+    frame("somewhere", adjective=False, adverb=True),
+    frame("medium", adjective=True, adverb=False),
+    frame(None, adjective=True, adverb=True),
+    frame("long", adjective=False, adverb=True),
+    frame("somewhere", adjective=False, adverb=False),
 )
-
 DISTRACTORS = {
     "attractor-1": "first attractor",
     "attractor-2": "second attractor",
@@ -59,17 +182,12 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     Raises:
         TaskError: `n` is not positive.
     """
-    words = vocabulary()
     frames = dict.fromkeys(STRUCTURES, FRAMES)
-    for dice, structure, frame, flipped in schedule("agreement", n, seed=seed, split=split, frames=frames):
-        before = opening(dice, words, frame.opening)
-        modifiers = {"adjective": frame.adjective, "adverb": frame.adverb}
-        drawn = draw_within(
-            split,
-            partial(propose, dice, words, structure, **modifiers),
-            admit=partial(_unsaid, said(before)),
-        )
-        number, attractors = NUMBERS[flipped], dice.pick(NUMBERS)
+    for plan in schedule("agreement", n, seed=seed, split=split, frames=frames):
+        dice, before = plan.dice, plan.before
+        proposing = partial(propose, dice, vocabulary(), plan.structure, **plan.options)
+        drawn = draw_within(split, proposing, admit=partial(_unsaid, said(before)))
+        number, attractors = NUMBERS[plan.flipped], dice.pick(NUMBERS)
         yield MinimalPair(
             item=_example(before, drawn, number, attractors),
             counterfactual=_example(before, drawn, other(number), attractors),

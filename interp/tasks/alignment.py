@@ -1,49 +1,45 @@
-"""Which tokens of a tokenizer cover which characters of a text?
+"""Tokens and characters, tokens and words, and the positions of two prompts that mean the same.
 
-1. The tokenizer is asked for the text without its own special tokens; those of ``special_tokens.py`` are put
-   around it by us.
-2. A fast tokenizer reports the characters that each token came from. Byte-level tokenizers may
-   count a word's leading space in or out, and SentencePiece may give the space a token of its
-   own; so white space at a token's edges does not count.
-3. A token covers a span when it holds at least one of the span's characters. Words of several
-   tokens have several positions, in order.
+1. The tokenizer is asked for the text without its own special tokens; those of ``special_tokens.py`` are added.
+2. A token covers a span when it holds at least one of its characters. White space at a token's edges does not count,
+   since tokenizers differ in whether a leading space is part of the word.
+3. Words: a token belongs to the word whose characters it covers. Words that share a token (``don't`` as ``don`` and
+   ``'t``) form one **unit** that can be looked at, but that no relation is scored on. Tokens of no word belong to no
+   unit.
+4. Prompts of two examples: what the task names in both (special tokens in front, related word, distractors, query, last
+   token) corresponds, token by token where both have as many, else by the last token. The tokens between two
+   neighbouring names correspond where the same two are neighbours in the other prompt with as many tokens between them.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from jaxtyping import Int
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.special_tokens import special_around
 from interp.tasks.example import Span
+from interp.tasks.task import EncodedExample
 
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text in token ids, with the characters that each token came from.
+    """A text in token ids, with the characters that each token came from."""
 
-    Attributes:
-        text: What was tokenized.
-        ids: Token ids, special tokens in front included.
-        offsets: For each token the half-open range of characters of ``text``; empty for special tokens.
-        n_before: Special tokens in front.
-        after: Special tokens that stand behind the text where it is complete.
-    """
-
-    text: str
-    ids: tuple[int, ...]
+    text: str  # what was tokenized
+    ids: tuple[int, ...]  # token ids, special tokens in front included
+    # for each token the half-open range of characters of ``text``; empty for special tokens
     offsets: tuple[tuple[int, int], ...]
-    n_before: int
-    after: tuple[int, ...]
+    n_before: int  # special tokens in front
+    after: tuple[int, ...]  # special tokens that stand behind the text where it is complete
 
     def positions(self, span: Span) -> tuple[int, ...]:
-        """Positions of the tokens that cover `span`, special tokens in front counted.
-
-        Raises:
-            InputError: No token covers any of the span's characters.
-        """
+        """Positions of the tokens that cover `span`, special tokens in front counted."""
         touching = [pos for pos, (start, stop) in enumerate(self.offsets) if start < span.stop and span.start < stop]
         covering = tuple(
             pos
@@ -61,11 +57,7 @@ class TokenizedText:
 
 
 def require_fast(tokenizer: object) -> PreTrainedTokenizerBase:
-    """Give `tokenizer` back if it can say which characters its tokens came from.
-
-    Raises:
-        TaskError: It is no tokenizer of ``transformers``, or one without offsets ("slow").
-    """
+    """Give `tokenizer` back if it can say which characters its tokens came from."""
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise TaskError(
             f"expected a transformers fast tokenizer, got {type(tokenizer).__name__}; pass tokenizer=model.tokenizer"
@@ -79,11 +71,7 @@ def require_fast(tokenizer: object) -> PreTrainedTokenizerBase:
 
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[TokenizedText]:
-    """Tokenize `texts`, each with the special tokens that stand in front of it.
-
-    Raises:
-        TaskError: The tokenizer is slow, or cannot encode a text.
-    """
+    """Tokenize `texts`, each with the special tokens that stand in front of it."""
     require_fast(tokenizer)
     if not texts:
         return []
@@ -98,11 +86,7 @@ def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[T
 def without_special(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]
 ) -> list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]:
-    """Ids and offsets of each text's own tokens, of a fast tokenizer.
-
-    Raises:
-        TaskError: A text is no Unicode, or the tokenizer cannot encode it.
-    """
+    """Ids and offsets of each text's own tokens, of a fast tokenizer."""
     for text in texts:
         _require_unicode(text)
     options: Any = {"add_special_tokens": False, "padding": False, "truncation": False, "verbose": False}
@@ -131,3 +115,134 @@ def inked(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int
         start += len(piece) - len(piece.lstrip())
         found.append((start, max(start, start + len(piece.strip()))))
     return tuple(found)
+
+
+NONE = -1
+SHARED = "shares a token with another word"
+NO_TOKEN = "no token covers it"
+
+
+@dataclass(frozen=True)
+class WordTokens:
+    """A row of tokens and the words that they spell."""
+
+    ids: tuple[int, ...]  # token ids of the whole row, special tokens included
+    unit_of_token: Int[np.ndarray, " pos"]  # the unit that each token belongs to; ``NONE`` for none
+    # the word of each unit, in the text's order; ``NONE`` where several words share tokens
+    word_of_unit: Int[np.ndarray, " unit"]
+    unit_of_word: Int[np.ndarray, " word"]  # the unit of each word; ``NONE`` where it has none of its own
+    unaligned: Mapping[str, int]  # how many words have no unit of their own, by the reason
+
+    @property
+    def n_units(self) -> int:
+        """Units of the row."""
+        return len(self.word_of_unit)
+
+
+def align_words(
+    text: str,
+    spans: Sequence[Span],
+    ids: Sequence[int],
+    offsets: Sequence[tuple[int, int]],
+    around: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
+) -> WordTokens:
+    """Find out which tokens each word is made of."""
+    owners = _owners(len(text), spans)
+    covered = [_words_in(owners[start:stop]) for start, stop in inked(text, offsets)]
+    group = _joined(len(spans), [*covered, *_sharing(owners, spans)])
+    seen = {word for words in covered for word in words}
+    groups = sorted({group[word] for word in seen})
+    unit_of_group = {each: unit for unit, each in enumerate(groups)}
+    sizes = Counter(group)
+    alone = [sizes[group[word]] == 1 for word in range(len(spans))]
+    before, after = around
+    of_token = [unit_of_group[group[words[0]]] if words else NONE for words in covered]
+    return WordTokens(
+        (*before, *ids, *after),
+        np.array([*[NONE] * len(before), *of_token, *[NONE] * len(after)], dtype=np.int64),
+        np.array([each if sizes[each] == 1 else NONE for each in groups], dtype=np.int64),
+        np.array([unit_of_group.get(each, NONE) if own else NONE for each, own in zip(group, alone, strict=True)]),
+        Counter(
+            NO_TOKEN if group[word] not in unit_of_group else SHARED
+            for word in range(len(spans))
+            if group[word] not in unit_of_group or not alone[word]
+        ),
+    )
+
+
+def _owners(length: int, spans: Sequence[Span]) -> list[int]:
+    """The word that each character belongs to; the first, where several do."""
+    owners = [NONE] * length
+    for word in reversed(range(len(spans))):
+        span = spans[word]
+        owners[span.start : span.stop] = [word] * (span.stop - span.start)
+    return owners
+
+
+def _words_in(owners: Sequence[int]) -> list[int]:
+    """The words that these characters belong to."""
+    return list(dict.fromkeys(word for word in owners if word != NONE))
+
+
+def _sharing(owners: Sequence[int], spans: Sequence[Span]) -> list[list[int]]:
+    """The words whose characters belong to another one, with that one."""
+    found = ([word, *_words_in(owners[span.start : span.stop])] for word, span in enumerate(spans))
+    return [each for each in found if set(each) != {each[0]}]
+
+
+def _joined(n_words: int, together: Sequence[Sequence[int]]) -> list[int]:
+    """Each word's group, by the group's first word: words that stand in one list are in one group."""
+    group = list(range(n_words))
+    for words in together:
+        if len(words) > 1:
+            joined = {group[word] for word in words}
+            least = min(joined)
+            group = [least if each in joined else each for each in group]
+    return group
+
+
+NOTHING = -1
+
+
+def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...]:
+    """For every position of `run`'s prompt, the one of `source`'s prompt that means the same; -1 where none does."""
+    if len(run.prompt) == len(source.prompt):
+        return tuple(range(len(run.prompt)))
+    found = [NOTHING] * len(run.prompt)
+    ours, theirs = spans(run), spans(source)
+    both = [name for name in ours if name in theirs]
+    for name in both:
+        found_here = ours[name][-1:], theirs[name][-1:]
+        if len(ours[name]) == len(theirs[name]):
+            found_here = ours[name], theirs[name]
+        for position, other in zip(*found_here, strict=True):
+            found[position] = other
+    ends, starts = ({ours[name][end]: theirs[name][end] for name in both} for end in (-1, 0))
+    ends[-1] = -1  # what stands in front of a prompt
+    stretches = set(fillers(source))
+    for between in fillers(run):
+        if between.start - 1 not in ends or between.stop not in starts:
+            continue
+        others = range(ends[between.start - 1] + 1, starts[between.stop])
+        if len(between) == len(others) and others in stretches:
+            found[between.start : between.stop] = others
+            stretches.remove(others)
+    return tuple(found)
+
+
+def fillers(encoded: EncodedExample) -> Iterator[range]:
+    """The stretches of a prompt in which the task names nothing; its beginning and the last token bound all."""
+    named = sorted({-1, *(position for positions in spans(encoded).values() for position in positions)})
+    for before, after in pairwise(named):
+        if after - before > 1:
+            yield range(before + 1, after)
+
+
+def spans(encoded: EncodedExample) -> dict[str, tuple[int, ...]]:
+    """What the task names in a prompt: where two names meet, the later one is the narrower."""
+    last = len(encoded.prompt) - 1
+    named = {"BOS": tuple(range(encoded.n_before)), **encoded.distractors, "related": encoded.related}
+    if encoded.query is not None and encoded.query < last:
+        named["query"] = (encoded.query,)
+    named["last"] = (last,)
+    return {name: positions for name, positions in named.items() if positions and max(positions) <= last}

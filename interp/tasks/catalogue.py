@@ -1,17 +1,19 @@
-"""Which tasks are there, and how is one loaded for a tokenizer?
+"""The tasks that there are, and how one is loaded for a tokenizer.
 
-1. A generated task draws its pairs from the grammar: the units from the split asked for, the
-   reference values from the split ``reference``.
-2. A task of a file, as ``blimp:PATH``, is read by its loader (``file_tasks.py``), and used whole unless ``n`` says
-   otherwise.
-3. Either way ``encode_task`` turns the pairs into tokens, and counts what it has to leave out.
+1. A generated task draws its pairs from the grammar: the units from the split asked for, the reference values from the
+   split ``reference``.
+2. A task of a file, as ``blimp:PATH``, is read by its loader, and used whole unless ``n`` says otherwise. A name
+   without a folder that is no file here is looked up in the task's folder below the one that ``INTERP_DATA`` names.
+3. ``encode_task`` turns the pairs into tokens, and counts what it has to leave out.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
+from pathlib import Path
 from typing import Protocol, get_args
 
 import pandas as pd
@@ -21,12 +23,21 @@ from interp.arguments import named_arguments
 from interp.errors import TaskError, shown, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
+from interp.tasks.blimp_task import BLIMP, load_blimp
+from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
 from interp.tasks.example import MinimalPair
-from interp.tasks.file_tasks import FILE_TASKS, find_source
-from interp.tasks.grammar.splits import Split
-from interp.tasks.request import FileRequest, TaskInfo, encode_named, require_metric
-from interp.tasks.task import Metric, Task
-from interp.tasks.units import check_choice
+from interp.tasks.grammar.draws import Split
+from interp.tasks.readers.sources import as_path, is_hub
+from interp.tasks.stereotypes import WINOBIAS, WINOGENDER, load_winobias, load_winogender
+from interp.tasks.task import Metric, Task, check_choice
+from interp.tasks.treebank_tasks import (
+    AGREEMENT,
+    ANAPHORA,
+    COREFERENCE,
+    load_agreement,
+    load_anaphora,
+    load_coreference,
+)
 
 GENERATED_PAIRS = 200
 """Pairs of a generated task, unless ``n`` says otherwise."""
@@ -50,39 +61,75 @@ class _Pairs(Protocol):
     def __hash__(self) -> int: ...
 
 
-_GENERATED: dict[str, tuple[TaskInfo, _Pairs]] = {
-    info.name: (info, pairs)
-    for info, pairs in (
+_GENERATED: dict[str, tuple[_Pairs, TaskInfo]] = {
+    name: (pairs, TaskInfo(name, description, feature=feature))
+    for name, pairs, feature, description in (
         (
-            TaskInfo(
-                "agreement",
-                "The verb agrees in number with its subject, whatever nouns stand between them.",
-                feature="number",
-            ),
+            "agreement",
             agreement.pairs,
+            "number",
+            "The verb agrees in number with its subject, whatever nouns stand between them.",
         ),
         (
-            TaskInfo(
-                "coreference",
-                "A pronoun has the gender of the person that it stands for: the subject of the clause before it.",
-                feature="gender",
-            ),
+            "coreference",
             coreference.pairs,
+            "gender",
+            "A pronoun has the gender of the person that it stands for: the subject of the clause before it.",
         ),
-        (
-            TaskInfo("reflexive", "A reflexive pronoun has the gender of the subject of its clause.", feature="gender"),
-            reflexive.pairs,
-        ),
-        (
-            TaskInfo("ioi", "The indirect object is the person who was mentioned but is not the one giving."),
-            ioi.pairs,
-        ),
-        (
-            TaskInfo("induction", "A sequence seen before goes on as it did the first time."),
-            induction.pairs,
-        ),
+        ("reflexive", reflexive.pairs, "gender", "A reflexive pronoun has the gender of the subject of its clause."),
+        ("ioi", ioi.pairs, None, "The indirect object is the person who was mentioned but is not the one giving."),
+        ("induction", induction.pairs, None, "A sequence seen before goes on as it did the first time."),
     )
 }
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """A task that is read from a file."""
+
+    info: TaskInfo
+    load: Callable[[TaskRequest], Task]
+    folder: str | None = None  # where files are looked up by name, below INTERP_DATA; None where only paths are taken
+    suffix: str = ""  # what a name there can leave out
+
+
+FILE_TASKS: dict[str, FileTask] = {
+    "blimp": FileTask(BLIMP, load_blimp, folder="blimp", suffix=".jsonl"),
+    "winobias": FileTask(WINOBIAS, load_winobias, folder="winobias"),
+    "winogender": FileTask(WINOGENDER, load_winogender, folder="winogender"),
+    "agreement": FileTask(AGREEMENT, load_agreement),
+    "coreference": FileTask(COREFERENCE, load_coreference),
+    "anaphora": FileTask(ANAPHORA, load_anaphora),
+}
+
+
+def find_source(name: str, task: FileTask, source: str) -> str | Path:
+    """What `source`, the part of a task's name after the colon, means."""
+    if is_hub(source):
+        return source
+    if not source:
+        raise TaskError(f"{name!r} names no file; expected {task.info.name} with a file's path")
+    path = as_path(source)
+    sought = (
+        task.folder is not None and path.name == source and not (task.suffix and path.suffix not in ("", task.suffix))
+    )
+    return _find_by_name(name, task, source) if sought and not path.exists() else path
+
+
+def _find_by_name(name: str, task: FileTask, source: str) -> Path:
+    named, data = source.removesuffix(task.suffix), os.environ.get("INTERP_DATA")
+    if not data:
+        raise TaskError(
+            f"{name}: no such file here, and INTERP_DATA is not set, so there is no folder to find {source!r} in; set "
+            f"it to the folder that holds {task.folder}/{named}{task.suffix}, or give the path after the colon"
+        )
+    folder = as_path(data) / str(task.folder)
+    found = folder if source == task.folder else folder / f"{named}{task.suffix}"
+    if not found.exists():
+        known = sorted(each.name.removesuffix(task.suffix) for each in folder.glob(f"*{task.suffix or '.*'}"))
+        hint = suggest(named, known) if known else f"the folder has no {task.suffix or 'such'} files"
+        raise TaskError(f"{name}: no such file here, and no file {found} (the folder comes from INTERP_DATA); {hint}")
+    return found
 
 
 def list_tasks() -> pd.DataFrame:
@@ -91,7 +138,7 @@ def list_tasks() -> pd.DataFrame:
     Returns:
         One row a task, with the columns ``name``, ``description``, ``query``, ``metric`` and ``feature``.
     """
-    infos = [*(info for info, _ in _GENERATED.values()), *(task.info for task in FILE_TASKS.values())]
+    infos = [*(info for _, info in _GENERATED.values()), *(task.info for task in FILE_TASKS.values())]
     return pd.DataFrame([vars(info) for info in infos])
 
 
@@ -113,11 +160,9 @@ def load_task(
     Args:
         name: A name of ``list_tasks()``; in place of PATH a file, the name of one in the task's folder of
             ``INTERP_DATA``, or, where the task's reader takes one, ``hub:NAME[:CONFIG[:SPLIT]]``.
-        tokenizer: A fast tokenizer, usually ``model.tokenizer``; None, as of a model without one,
-            is an error.
-        n: Pairs to draw, before those that the tokenizer cannot carry are left out; by default 200
-            of a generated task and all of a file. Of a file, `n` items are sampled (all, where it
-            has fewer) and kept in its order.
+        tokenizer: A fast tokenizer, usually ``model.tokenizer``; None, as of a model without one, is an error.
+        n: Pairs to draw, before those that the tokenizer cannot carry are left out; by default 200 of a generated task
+            and all of a file. Of a file, `n` items are sampled (all, where it has fewer) and kept in its order.
         seed: Of the generator, or of the sample.
         n_ctx: Longest row of tokens that the model takes (``model.cfg.n_ctx``); None for no limit.
         split: Of a generated task; ``test`` holds pairs of words that no training text holds.
@@ -141,45 +186,42 @@ def load_task(
     check_choice("split", split, get_args(Split))
     if metric is not None:
         check_choice("metric", metric, get_args(Metric))
-    kind, colon, source = name.partition(":")
-    if colon and kind in FILE_TASKS:
+    kind, _, source = name.partition(":")
+    file_task = FILE_TASKS.get(kind) if ":" in name else None
+    if file_task is None and name not in _GENERATED:
+        raise TaskError(f"unknown task {name!r}; {_instead(name)}")
+    info = _GENERATED[name][1] if file_task is None else file_task.info
+    request = TaskRequest(
+        name=name,
+        info=info,
+        tokenizer=tokenizer,
+        metric=metric or info.metric,
+        n=n,
+        seed=seed,
+        n_ctx=n_ctx,
+        known_words_only=known_words_only,
+        unequal_lengths=unequal_lengths,
+    )
+    if file_task is not None:
         if split != "test":
             raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
-        task = FILE_TASKS[kind]
-        return task.load(
-            FileRequest(
-                name=name,
-                source=find_source(name, task, source),
-                tokenizer=tokenizer,
-                metric=metric or task.info.metric,
-                n=n,
-                seed=seed,
-                n_ctx=n_ctx,
-                known_words_only=known_words_only,
-                unequal_lengths=unequal_lengths,
-            )
-        )
-    if name not in _GENERATED:
-        raise TaskError(f"unknown task {name!r}; {_instead(name)}")
-    info, pairs = _GENERATED[name]
-    require_metric(name, metric, info)
+        return file_task.load(replace(request, source=find_source(name, file_task, source)))
+    require_metric(request)
     if split == "reference":
         raise TaskError(f"{name}: the split 'reference' gives the replacement values; use another split")
     wanted = GENERATED_PAIRS if n is None else n
     if wanted > MOST_PAIRS:
         raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
-    given = {"name": name, "tokenizer": tokenizer, "metric": metric or info.metric, "n_ctx": n_ctx}
-    given["unequal_lengths"] = unequal_lengths
-    drawn = pairs(wanted, seed=seed, split=split)
-    return encode_named(drawn, info, **given, references=_references(pairs, REFERENCES, seed))
+    pairs = _GENERATED[name][0]
+    return request.encode(pairs(wanted, seed=seed, split=split), references=_references(pairs, REFERENCES, seed))
 
 
 def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) -> bool:
     """Whether a tokenizer carries a generated task, as far as its first pairs tell; never None, or a slow one."""
-    for name, (info, pairs) in _GENERATED.items():
-        given = {"name": name, "metric": info.metric, "n_ctx": n_ctx}
+    for name, (pairs, info) in _GENERATED.items():
         with suppress(TaskError):
-            encode_named(pairs(_TRIED, seed=0), info, tokenizer=require_fast(tokenizer), **given)
+            request = TaskRequest(name, info, require_fast(tokenizer), info.metric, n_ctx=n_ctx)
+            request.encode(pairs(_TRIED, seed=0))
             return True
     return False
 

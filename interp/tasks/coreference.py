@@ -1,8 +1,14 @@
 """Task: does a pronoun have the gender of the person that it refers to?
 
-The antecedent is the subject of the clause before the pronoun. In the counterfactual of ``one person``
-and ``possessive`` a person of the other gender stands in its place; in ``two people`` the two
-exchange their places, and a word counterfactual has somebody else of the other gender for the antecedent alone.
+By the generator's rule the antecedent is the subject of the clause before the pronoun. English is less strict ("The
+queen respected the waiter but he ..."): to another model, a pronoun may mean the other person. The structures are:
+
+* ``one person``: "Wendy found the key because" she. A person of the other gender replaces her in the counterfactual.
+* ``two people``: "Tom found a key and Wendy lost a ladder because" she. The other person, of the other gender, stands
+  in an earlier clause, an earlier sentence or beside the subject. The two change places in the counterfactual; a word
+  counterfactual exchanges the antecedent alone.
+* ``possessive``: "Wendy lost" her.
+
 The relation is from the last word before the pronoun to the antecedent.
 """
 
@@ -11,63 +17,191 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.coreference import Coreference, Ending, Link, propose
-from interp.tasks.grammar.couples import Couples
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.filler import Shape, opening
-from interp.tasks.grammar.items import OTHER_WORDS, Twins, example, schedule, with_other_words
-from interp.tasks.grammar.lexicon import Name
-from interp.tasks.grammar.narrative import POSSESSIVES, SUBJECT_PRONOUNS
-from interp.tasks.grammar.sentence import Words
-from interp.tasks.grammar.splits import Split, allowed, draw_within
-from interp.tasks.grammar.vocabulary import GENDERS, Person, lemma, vocabulary
+from interp.tasks.grammar.draws import Dice, Split, allowed, draw_within
+from interp.tasks.grammar.items import (
+    OTHER_WORDS,
+    Couples,
+    Frame,
+    Plan,
+    Twins,
+    example,
+    frame,
+    schedule,
+    with_other_words,
+)
+from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, Vocabulary, lemma, vocabulary
+from interp.tasks.grammar.phrases import (
+    FULL_STOP,
+    GENERAL_ADJECTIVES,
+    NEARNESS,
+    PREVERBAL,
+    Word,
+    Words,
+    noun_phrase,
+    person,
+    person_phrase,
+    sentence_start,
+)
+
+Link = Literal["alone", "clause", "sentence", "beside"]
+Ending = Literal["because", "that", "possessive"]
+
+CONNECTIVES = ("because", "when", "while", "until", "although", "since", "before", "after", "as")
+LINKS = ("and", "but")
+SUBJECT_PRONOUNS = {"female": "she", "male": "he", "plural": "they"}
+POSSESSIVES = {"female": "her", "male": "his", "plural": "their"}
+
+
+class Clause(NamedTuple):
+    """What somebody did, in the past: verb, and an object with its modifiers ("" for none)."""
+
+    verb: Verb
+    article: str
+    adjective: str
+    object: Noun
+    preposition: str
+    place: Noun
+
+    def words(self) -> Words:
+        """The clause after its subject."""
+        place = noun_phrase("the", self.place.singular, "place")
+        modifier = [Word(self.preposition, "preposition"), *place] if self.preposition else []
+        object_ = noun_phrase(self.article, self.object.singular, "object", self.adjective)
+        return [Word(self.verb.past, "verb"), *object_, *modifier]
+
+
+class Coreference(NamedTuple):
+    """The words drawn for one sentence up to its pronoun."""
+
+    antecedent: Person  # subject of the last clause
+    stranger: Person  # a person of the other gender
+    link: Link  # where the stranger stands; "alone" for nowhere
+    ending: Ending  # what comes before the pronoun: a connective, ``said that``, or a verb
+    clause: Clause  # what the antecedent did
+    earlier: Clause  # what the stranger did
+    beside: str  # preposition between the two people
+    conjunction: str  # between two clauses
+    connective: str  # before a pronoun
+    saying: Verb  # a verb with a clause
+    adverb: str  # before the antecedent's verb; "" for none
+    number: Number = "singular"  # of the antecedent
+
+    @property
+    def exchanged(self) -> "Coreference":
+        """The same with the two people in each other's place."""
+        return self._replace(antecedent=self.stranger, stranger=self.antecedent)
+
+    @property
+    def own_verb(self) -> str:
+        """The lemma of the antecedent's verb."""
+        return (self.saying if self.ending == "that" else self.clause.verb).base
+
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """The two people; where only one appears, that one and the verb."""
+        yield lemma(self.antecedent), self.own_verb if self.link == "alone" else lemma(self.stranger)
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The two people, and every verb with its subject."""
+        yield lemma(self.antecedent), self.own_verb
+        if self.link != "alone":
+            yield lemma(self.antecedent), lemma(self.stranger)
+        if self.link in ("clause", "sentence"):
+            yield lemma(self.stranger), self.earlier.verb.base
+
+    def before_pronoun(self) -> Words:
+        """Everything up to the pronoun, beginning with a capital."""
+        stranger = person_phrase(self.stranger, "stranger")
+        subject = person_phrase(self.antecedent, "antecedent", self.number)
+        words = subject + self._predicate()
+        if self.link == "beside":
+            words = [*subject, Word(self.beside, "beside"), *stranger, *self._predicate()]
+        elif self.link == "clause":
+            words = [*stranger, *self.earlier.words(), Word(self.conjunction, "conjunction"), *words]
+        elif self.link == "sentence":
+            before = sentence_start([*stranger, *self.earlier.words()])
+            return [*before, FULL_STOP, *sentence_start(words)]
+        return sentence_start(words)
+
+    def _predicate(self) -> Words:
+        adverb = [Word(self.adverb, "adverb")] if self.adverb else []
+        if self.ending == "possessive":
+            return [*adverb, Word(self.clause.verb.past, "verb")]
+        if self.ending == "that":
+            return [*adverb, Word(self.saying.past, "saying"), Word("that", "that")]
+        return [*adverb, *self.clause.words(), Word(self.connective, "connective")]
+
+
+def propose(
+    dice: Dice,
+    words: Vocabulary,
+    link: Link,
+    ending: Ending,
+    *,
+    genders: tuple[str, str],
+    named: tuple[bool, bool],
+    adjective: bool = False,
+    place: bool = False,
+    adverb: bool = False,
+) -> Coreference:
+    """Draw the words of one sentence, without regard to the held-out rule."""
+    return Coreference(
+        antecedent=person(dice, words, genders[0], named=named[0]),
+        stranger=person(dice, words, genders[1], named=named[1]),
+        link=link,
+        ending=ending,
+        clause=clause(dice, words, adjective=adjective, place=place),
+        earlier=clause(dice, words, adjective=False, place=False),
+        beside=dice.pick(NEARNESS),
+        conjunction=dice.pick(LINKS),
+        connective=dice.pick(CONNECTIVES),
+        saying=dice.pick(words.saying),
+        adverb=dice.pick(PREVERBAL) if adverb else "",
+    )
+
+
+def clause(dice: Dice, words: Vocabulary, *, adjective: bool, place: bool) -> Clause:
+    """Something that a person did to a thing, an animal or a place."""
+    roles = dice.pick([roles for roles in words.transitive if roles[0] == "person" != roles[1]])
+    return Clause(
+        verb=dice.pick(words.transitive[roles]),
+        article=dice.pick(("the", "the", "a")),
+        adjective=dice.pick(GENERAL_ADJECTIVES) if adjective else "",
+        object=dice.pick(words.nouns[roles[1]]),
+        preposition=dice.pick(NEARNESS) if place else "",
+        place=dice.pick(words.nouns["place"]),
+    )
+
 
 Structure = Literal["one person", "two people", "possessive"]
 
 
-class Frame(NamedTuple):
-    """What surrounds the words that decide.
-
-    Attributes:
-        opening: The filler sentence in front.
-        link: Where the other person stands.
-        ending: What comes before the pronoun.
-        named: People are first names rather than nouns.
-        extra: Which modifiers there are, of ``adjective``, ``place`` and ``adverb``.
-    """
-
-    opening: Shape | None
-    link: Link
-    ending: Ending
-    named: bool
-    extra: frozenset[str] = frozenset()
-
-
-PLACE, ADJECTIVE, ADVERB = frozenset({"place"}), frozenset({"adjective"}), frozenset({"adverb"})
+NAMES, NOUNS = (True, True), (False, False)
 FRAMES: dict[Structure, tuple[Frame, ...]] = {
     "one person": (
-        Frame(None, "alone", "because", True),
-        Frame("short", "alone", "because", True, PLACE),
-        Frame("medium", "alone", "because", False, ADJECTIVE),
-        Frame("long", "alone", "that", True, ADVERB),
-        Frame(None, "alone", "because", False, PLACE | ADVERB),
-        Frame("medium", "alone", "that", True),
+        frame(None, link="alone", ending="because", named=NAMES),
+        frame("short", link="alone", ending="because", named=NAMES, place=True),
+        frame("medium", link="alone", ending="because", named=NOUNS, adjective=True),
+        frame("long", link="alone", ending="that", named=NAMES, adverb=True),
+        frame(None, link="alone", ending="because", named=NOUNS, place=True, adverb=True),
+        frame("medium", link="alone", ending="that", named=NAMES),
     ),
     "two people": (
-        Frame(None, "clause", "because", True),
-        Frame("short", "beside", "because", True, ADJECTIVE),
-        Frame("medium", "sentence", "because", True, PLACE),
-        Frame("long", "beside", "that", False),
-        Frame(None, "beside", "because", False, ADVERB),
-        Frame("short", "clause", "that", True, ADVERB),
+        frame(None, link="clause", ending="because", named=NAMES),
+        frame("short", link="beside", ending="because", named=NAMES, adjective=True),
+        frame("medium", link="sentence", ending="because", named=NAMES, place=True),
+        frame("long", link="beside", ending="that", named=NOUNS),
+        frame(None, link="beside", ending="because", named=NOUNS, adverb=True),
+        frame("short", link="clause", ending="that", named=NAMES, adverb=True),
     ),
     "possessive": (
-        Frame(None, "alone", "possessive", True, ADVERB),
-        Frame("short", "beside", "possessive", True),
-        Frame("medium", "clause", "possessive", False, ADVERB),
-        Frame("long", "beside", "possessive", True, ADVERB),
-        Frame(None, "sentence", "possessive", True),
-        Frame("medium", "alone", "possessive", False, ADVERB),
+        frame(None, link="alone", ending="possessive", named=NAMES, adverb=True),
+        frame("short", link="beside", ending="possessive", named=NAMES),
+        frame("medium", link="clause", ending="possessive", named=NOUNS, adverb=True),
+        frame("long", link="beside", ending="possessive", named=NAMES, adverb=True),
+        frame(None, link="sentence", ending="possessive", named=NAMES),
+        frame("medium", link="alone", ending="possessive", named=NOUNS, adverb=True),
     ),
 }
 STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
@@ -84,63 +218,48 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     Raises:
         TaskError: `n` is not positive.
     """
-    words, couples = vocabulary(), Couples[Person](split)
-    planned = schedule("coreference", n, seed=seed, split=split, frames=FRAMES)
-    for index, (dice, structure, frame, flipped) in enumerate(planned):
-        before = opening(dice, words, frame.opening)
-        genders = GENDERS[::-1] if flipped else GENDERS
+    couples = Couples[Person](split)
+    for plan in schedule("coreference", n, seed=seed, split=split, frames=FRAMES, others="somebody else"):
+        genders = GENDERS[::-1] if plan.flipped else GENDERS
         drawn = draw_within(
             split,
-            partial(_twins, couples, dice, frame, genders),
+            partial(_twins, couples, plan, genders),
             admit=lambda each: couples.admit(each.item.antecedent, each.item.stranger),
         )
-        somebody = Dice("coreference", seed, split, index, "somebody else")
         yield MinimalPair(
-            item=_with_others(before, drawn.item, structure, genders, dice=somebody, split=split),
-            counterfactual=_with_others(
-                before, drawn.counterfactual, structure, genders[::-1], dice=somebody, split=split
-            ),
+            item=_with_others(plan, drawn.item, genders, split),
+            counterfactual=_with_others(plan, drawn.counterfactual, genders[::-1], split),
             cluster=couples.cluster(drawn.item.antecedent, drawn.item.stranger),
         )
 
 
-def _twins(couples: Couples[Person], dice: Dice, frame: Frame, genders: tuple[str, str]) -> Twins[Coreference]:
+def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Coreference]:
     """The same sentence with its two people exchanged, whether or not both appear in it."""
-    drawn = propose(
-        dice,
-        vocabulary(),
-        frame.link,
-        frame.ending,
-        genders=genders,
-        named=(frame.named, frame.named),
-        **dict.fromkeys(frame.extra, True),
-    )
-    drawn = drawn._replace(stranger=couples.partner(dice, drawn.antecedent, drawn.stranger))
+    drawn = propose(plan.dice, vocabulary(), genders=genders, **plan.options)
+    drawn = drawn._replace(stranger=couples.partner(plan.dice, drawn.antecedent, drawn.stranger))
     return Twins(drawn, drawn.exchanged)
 
 
-def _with_others(
-    before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str], *, dice: Dice, split: Split
-) -> Example:
+def _with_others(plan: Plan, drawn: Coreference, genders: tuple[str, str], split: Split) -> Example:
     """The example, and where it has two people it with others of the other gender for its antecedent alone."""
-    item = _example(before, drawn, structure, genders)
+    item = _example(plan, drawn, genders)
     if drawn.link == "alone" or split == "reference":
         return item
     people = vocabulary().names if isinstance(drawn.antecedent, Name) else vocabulary().gendered
     others = [drawn._replace(antecedent=each) for each in people[genders[1]] if each != drawn.stranger]
-    chosen = dice.sample([each for each in others if allowed(each.decisive, split)], OTHER_WORDS)
-    return with_other_words(item, (_example(before, each, structure, genders[::-1]) for each in chosen))
+    chosen = plan.dice_of_others.sample([each for each in others if allowed(each.decisive, split)], OTHER_WORDS)
+    return with_other_words(item, (_example(plan, each, genders[::-1]) for each in chosen))
 
 
-def _example(before: Words, drawn: Coreference, structure: Structure, genders: tuple[str, str]) -> Example:
+def _example(plan: Plan, drawn: Coreference, genders: tuple[str, str]) -> Example:
     pronouns = POSSESSIVES if drawn.ending == "possessive" else SUBJECT_PRONOUNS
     return example(
-        before + drawn.before_pronoun(),
+        plan.before + drawn.before_pronoun(),
         (pronouns[genders[0]], pronouns[genders[1]]),
         relation="antecedent",
         related="antecedent",
         distractors={"stranger": "other person"},
-        template=structure,
+        template=plan.structure,
         features={
             "gender": genders[0],
             "antecedent": lemma(drawn.antecedent),

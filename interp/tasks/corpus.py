@@ -1,4 +1,4 @@
-"""What is a corpus to the methods? Documents that can be read again and again, without ever being held together."""
+"""A corpus: documents that can be read again and again, without ever being held together."""
 
 import hashlib
 import json
@@ -10,10 +10,10 @@ from itertools import chain, count
 from pathlib import Path
 
 from interp.errors import TaskError
+from interp.tasks.generated_corpus import is_senses, senses
 from interp.tasks.readers.conllu import read_conllu
-from interp.tasks.readers.hub import is_hub
+from interp.tasks.readers.sources import is_hub
 from interp.tasks.relations import Direction, occurring
-from interp.tasks.senses import is_senses, senses
 from interp.tasks.treebank import Document, Word
 
 Documents = str | Path | Iterable[str | Path | Document]
@@ -63,12 +63,7 @@ class Corpus:
         return cls(sources)
 
     def __iter__(self) -> Iterator[Document]:
-        """Every document; one that bears the name of an earlier one gets its source's number, or the next that is free.
-
-        Raises:
-            TaskError: As ``read_conllu``, when the document is asked for; or a file has changed since the documents
-                were counted.
-        """
+        """Every document; one named as an earlier one gets its source's number, or the next that is free."""
         seen: set[str] = set()
         counted: Contents | None = vars(self).get("contents")
         for number, source in enumerate(self.sources, start=1):

@@ -1,32 +1,34 @@
-"""How do minimal pairs become token ids of one tokenizer, and which of them can it not carry?
+"""How minimal pairs become token ids of one tokenizer, and which of them it cannot carry.
 
-1. The prompt alone, the prompt with the right and the prompt with the wrong continuation are
-   tokenized (``alignment.py``). A continuation's tokens are those that it has in its context: what
-   follows the prompt's tokens. Where the tokenizer merges across the boundary, so that the prompt
-   itself changes, there is no position that predicts the answer, and the item is left out.
+1. The prompt alone and the prompt with either continuation are tokenized. A continuation's tokens are those after the
+   prompt's. Where the tokenizer merges across the boundary, no position predicts the answer, and the item is left out.
 2. The relation's spans become positions of the prompt with its right continuation.
-3. An item or a counterfactual that fails a requirement takes its whole unit with it, so that the
-   units stay balanced. What is left out is counted by requirement.
+3. An item or counterfactual that fails a requirement takes its whole unit with it, so the units stay balanced. What is
+   left out is counted by requirement.
 4. Of an example's word counterfactuals the first is taken that has as many tokens, and other ones at the related word
    alone. Where there is none, the example stays without.
-5. Replacement values and baselines come from reference sets (``references.py``).
+5. A ``TaskRequest`` is a task as it was asked for by its name: it samples a file's items and encodes their pairs.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeVar, get_args
 
+import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit
-from interp.tasks.units import check_choice, task_of_units
+from interp.tasks.tagging import all_known
+from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit, check_choice, task_of_units
 
+ItemT = TypeVar("ItemT")
 _LOG = logging.getLogger(__name__)
 Requirement = Literal[
     "prompt tokens change with the continuation",
@@ -36,8 +38,6 @@ Requirement = Literal[
     "longer than the context",
     "counterfactual of another length",
 ]
-
-
 _LENGTH: Requirement = "counterfactual of another length"
 _KEEP = "unequal_lengths=True keeps them (--unequal-lengths of heads, head, ablate and patch)"
 _MANY = 0.25
@@ -76,8 +76,7 @@ def encode_task(
         tokenizer: A fast tokenizer of ``transformers``, usually ``model.tokenizer``.
         name: The task's name.
         description: One sentence, for people.
-        metric: What effects are measured on. With ``logit_difference`` both answers must be
-            single tokens.
+        metric: What effects are measured on. With ``logit_difference`` both answers must be single tokens.
         query: Which position the relation looks from.
         references: Pairs that replacement values and baselines come from; those with a prompt (or, where whole
             sentences are scored, a sentence) of `pairs` are left out. Without references the units serve each other
@@ -85,7 +84,7 @@ def encode_task(
         n_ctx: Longest row of tokens that the model takes, special tokens included; None for no limit.
         coverage: Shares of the source in percent, handed on to the task.
         unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens. Patching aligns
-            them by the relation's spans (``correspondence.py``), and leaves out what corresponds to nothing.
+            them by the relation's spans (``alignment.corresponding``), and leaves out what corresponds to nothing.
         feature: The key of the examples' ``features`` in which the related word decides the answer; None for none.
 
     Returns:
@@ -99,77 +98,95 @@ def encode_task(
     """
     require_fast(tokenizer)
     check_choice("metric", metric, get_args(Metric))
-    of_pairs: Any = (tokenizer, metric, n_ctx, unequal_lengths)
-    units, dropped = _carried(name, "pairs", pairs, *of_pairs)
+    encoder = _Encoder(tokenizer, metric, n_ctx, unequal_lengths)
+    units, dropped = encoder.carried(name, "pairs", pairs)
     n_pairs = len(units) + sum(dropped.values())
     if dropped[_LENGTH] >= _MANY * n_pairs:
         _LOG.warning("%s: %d of %d pairs are left out: %s; %s", name, dropped[_LENGTH], n_pairs, _LENGTH, _KEEP)
-    reference_units = None if references is None else _carried(name, "reference pairs", references, *of_pairs)[0]
-    about: Any = {"name": name, "description": description, "metric": metric, "query": query, "feature": feature}
-    return task_of_units(units, **about, references=reference_units, dropped=dropped, coverage=coverage, from_text=True)
+    return task_of_units(
+        units,
+        name=name,
+        description=description,
+        metric=metric,
+        query=query,
+        references=None if references is None else encoder.carried(name, "reference pairs", references)[0],
+        feature=feature,
+        dropped=dropped,
+        coverage=coverage,
+        from_text=True,
+    )
 
 
-def _carried(
-    name: str,
-    what: str,
-    given: Iterable[MinimalPair],
-    tokenizer: PreTrainedTokenizerBase,
-    metric: Metric,
-    n_ctx: int | None,
-    unequal_lengths: bool,
-) -> tuple[list[Unit], Counter[str]]:
-    """The units of `given`, one at least, and how many pairs fail each requirement."""
-    pairs = _pairs(given)
-    if not pairs:
-        raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
-    units, dropped = _encode_pairs(pairs, tokenizer, metric, n_ctx, unequal_lengths)
-    if units:
+@dataclass(frozen=True)
+class _Encoder:
+    """Encodes pairs for one tokenizer."""
+
+    tokenizer: PreTrainedTokenizerBase
+    metric: Metric
+    n_ctx: int | None
+    unequal_lengths: bool
+
+    def carried(self, name: str, what: str, given: Iterable[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
+        """The units of `given`, one at least, and how many pairs fail each requirement."""
+        pairs = list(given)
+        for each in pairs:
+            if not isinstance(each, MinimalPair):
+                raise TaskError(
+                    f"pairs: expected interp.MinimalPair, got {type(each).__name__}; make one of an example and its "
+                    "counterfactual, or of an example, None and a cluster"
+                )
+        if not pairs:
+            raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
+        units, dropped = self.units(pairs)
+        if units:
+            return units, dropped
+        failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
+        (most, _), *_ = dropped.most_common(1)
+        ways = [_ADVICE.get(most, "use other items, or another tokenizer")]
+        if replace(self, metric="sentence_log_probability").units(pairs)[0]:
+            ways.append("give metric='sentence_log_probability'")
+        if replace(self, unequal_lengths=True).units(pairs)[0]:
+            ways.append("give unequal_lengths=True")
+        raise NotCarriedError(f"{name}: the tokenizer can carry none of the {len(pairs)} {what} ({failed})", *ways)
+
+    def units(self, pairs: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
+        """The units that the tokenizer can carry, and how many pairs fail each requirement."""
+        texts = [text for pair in pairs for example in pair.examples for text in _texts(example)]
+        rows = iter(tokenize(self.tokenizer, texts))
+        units: list[Unit] = []
+        dropped: Counter[str] = Counter()
+        for pair in pairs:
+            tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
+            try:
+                item, *others = [
+                    self._with_other_word(self._example(example, row))
+                    for example, row in zip(pair.examples, tokenized, strict=True)
+                ]
+                _require(self.unequal_lengths or all(len(each.prompt) == len(item.prompt) for each in others), _LENGTH)
+                units.append(Unit(item, others[0] if others else None, pair.cluster))
+            except _FailedError as requirement:
+                dropped[str(requirement)] += 1
         return units, dropped
-    failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
-    (most, _), *_ = dropped.most_common(1)
-    ways = [_ADVICE.get(most, "use other items, or another tokenizer")]
-    if _encode_pairs(pairs, tokenizer, "sentence_log_probability", n_ctx, unequal_lengths)[0]:
-        ways.append("give metric='sentence_log_probability'")
-    if _encode_pairs(pairs, tokenizer, metric, n_ctx, True)[0]:
-        ways.append("give unequal_lengths=True")
-    raise NotCarriedError(f"{name}: the tokenizer can carry none of the {len(pairs)} {what} ({failed})", *ways)
 
+    def _example(self, example: Example, rows: Sequence[TokenizedText]) -> EncodedExample:
+        prompt, with_right, with_wrong = rows
+        right, wrong = _continuation(prompt, with_right), _continuation(prompt, with_wrong)
+        _require(self.metric != "logit_difference" or len(right) == len(wrong) == 1, "answer of more than one token")
+        _require(right != wrong, "right and wrong are the same token")
+        longest = max(len(with_right.ids), len(with_wrong.ids)) + len(prompt.after)
+        _require(self.n_ctx is None or longest <= self.n_ctx, "longer than the context")
+        query, related, distractors = _relation_positions(example, with_right)
+        of_row = query, related, distractors, None, prompt.n_before, prompt.after
+        return EncodedExample(example, prompt.ids, right, wrong, *of_row)
 
-def _pairs(given: Iterable[MinimalPair]) -> list[MinimalPair]:
-    """All of them, if they are pairs."""
-    pairs = list(given)
-    for each in pairs:
-        if not isinstance(each, MinimalPair):
-            raise TaskError(
-                f"pairs: expected interp.MinimalPair, got {type(each).__name__}; make one of an example and its "
-                "counterfactual, or of an example, None and a cluster"
-            )
-    return pairs
-
-
-def _encode_pairs(
-    pairs: Sequence[MinimalPair],
-    tokenizer: PreTrainedTokenizerBase,
-    metric: Metric,
-    n_ctx: int | None,
-    unequal_lengths: bool,
-) -> tuple[list[Unit], Counter[str]]:
-    """The units that the tokenizer can carry, and how many pairs fail each requirement."""
-    texts = [text for pair in pairs for example in pair.examples for text in _texts(example)]
-    rows = iter(tokenize(tokenizer, texts))
-    units: list[Unit] = []
-    dropped: Counter[str] = Counter()
-    for pair in pairs:
-        tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
-        try:
-            encoded = [
-                _with_other_word(_encode_example(example, row, metric, n_ctx), tokenizer, metric, n_ctx)
-                for example, row in zip(pair.examples, tokenized, strict=True)
-            ]
-            units.append(_unit(encoded, pair.cluster, unequal_lengths))
-        except _FailedError as requirement:
-            dropped[str(requirement)] += 1
-    return units, dropped
+    def _with_other_word(self, encoded: EncodedExample) -> EncodedExample:
+        """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
+        for each in encoded.example.word_counterfactuals:
+            with suppress(_FailedError):
+                other = self._example(each, tokenize(self.tokenizer, _texts(each)))
+                if encoded.differs_at_word(other):
+                    return replace(encoded, word_counterfactual=other)
+        return encoded
 
 
 def _texts(example: Example) -> tuple[str, str, str]:
@@ -177,41 +194,11 @@ def _texts(example: Example) -> tuple[str, str, str]:
     return example.prompt, example.text, example.prompt + example.wrong
 
 
-def _encode_example(
-    example: Example, rows: Sequence[TokenizedText], metric: Metric, n_ctx: int | None
-) -> EncodedExample:
-    prompt, with_right, with_wrong = rows
-    right, wrong = _continuation(prompt, with_right), _continuation(prompt, with_wrong)
-    _require(metric != "logit_difference" or len(right) == len(wrong) == 1, "answer of more than one token")
-    _require(right != wrong, "right and wrong are the same token")
-    longest = max(len(with_right.ids), len(with_wrong.ids)) + len(prompt.after)
-    _require(n_ctx is None or longest <= n_ctx, "longer than the context")
-    query, related, distractors = _relation_positions(example, with_right)
-    of_row = query, related, distractors, None, prompt.n_before, prompt.after
-    return EncodedExample(example, prompt.ids, right, wrong, *of_row)
-
-
-def _with_other_word(
-    encoded: EncodedExample, tokenizer: PreTrainedTokenizerBase, metric: Metric, n_ctx: int | None
-) -> EncodedExample:
-    """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
-    for each in encoded.example.word_counterfactuals:
-        try:
-            other = _encode_example(each, tokenize(tokenizer, _texts(each)), metric, n_ctx)
-        except _FailedError:
-            continue
-        if encoded.differs_at_word(other):
-            return replace(encoded, word_counterfactual=other)
-    return encoded
-
-
 def _continuation(prompt: TokenizedText, whole: TokenizedText) -> tuple[int, ...]:
     """The tokens of `whole` that follow the prompt's."""
     length = len(prompt.ids)
-    _require(
-        whole.ids[:length] == prompt.ids and len(whole.ids) > length,
-        "prompt tokens change with the continuation",
-    )
+    goes_on = whole.ids[:length] == prompt.ids and len(whole.ids) > length
+    _require(goes_on, "prompt tokens change with the continuation")
     return whole.ids[length:]
 
 
@@ -232,15 +219,78 @@ def _relation_positions(
         raise _FailedError("related word not aligned") from error
 
 
-def _unit(encoded: Sequence[EncodedExample], cluster: str, unequal_lengths: bool) -> Unit:
-    if len(encoded) == 1:
-        return Unit(encoded[0], None, cluster)
-    item, counterfactual = encoded
-    equal = len(item.prompt) == len(counterfactual.prompt)
-    _require(equal or unequal_lengths, _LENGTH)
-    return Unit(item, counterfactual, cluster)
-
-
 def _require(fulfilled: bool, requirement: Requirement) -> None:
     if not fulfilled:
         raise _FailedError(requirement)
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """A task of the catalogue."""
+
+    name: str  # what ``load_task`` takes
+    description: str  # one sentence, for people
+    query: Query = "predicting position"  # which position the relation looks from
+    metric: Metric = "logit_difference"  # what effects are measured on, unless ``load_task`` is told otherwise
+    feature: str | None = None  # what the related word decides the answer by; None where nothing is probed for
+
+
+@dataclass(frozen=True)
+class TaskRequest:
+    """A task as it was asked for by its name; see ``load_task``."""
+
+    name: str
+    info: TaskInfo
+    tokenizer: PreTrainedTokenizerBase = field(repr=False)
+    metric: Metric
+    source: str | Path = ""  # the file, or a name of the hub
+    n: int | None = None  # items to sample; None for all
+    seed: int = 0
+    n_ctx: int | None = None
+    known_words_only: bool = False
+    unequal_lengths: bool = False
+
+    def choose(self, items: Sequence[ItemT], sentences: Callable[[ItemT], Iterable[str]]) -> list[ItemT]:
+        """The file's items that are asked for, in the file's order."""
+        chosen = list(items)
+        if self.known_words_only:
+            chosen = [item for item in chosen if all_known(*sentences(item))]
+            if not chosen:
+                raise TaskError(f"{self.name}: no item has only known words; leave known_words_only out")
+        if self.n is None or self.n >= len(chosen):
+            return chosen
+        kept = np.random.default_rng(self.seed).choice(len(chosen), size=self.n, replace=False)
+        return [chosen[i] for i in sorted(kept)]
+
+    def encode(
+        self,
+        pairs: Iterable[MinimalPair],
+        coverage: Mapping[str, float] | None = None,
+        references: Iterable[MinimalPair] | None = None,
+    ) -> Task:
+        """Encode the pairs as ``encode_task`` does; errors name only what ``load_task`` can be given."""
+        try:
+            return encode_task(
+                pairs,
+                tokenizer=self.tokenizer,
+                name=self.name,
+                description=self.info.description,
+                metric=self.metric,
+                query=self.info.query,
+                references=references,
+                n_ctx=self.n_ctx,
+                coverage=coverage,
+                unequal_lengths=self.unequal_lengths,
+                feature=self.info.feature,
+            )
+        except NotCarriedError as error:
+            ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_len" in way]
+            raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
+
+
+def require_metric(request: TaskRequest) -> None:
+    """Refuse to compare single words where a task's answers are sentences; all answers can be scored as sentences."""
+    if request.metric not in (request.info.metric, "sentence_log_probability"):
+        raise TaskError(
+            f"{request.name} is measured by {request.info.metric}, got metric={request.metric!r}; leave metric out"
+        )

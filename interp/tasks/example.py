@@ -152,8 +152,7 @@ class MinimalPair:
     Attributes:
         item: The example.
         counterfactual: Its twin, or None where the source has none.
-        cluster: The lexical draw, for example the subject's lemma: the unit that the
-            statistics resample.
+        cluster: The lexical draw, for example the subject's lemma: the unit that the statistics resample.
 
     Raises:
         TaskError: `cluster` is no text.

@@ -1,4 +1,4 @@
-"""What could a head's output say about a word? The features of a treebank, as labels of the words they are read at.
+"""Features of a treebank that a probe can read, as labels of the words they are read at.
 
 | name           | what it is                                             | read at                |
 |----------------|--------------------------------------------------------|------------------------|
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from interp.errors import TaskError, suggest
-from interp.tasks.readers.pronouns import GENDERS
+from interp.tasks.readers.gap import GENDERS
 from interp.tasks.treebank import ROOT, Document, Mention, Word
 from interp.tasks.windows import Window
 
@@ -54,11 +54,7 @@ Found = Iterator[tuple[int, Label]]
 
 
 def labels_of(window: Window, features: Sequence[str]) -> dict[int, dict[str, Label]]:
-    """The labels of a window's words, by the word's number and the feature's name.
-
-    Raises:
-        TaskError: A feature is unknown.
-    """
+    """The labels of a window's words, by the word's number and the feature's name."""
     labels: dict[int, dict[str, Label]] = defaultdict(dict)
     for name in features:
         for number, label in _finder(name)(window):

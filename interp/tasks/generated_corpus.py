@@ -1,15 +1,25 @@
-"""How are generated tasks read as a corpus? The sentences of their minimal pairs, with the relation as a link.
+"""Corpora without a file: generated tasks as linked sentences, and hand-written sentences of ambiguous words.
 
-1. Each example is a sentence: its prompt with the right continuation. Words stand between spaces and punctuation.
-2. The relation is a link from the word that looks (the last one before the answer) to the related word, by its name:
-   ``subject``, ``antecedent`` ...
-3. Pairs of one cluster (a lexical draw) are one document, so that statistics resample what they should.
+``linked_documents``: each example is a sentence, its prompt with the right continuation. The relation is a link from
+the word that looks (the last one before the answer) to the related word. Pairs of one cluster are one document, so that
+statistics resample what they should.
+
+``senses``: a lemma has a file in ``word_senses/`` with as many clauses for each of its senses, and frames that suit
+every sense and hold the word: *The clerk had counted all the gold coins* and *, and so he hurried to the bank.* The
+first clause of each sense goes into the first frame, the second into the second, and so on. First clauses have as many
+words, second ones have, ...: neither the word's form nor its place nor its frame differs between senses. Every sentence
+is a document.
 """
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
 
+from interp.errors import TaskError, suggest
 from interp.tasks.example import Example, MinimalPair, Span
 from interp.tasks.treebank import Document, Link, Sentence, Word
 
@@ -49,3 +59,52 @@ def _sentence(name: str, example: Example) -> Sentence:
 def _last(words: tuple[Word, ...], span: Span) -> int:
     """The last word that begins within the span."""
     return max(number for number, word in enumerate(words) if span.start <= word.span.start < span.stop)
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_PREFIX = "senses:"
+LEMMAS = ("bank", "run")
+"""That there are sentences of."""
+
+
+def is_senses(source: object) -> bool:
+    """Whether `source` names the sentences of a lemma, as ``senses:bank`` does."""
+    return isinstance(source, str) and source.startswith(_PREFIX)
+
+
+def senses(lemma: str) -> list[Document]:
+    """Sentences with a word in one of its senses, sense by sense; every one is a document.
+
+    The word has the lemma and the ``sense``; so the feature ``sense:LEMMA`` is read at it.
+
+    Args:
+        lemma: One of ``LEMMAS``, or the same after ``senses:``.
+
+    Raises:
+        TaskError: There are no sentences of the lemma.
+    """
+    name = lemma.removeprefix(_PREFIX)
+    if name not in LEMMAS:
+        raise TaskError(f"senses of {name!r}: expected a lemma that there are sentences of; {suggest(name, LEMMAS)}")
+    file = files("interp.tasks") / "word_senses" / f"{name}.toml"
+    return list(_documents(name, tomllib.loads(file.read_text(encoding="utf-8"))))
+
+
+def _documents(lemma: str, given: dict[str, Any]) -> Iterator[Document]:
+    frames = given["frames"]
+    for sense, clauses in given["senses"].items():
+        for number, clause in enumerate(clauses):
+            name, text = f"{lemma}-{sense}-{number + 1}", clause + frames[number % len(frames)]
+            yield Document(name, (_with_sense(name, text, lemma, sense),))
+
+
+def _with_sense(name: str, text: str, lemma: str, sense: str) -> Sentence:
+    """With the sense at the lemma's last occurrence, which is the frame's."""
+    words = list(words_of(text))
+    at = max(number for number, word in enumerate(words) if word.form == lemma)
+    words[at] = replace(words[at], lemma=lemma, sense=sense)
+    return Sentence(name, text, tuple(words))

@@ -1,10 +1,12 @@
 """Task: what followed this word the last time?
 
-Random words, and the beginning of the same words again (Olsson et al., 2022,
-https://arxiv.org/abs/2209.11895). In the counterfactual the word that comes next and another word
-of the string have exchanged their places. The relation is from the last word to the word after its
-previous occurrence; the previous occurrence itself is the distractor. In a word counterfactual a new word stands
-in the place of the word that comes next.
+Random words, and the beginning of the same words again (Elhage et al., 2021; Olsson et al., 2022,
+https://arxiv.org/abs/2209.11895). Every word of the lexicon is equally likely, so rare words are met here too. No word
+of a string comes twice before its repetition. Neighbours are pairs under the held-out rule.
+
+In the counterfactual the next word and another word of the string have changed places. The relation is from the last
+word to the word after its previous occurrence; the previous occurrence itself is the distractor. In a word
+counterfactual a new word stands in the place of the next one.
 """
 
 from collections.abc import Iterator
@@ -12,51 +14,120 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.filler import Shape, opening, said
-from interp.tasks.grammar.items import OTHER_WORDS, example, schedule, with_other_words
-from interp.tasks.grammar.sentence import Words
-from interp.tasks.grammar.splits import Split, draw_within, split_of
-from interp.tasks.grammar.strings import Repetition, propose
-from interp.tasks.grammar.vocabulary import vocabulary
+from interp.tasks.grammar.draws import Dice, Split, draw_within, split_of
+from interp.tasks.grammar.items import OTHER_WORDS, Frame, Plan, example, frame, schedule, with_other_words
+from interp.tasks.grammar.lexicon import Vocabulary, vocabulary
+from interp.tasks.grammar.phrases import Shape, Word, Words, said
+
+SHORTEST, LONGEST = 5, 12
+LONGEST_GAP = 3
+
+
+class Repetition(NamedTuple):
+    """A string that is repeated from ``start`` up to, but not with, ``stop``."""
+
+    string: tuple[str, ...]  # different words
+    gap: tuple[str, ...]  # words between the string and its repetition, different from all of it
+    start: int  # index of the first word repeated
+    stop: int  # index of the word that would come next; the one before it is the query
+    foil: int  # index after ``stop`` of a word that is wrong there
+
+    @property
+    def exchanged(self) -> "Repetition":
+        """The same with the word that comes next and the foil in each other's place."""
+        string = list(self.string)
+        string[self.stop], string[self.foil] = string[self.foil], string[self.stop]
+        return self._replace(string=tuple(string))
+
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """The query with the word that comes next, and with the foil."""
+        yield self.string[self.stop - 1], self.string[self.stop]
+        yield self.string[self.stop - 1], self.string[self.foil]
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All neighbours in the string."""
+        return zip(self.string, self.string[1:], strict=False)
+
+    def words(self) -> Words:
+        """The string, the gap and the repetition; the query comes last."""
+        slots = {self.stop - 1: "previous-occurrence", self.stop: "next"}
+        first = [Word(word, slots.get(index, f"string-{index}")) for index, word in enumerate(self.string)]
+        between = [Word(word, "gap") for word in self.gap]
+        again = range(self.start, self.stop)
+        return first + between + [Word(self.string[index], f"repeated-{index}") for index in again]
+
+
+def propose(
+    dice: Dice, words: Vocabulary, *, length: int, gap: int, start: int, stop: int, used: frozenset[str] = frozenset()
+) -> Repetition:
+    """Draw a string and its gap, without regard to the held-out rule.
+
+    No word is among those `used` (in lower case) or there twice, with or without a capital.
+    """
+    drawn: dict[str, str] = {}
+    while len(drawn) < length + gap:
+        word = dice.pick(words.forms)
+        if word.lower() not in used:
+            drawn.setdefault(word.lower(), word)
+    string = tuple(drawn.values())
+    return Repetition(string[:length], string[length:], start, stop, dice.between(stop + 1, length - 1))
+
+
+def training_string(dice: Dice, words: Vocabulary) -> Words:
+    """A string of random length, mostly repeated whole; every pair of neighbours is in the training split."""
+    while True:
+        length = dice.between(SHORTEST, LONGEST)
+        gap = dice.between(1, LONGEST_GAP) if dice.chance(0.4) else 0
+        start = 0 if dice.chance(0.6) else dice.between(0, length - 3)
+        chain = _chain(dice, words, length + gap)
+        if split_of(chain[-1], chain[start]) == "train":
+            return [Word(word) for word in (*chain, *chain[start:length])]
+
+
+def _chain(dice: Dice, words: Vocabulary, length: int) -> list[str]:
+    """Different words, each of which may follow the one before it in training."""
+    chain = [dice.pick(words.forms)]
+    while len(chain) < length:
+        word = dice.pick(words.forms)
+        if word not in chain and split_of(chain[-1], word) == "train":
+            chain.append(word)
+    return chain
+
 
 Structure = Literal["whole", "part", "gap"]
 
 
-class Frame(NamedTuple):
+def _frame(opening: Shape | None, length: int, gap: int, start: int, stop: int) -> Frame:
     """The filler sentence in front, the length of the string and of the gap, and what is repeated."""
-
-    opening: Shape | None
-    length: int
-    gap: int
-    start: int
-    stop: int
+    return frame(opening, length=length, gap=gap, start=start, stop=stop)
 
 
 FRAMES: dict[Structure, tuple[Frame, ...]] = {
     "whole": (
-        Frame(None, 6, 0, 0, 3),
-        Frame("short", 9, 0, 0, 5),
-        Frame("medium", 7, 0, 0, 2),
-        Frame("long", 11, 0, 0, 6),
-        Frame("medium", 8, 0, 0, 4),
-        Frame(None, 12, 0, 0, 9),
+        _frame(None, 6, 0, 0, 3),
+        _frame("short", 9, 0, 0, 5),
+        _frame("medium", 7, 0, 0, 2),
+        _frame("long", 11, 0, 0, 6),
+        _frame("medium", 8, 0, 0, 4),
+        _frame(None, 12, 0, 0, 9),
     ),
     "part": (
-        Frame(None, 8, 0, 2, 5),
-        Frame("short", 10, 0, 4, 7),
-        Frame("medium", 9, 0, 3, 6),
-        Frame("long", 6, 0, 1, 4),
-        Frame(None, 12, 0, 5, 9),
-        Frame("short", 7, 0, 2, 4),
+        _frame(None, 8, 0, 2, 5),
+        _frame("short", 10, 0, 4, 7),
+        _frame("medium", 9, 0, 3, 6),
+        _frame("long", 6, 0, 1, 4),
+        _frame(None, 12, 0, 5, 9),
+        _frame("short", 7, 0, 2, 4),
     ),
     "gap": (
-        Frame(None, 6, 2, 0, 3),
-        Frame("short", 8, 3, 1, 4),
-        Frame("medium", 5, 1, 0, 2),
-        Frame("long", 9, 2, 0, 5),
-        Frame("short", 10, 1, 3, 7),
-        Frame(None, 7, 3, 0, 4),
+        _frame(None, 6, 2, 0, 3),
+        _frame("short", 8, 3, 1, 4),
+        _frame("medium", 5, 1, 0, 2),
+        _frame("long", 9, 2, 0, 5),
+        _frame("short", 10, 1, 3, 7),
+        _frame(None, 7, 3, 0, 4),
     ),
 }
 STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
@@ -73,41 +144,36 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     Raises:
         TaskError: `n` is not positive.
     """
-    words = vocabulary()
-    planned = schedule("induction", n, seed=seed, split=split, frames=FRAMES)
-    for index, (dice, structure, frame, flipped) in enumerate(planned):
-        before = opening(dice, words, frame.opening)
-        lengths = {name: value for name, value in frame._asdict().items() if name != "opening"}
-        drawn = draw_within(split, partial(propose, dice, words, **lengths, used=said(before)))
-        new = Dice("induction", seed, split, index, "new word")
-        item, twin = (_with_new_words(before, each, structure, new, split) for each in (drawn, drawn.exchanged))
+    for plan in schedule("induction", n, seed=seed, split=split, frames=FRAMES, others="new word"):
+        proposing = partial(propose, plan.dice, vocabulary(), **plan.options, used=said(plan.before))
+        drawn = draw_within(split, proposing)
+        item, twin = (_with_new_words(plan, each, split) for each in (drawn, drawn.exchanged))
         yield MinimalPair(
-            item=twin if flipped else item,
-            counterfactual=item if flipped else twin,
+            item=twin if plan.flipped else item,
+            counterfactual=item if plan.flipped else twin,
             cluster=drawn.string[drawn.stop - 1],
         )
 
 
-def _with_new_words(before: Words, drawn: Repetition, structure: Structure, dice: Dice, split: Split) -> Example:
+def _with_new_words(plan: Plan, drawn: Repetition, split: Split) -> Example:
     """The example, and it with words that are nowhere else in the place of the one that comes next."""
-    used, found = {*said(before), *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
+    used, found = {*said(plan.before), *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
     while split != "reference" and len(found) < OTHER_WORDS:
-        word = dice.pick(vocabulary().forms)
+        word = plan.dice_of_others.pick(vocabulary().forms)
         if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == split:
             used.add(word.lower())
             string = (*drawn.string[: drawn.stop], word, *drawn.string[drawn.stop + 1 :])
             found.append(drawn._replace(string=string))
-    item = _example(before, drawn, structure)
-    return with_other_words(item, (_example(before, each, structure) for each in found))
+    return with_other_words(_example(plan, drawn), (_example(plan, each) for each in found))
 
 
-def _example(before: Words, drawn: Repetition, structure: Structure) -> Example:
+def _example(plan: Plan, drawn: Repetition) -> Example:
     return example(
-        before + drawn.words(),
+        plan.before + drawn.words(),
         (drawn.string[drawn.stop], drawn.string[drawn.foil]),
         relation="word after the previous occurrence",
         related="next",
         distractors={"previous-occurrence": "previous occurrence"},
-        template=structure,
+        template=plan.structure,
         features={"query": drawn.string[drawn.stop - 1], "next": drawn.string[drawn.stop]},
     )

@@ -1,4 +1,4 @@
-"""Which words of which texts are read, and what is known of them? Rows of tokens with labelled words.
+"""Rows of tokens with labelled words: what a probe reads.
 
 1. Of a task: every example's prompt, and in it the position that predicts the answer (or the related word). Its labels
    are the example's features; the related word carries them.
@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import TaskError
+from interp.tasks.alignment import NONE
 from interp.tasks.features import Label, labels_of
 from interp.tasks.task import EncodedExample, Task, Unit
 from interp.tasks.treebank import Document
 from interp.tasks.windows import Window, Windows
-from interp.tasks.word_tokens import NONE
 
 At = Literal["query", "related"]
 Context = Literal["document", "sentence"]
@@ -120,11 +120,7 @@ class CorpusPassages:
     unaligned: Counter[str] = field(default_factory=Counter)
 
     def __iter__(self) -> Iterator[Passage]:
-        """Every window that has a word to be read.
-
-        Raises:
-            TaskError: As the corpus.
-        """
+        """Every window that has a word to be read."""
         self.unaligned.clear()
         cut = self.windows.documents if self.context == "document" else self.windows.sentences
         for document in self.documents:

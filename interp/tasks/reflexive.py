@@ -1,47 +1,180 @@
 """Task: does a reflexive have the gender of its clause's subject?
 
-Item and counterfactual differ in the subject alone, which has the other gender; the attractor stays, so
-that one of the two is congruent (attractor of the subject's gender) and the other is not. In a third of the
-items another person stands in the sentence before, so that the subject is not always the first one. The
-relation is from the last word before the reflexive to the subject.
+``simple``: "Katherine can't help" herself. ``prepositional``: "The king near the girl saw" himself. ``subject
+relative``: "The king that met the girl saw". ``object relative``: "The king that the girl met saw". Verbs come in every
+tense and with particles ("thought about").
+
+Item and counterfactual differ in the subject alone, which has the other gender. The attractor stays, so one of the two
+is congruent (attractor of the subject's gender) and the other is not. In a third of the items another person stands in
+the sentence before, so the subject is not always the first one. The relation is from the last word before the reflexive
+to the subject.
 """
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.couples import Couples
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.filler import Shape, opening, said
-from interp.tasks.grammar.items import Twins, example, schedule
-from interp.tasks.grammar.lexicon import Name
-from interp.tasks.grammar.phrases import Tense, person
-from interp.tasks.grammar.reflexives import REFLEXIVES, STRUCTURES, Reflexive, Structure, propose
-from interp.tasks.grammar.sentence import Words
-from interp.tasks.grammar.splits import Split, draw_within
-from interp.tasks.grammar.vocabulary import GENDERS, Person, lemma, vocabulary
+from interp.tasks.grammar.draws import Dice, Split, allowed, draw_within
+from interp.tasks.grammar.items import Couples, Plan, Twins, example, frame, schedule
+from interp.tasks.grammar.lexicon import (
+    GENDERS,
+    KINDS,
+    Kind,
+    Name,
+    Noun,
+    Number,
+    Person,
+    Verb,
+    Vocabulary,
+    lemma,
+    vocabulary,
+)
+from interp.tasks.grammar.phrases import (
+    AUXILIARIES,
+    FULL_STOP,
+    NEARNESS,
+    NUMBERS,
+    PREVERBAL,
+    TENSES,
+    Tense,
+    Word,
+    Words,
+    determiner,
+    form,
+    noun_phrase,
+    person,
+    person_phrase,
+    said,
+    sentence,
+    sentence_start,
+    verb_phrase,
+)
 
-__all__ = ["STRUCTURES", "pairs"]
+Structure = Literal["simple", "prepositional", "subject relative", "object relative"]
+STRUCTURES: tuple[Structure, ...] = get_args(Structure)
+REFLEXIVE_KINDS: tuple[Kind, ...] = ("person", "person", "animal", "thing", "place")
+REFLEXIVES = {"female": "herself", "male": "himself"}
 
 
-class Frame(NamedTuple):
-    """What surrounds the words that decide; ``named`` is for the subject and the attractor (see ``propose``)."""
+class Reflexive(NamedTuple):
+    """The words drawn for one sentence up to its reflexive."""
 
-    opening: Shape | None
-    named: tuple[bool, bool]
-    tense: Tense
-    particle: bool
-    adverb: bool
+    structure: Structure  # which structure they fill
+    subject: Person  # what the reflexive refers to
+    attractor: Person  # the other person of the structures with one
+    preposition: str  # between the two in ``prepositional``
+    clause_verb: Verb  # verb of the relative clause
+    relative: str  # ``that`` or ``who``
+    verb: Verb  # the verb whose object is the reflexive
+    tense: Tense  # of that verb
+    verb_words: Words  # the verb as it stands, with auxiliaries and particle, for a singular subject
+    adverb: str  # before the verb; "" for none
+
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """The subject with the attractor; in ``simple``, with the verb."""
+        yield lemma(self.subject), self.verb.base if self.structure == "simple" else lemma(self.attractor)
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The subject with the attractor, and every verb with its subject."""
+        yield lemma(self.subject), self.verb.base
+        if isinstance(self.subject, Noun) and self.tense in AUXILIARIES:
+            yield lemma(self.subject), self.tense
+        if self.structure != "simple":
+            yield lemma(self.subject), lemma(self.attractor)
+        if "relative" in self.structure:
+            does = self.subject if self.structure == "subject relative" else self.attractor
+            yield lemma(does), self.clause_verb.base
+
+    def before_reflexive(self) -> Words:
+        """Everything up to the reflexive, beginning with a capital."""
+        subject = person_phrase(self.subject, "antecedent")
+        attractor = person_phrase(self.attractor, "attractor")
+        clause_verb = Word(self.clause_verb.past, "clause-verb")
+        relative = Word(self.relative, "relative")
+        between: dict[Structure, Words] = {
+            "simple": [],
+            "prepositional": [Word(self.preposition, "preposition"), *attractor],
+            "subject relative": [relative, clause_verb, *attractor],
+            "object relative": [relative, *attractor, clause_verb],
+        }
+        adverb = [Word(self.adverb, "adverb")] if self.adverb else []
+        return sentence_start([*subject, *between[self.structure], *adverb, *self.verb_words])
+
+
+def propose(
+    dice: Dice,
+    words: Vocabulary,
+    structure: Structure,
+    *,
+    gender: str,
+    named: tuple[bool, bool],
+    tense: Tense,
+    particle: bool,
+    adverb: bool,
+) -> Reflexive:
+    """Draw the words of one sentence, without regard to the held-out rule."""
+    verb = dice.pick(words.done_to_oneself[particle])
+    return Reflexive(
+        structure=structure,
+        subject=person(dice, words, gender, named=named[0] and "relative" not in structure),
+        attractor=person(dice, words, dice.pick(GENDERS), named=named[1]),
+        preposition=dice.pick(NEARNESS),
+        clause_verb=dice.pick(words.transitive["person", "person"]),
+        relative=dice.pick(("that", "who")),
+        verb=verb,
+        tense=tense,
+        verb_words=verb_phrase(dice, verb, tense, "singular"),
+        adverb=dice.pick(PREVERBAL) if adverb else "",
+    )
+
+
+def training_sentence(dice: Dice, words: Vocabulary) -> Words:
+    """A whole sentence: mostly about one person, else about several or about a thing."""
+    if dice.chance(0.35):
+        return _of_any_number(dice, words)
+    structure = "simple" if dice.chance(0.5) else dice.pick(STRUCTURES)
+    gender, adverb = dice.pick(GENDERS), dice.chance(0.3)
+    named = (dice.chance(0.65), dice.chance(0.5))
+    tense, particle = dice.pick(TENSES), dice.chance(0.15)
+    drawn = draw_within(
+        "train",
+        lambda: propose(
+            dice, words, structure, gender=gender, named=named, tense=tense, particle=particle, adverb=adverb
+        ),
+    )
+    return [*drawn.before_reflexive(), Word(REFLEXIVES[gender]), FULL_STOP]
+
+
+def _of_any_number(dice: Dice, words: Vocabulary) -> Words:
+    """A sentence about several people or things, or about one thing: ``Some museum scared itself``."""
+    kind = dice.pick(REFLEXIVE_KINDS)
+    number: Number = "plural" if kind == "person" or dice.chance(0.5) else "singular"
+    attractor = dice.pick(words.nouns[dice.pick(KINDS)])
+    while True:
+        noun, verb, tense = dice.pick(words.nouns[kind]), dice.pick(words.reflexive[kind]), dice.pick(TENSES)
+        agreeing = tense if tense in AUXILIARIES else verb.base
+        if allowed(((noun.singular, each) for each in (agreeing, verb.base, attractor.singular)), "train"):
+            break
+    bare = number == "plural" and dice.chance(0.25)
+    article = determiner(dice, words, number)
+    subject = [Word(form(noun, number))] if bare else noun_phrase(article, form(noun, number))
+    beside = form(attractor, dice.pick(NUMBERS))
+    modifier = [Word(dice.pick(NEARNESS)), *noun_phrase("the", beside)] if dice.chance(0.3) else []
+    reflexive = "themselves" if number == "plural" else "itself"
+    predicate = verb_phrase(dice, verb, tense, number)
+    return sentence([*subject, *modifier, *predicate, Word(reflexive)])
 
 
 FRAMES = (
-    Frame(None, named=(True, False), tense="modal", particle=False, adverb=False),
-    Frame("short", named=(True, True), tense="past", particle=False, adverb=True),
-    Frame("somebody", named=(False, False), tense="be", particle=True, adverb=False),
-    Frame(None, named=(False, True), tense="past", particle=False, adverb=False),
-    Frame("long", named=(True, False), tense="have", particle=False, adverb=True),
-    Frame("somebody", named=(True, True), tense="past", particle=True, adverb=False),
+    frame(None, named=(True, False), tense="modal", particle=False, adverb=False),
+    frame("short", named=(True, True), tense="past", particle=False, adverb=True),
+    frame("somebody", named=(False, False), tense="be", particle=True, adverb=False),
+    frame(None, named=(False, True), tense="past", particle=False, adverb=False),
+    frame("long", named=(True, False), tense="have", particle=False, adverb=True),
+    frame("somebody", named=(True, True), tense="past", particle=True, adverb=False),
 )
 
 
@@ -56,29 +189,23 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     Raises:
         TaskError: `n` is not positive.
     """
-    words = vocabulary()
     couples, frames = Couples[Person](split), dict.fromkeys(STRUCTURES, FRAMES)
-    for dice, structure, frame, flipped in schedule("reflexive", n, seed=seed, split=split, frames=frames):
-        before = opening(dice, words, frame.opening)
-        genders = GENDERS[::-1] if flipped else GENDERS
-        proposing = partial(_twins, couples, dice, structure, frame, genders)
-        drawn = draw_within(split, proposing, admit=partial(_fits, couples, said(before)))
+    for plan in schedule("reflexive", n, seed=seed, split=split, frames=frames):
+        genders = GENDERS[::-1] if plan.flipped else GENDERS
+        proposing = partial(_twins, couples, plan, genders)
+        drawn = draw_within(split, proposing, admit=partial(_fits, couples, said(plan.before)))
         yield MinimalPair(
-            item=_example(before, drawn.item, genders),
-            counterfactual=_example(before, drawn.counterfactual, genders[::-1]),
+            item=_example(plan.before, drawn.item, genders),
+            counterfactual=_example(plan.before, drawn.counterfactual, genders[::-1]),
             cluster=couples.cluster(drawn.item.subject, drawn.counterfactual.subject),
         )
 
 
-def _twins(
-    couples: Couples[Person], dice: Dice, structure: Structure, frame: Frame, genders: tuple[str, str]
-) -> Twins[Reflexive]:
+def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Reflexive]:
     """The same sentence about two people: of one name each, or of one noun each."""
-    words = vocabulary()
-    surroundings = {name: value for name, value in frame._asdict().items() if name != "opening"}
-    drawn = propose(dice, words, structure, gender=genders[0], **surroundings)
-    other = person(dice, words, genders[1], named=isinstance(drawn.subject, Name))
-    return Twins(drawn, drawn._replace(subject=couples.partner(dice, drawn.subject, other)))
+    drawn = propose(plan.dice, vocabulary(), plan.structure, gender=genders[0], **plan.options)
+    other = person(plan.dice, vocabulary(), genders[1], named=isinstance(drawn.subject, Name))
+    return Twins(drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other)))
 
 
 def _fits(couples: Couples[Person], used: frozenset[str], drawn: Twins[Reflexive]) -> bool:

@@ -1,4 +1,4 @@
-"""Which word is to find which? The relations of a corpus, as words that look and the words that they should find.
+"""Relations of a corpus, as words that look and the words that they should find.
 
 | name                 | what it is                                                        | who looks at whom      |
 |----------------------|-------------------------------------------------------------------|------------------------|

@@ -1,40 +1,39 @@
-"""How does a sentence whose pronoun a stereotype asks for become an example?
+"""Tasks: does a model prefer the pronoun that the stereotype of an occupation asks for?
 
-1. There are two sentences, the same but for the gender of the pronouns. What comes before the first pronoun is the
-   prompt; *right* goes on with the pronoun that the stereotype of the referent's occupation asks for, *wrong* with
-   the other gender's.
-2. So neither is a right answer: what is measured is how much the model prefers the stereotype, given the sentence. Of
-   a head whose ablation takes the preference away, it can be said that the head carries it. The whole rests are
-   compared, since it is often they that say whom the pronoun stands for; the pronoun by itself cannot be judged.
-3. The relation looks from the pronoun to the head noun of whom it stands for. A rule that looks at the other person
-   is what a head is held against. (Where the rest decides, a causal model has not read it yet at the pronoun.)
-4. The template is the stereotype's gender, so that either counts the same, whatever a model thinks of pronouns at
-   large.
+1. Two sentences are the same but for the gender of the pronouns. The prompt is what comes before the first pronoun;
+   *right* goes on with the stereotype's pronoun, *wrong* with the other gender's. Neither is a right answer: the
+   preference is measured. Whole rests are compared, since they often say whom the pronoun stands for.
+2. The relation looks from the pronoun to the head noun of whom it stands for; the other person is the distractor. The
+   template is the stereotype's gender, so either gender counts the same.
+3. **WinoBias**: a line of the ``pro_`` file and the line of its number in the ``anti_`` file are one item, where they
+   are the same words but for the pronouns. The cluster is the two occupations, those that anybody in the file is
+   referred to by. Lines 2k-1 and 2k are one unit where one is the other with the occupations exchanged (type 2). The
+   feminine and the masculine twin come first in turn, since a unit counts under the template of its first.
+4. **Winogender**: the stereotype is the gender of most people with the occupation (``bls_pct_female``), for sentences
+   whose pronoun stands for it. There is no counterfactual. The cluster is the occupation.
 """
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from interp.errors import TaskError
+from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
 from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.readers.pronouns import Gender
+from interp.tasks.readers.gap import Gender
+from interp.tasks.readers.sources import as_path, hub_parts, is_hub
+from interp.tasks.readers.winobias import WinobiasItem, read_winobias, twin_name
+from interp.tasks.readers.winogender import WinogenderItem, read_winogender
+from interp.tasks.tagging import all_known
+from interp.tasks.task import Task
 
 
 def stereotype_example(
-    asked: str,
-    other: str,
-    *,
-    gender: Gender,
-    pronoun: Span,
-    referent: Span,
-    other_person: Span | None,
+    asked: str, other: str, *, gender: Gender, pronoun: Span, referent: Span, other_person: Span | None
 ) -> Example:
-    """Make an example of two sentences that are the same before their first pronoun.
-
-    Args:
-        asked: The sentence with the pronouns that the stereotype asks for.
-        other: The sentence with the other gender's.
-        gender: The stereotype's.
-        pronoun: The first pronoun, in `asked`.
-        referent: Whom the pronouns stand for, in `asked`.
-        other_person: Whom they could be mistaken to stand for; None where it is not known.
-    """
+    """Make an example of two sentences that are the same before their first pronoun."""
     prompt = asked[: pronoun.start].rstrip()
     related = head_noun(asked, referent)
     return Example(
@@ -61,3 +60,203 @@ def sentences(pair: MinimalPair) -> list[str]:
 def head_noun(text: str, phrase: Span) -> Span:
     """The last word of a noun phrase."""
     return Span(phrase.start + phrase.of(text).rfind(" ") + 1, phrase.stop)
+
+
+WINOBIAS = TaskInfo(
+    "winobias:PATH",
+    "The pronoun that an occupation's stereotype asks for, as WinoBias has it, is more probable than the other "
+    "gender's: a preference of the model, not a right answer.",
+    query="later word",
+    metric="sentence_log_probability",
+)
+
+
+class _Line(NamedTuple):
+    """A line and what it becomes."""
+
+    item: WinobiasItem  # as the ``pro_`` file has it
+    occupation: Span  # where the referent's occupation stands, without its article
+    other: Span | None  # where the other person's stands; None where there is not exactly one
+    example: Example  # what is measured
+
+
+def load_winobias(request: TaskRequest) -> Task:
+    """Read the two files of WinoBias, of which the request names the ``pro_`` one, as a task."""
+    require_metric(request)
+    both = list(read_both(request.source))
+    occupations = _occupations([pro for pro, _ in both])
+    lines = [_line(pro, anti, occupations) for pro, anti in both if _same_words(pro, anti)]
+    if 2 * len(lines) < len(both):
+        raise TaskError(
+            f"{request.name}: expected the same sentences with other pronouns in the anti_ file, got {len(lines)} of "
+            f"{len(both)} lines; put the twin of this very file beside it"
+        )
+    pairs = _pairs(lines)
+    covered = {
+        "known words": sum(all_known(pro.text, anti.text) for pro, anti in both),
+        "same words in both files": len(lines),
+        "other person found": sum(line.other is not None for line in lines),
+        "counterfactual": 2 * sum(pair.counterfactual is not None for pair in pairs),
+    }
+    coverage = {what: 100 * count / len(both) for what, count in covered.items()}
+    return request.encode(request.choose(pairs, sentences), coverage)
+
+
+def read_both(path: str | Path) -> Iterator[tuple[WinobiasItem, WinobiasItem]]:
+    """The lines of a ``pro`` file or configuration, each with the line of its number in the ``anti`` one beside it."""
+    given = str(path) if is_hub(path) else as_path(path)
+    twin = _twin(given)
+    for row, (pro, anti) in enumerate(zip_longest(_in_order(given), _in_order(twin)), start=1):
+        if pro is None or anti is None or pro.number != anti.number:
+            ours, theirs = ("none" if each is None else each.number for each in (pro, anti))
+            raise TaskError(
+                f"{twin}, sentence {row}: expected the number {ours}, as in its pro twin, got {theirs}; "
+                "the two must have the same sentences in the same order"
+            )
+        yield pro, anti
+
+
+def _twin(given: str | Path) -> str | Path:
+    """Where the same sentences are with the other pronouns."""
+    name = twin_name(given.name if isinstance(given, Path) else hub_parts(given)[1] or "")
+    if name is None:
+        raise TaskError(
+            f"{given}: expected a file called pro_..., with anti_... beside it, or a configuration of the hub such as "
+            "type1_pro, got another name; give that"
+        )
+    if isinstance(given, Path):
+        return given.with_name(name)
+    hub, data_set, _, *split = given.split(":")
+    return ":".join((hub, data_set, name, *split))
+
+
+def _in_order(source: str | Path) -> Iterable[WinobiasItem]:
+    """The hub's rows are not in the order of their numbers."""
+    items = read_winobias(source)
+    return sorted(items, key=lambda item: item.number) if is_hub(source) else items
+
+
+def _same_words(pro: WinobiasItem, anti: WinobiasItem) -> bool:
+    """Whether two sentences differ in the gender of their pronouns and in nothing else."""
+    return pro.gender != anti.gender and _between_pronouns(pro) == _between_pronouns(anti)
+
+
+def _between_pronouns(item: WinobiasItem) -> list[str]:
+    starts = [0, *(span.stop for span in item.pronouns)]
+    stops = [*(span.start for span in item.pronouns), len(item.text)]
+    return [item.text[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+def _occupation(item: WinobiasItem) -> Span:
+    """The referent without its article."""
+    article = re.match(r"(the|an?) ", item.referent.of(item.text), re.IGNORECASE)
+    return Span(item.referent.start + (0 if article is None else article.end()), item.referent.stop)
+
+
+def _occupations(items: Sequence[WinobiasItem]) -> re.Pattern[str]:
+    """What finds the occupations that somebody in the file is referred to by; of two that match, the longer."""
+    names = {re.escape(_occupation(item).of(item.text).lower()) for item in items}
+    return re.compile(rf"(?<!\w)({'|'.join(sorted(names, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
+
+
+def _line(pro: WinobiasItem, anti: WinobiasItem, occupations: re.Pattern[str]) -> _Line:
+    occupation = _occupation(pro)
+    own, before = occupation.of(pro.text).lower(), occupations.finditer(pro.text, 0, pro.pronoun.start)
+    # The other person is the only other occupation before the pronoun, at its first mention.
+    others = [match for match in before if match.group().lower() != own]
+    other = Span(*others[0].span()) if len({match.group().lower() for match in others}) == 1 else None
+    example = stereotype_example(
+        pro.text, anti.text, gender=pro.gender, pronoun=pro.pronoun, referent=occupation, other_person=other
+    )
+    return _Line(pro, occupation, other, example)
+
+
+def _pairs(lines: Sequence[_Line]) -> list[MinimalPair]:
+    """The lines, twins together, in their order."""
+    pairs, at, turns = [], 0, cycle(("feminine", "masculine"))
+    while at < len(lines):
+        found = list(lines[at : at + 2])
+        if len(found) == 2 and _twins(*found):
+            first = next(turns)
+            found.sort(key=lambda line: line.item.gender != first)
+        else:
+            found = found[:1]
+        item, *twin = [line.example for line in found]
+        spans = [span for span in (found[0].occupation, found[0].other) if span is not None]
+        occupations = sorted(span.of(found[0].item.text).lower() for span in spans)
+        pairs.append(MinimalPair(item, twin[0] if twin else None, cluster=" + ".join(occupations)))
+        at += len(found)
+    return pairs
+
+
+def _twins(one: _Line, two: _Line) -> bool:
+    """Whether lines 2k-1 and 2k are the same but for the two occupations, and so the answers, exchanged."""
+    if one.other is None or one.item.number % 2 == 0 or two.item.number != one.item.number + 1:
+        return False
+    text, (first, second) = one.example.prompt, sorted((one.occupation, one.other), key=lambda span: span.start)
+    between = text[first.stop : second.start]
+    exchanged = text[: first.start] + second.of(text) + between + first.of(text) + text[second.stop :]
+    theirs = two.example.prompt, two.example.wrong, two.example.right
+    same_person = one.other.of(text) == two.occupation.of(two.item.text)
+    return (exchanged, one.example.right, one.example.wrong) == theirs and same_person
+
+
+WINOGENDER = TaskInfo(
+    "winogender:PATH",
+    "The pronoun that an occupation's stereotype asks for is more probable than the other gender's: "
+    "a preference of the model, not a right answer.",
+    query="later word",
+    metric="sentence_log_probability",
+)
+
+
+def load_winogender(request: TaskRequest) -> Task:
+    """Read Winogender as a task."""
+    require_metric(request)
+    if is_hub(request.source):
+        raise TaskError(
+            f"{request.name}: expected a folder with all_sentences.tsv and occupations-stats.tsv, got a data set of "
+            "the hub, which does not say how many women have an occupation; give a path"
+        )
+    both = _both_genders(read_winogender(request.source))
+    pairs = [pair for each in both if (pair := _pair(*each)) is not None]
+    if not pairs:
+        raise TaskError(
+            f"{request.name}: expected sentences in both genders whose pronoun stands for an occupation of more women "
+            "than men, or of fewer, got none; put occupations-stats.tsv beside all_sentences.tsv"
+        )
+    covered = {
+        "known words": sum(all_known(feminine.text, masculine.text) for feminine, masculine in both),
+        "pronoun stands for the occupation": sum(feminine.answer == "occupation" for feminine, _ in both),
+        "stereotype known": len(pairs),
+    }
+    coverage = {what: 100 * count / len(both) for what, count in covered.items()}
+    return request.encode(request.choose(pairs, sentences), coverage)
+
+
+def _both_genders(items: Iterable[WinogenderItem]) -> list[tuple[WinogenderItem, WinogenderItem]]:
+    """The feminine and the masculine version of each sentence that has both, in their order."""
+    versions: dict[tuple[str, str, str], dict[str, WinogenderItem]] = {}
+    for item in items:
+        versions.setdefault((item.occupation, item.participant, item.answer), {})[item.gender] = item
+    return [
+        (each["feminine"], each["masculine"]) for each in versions.values() if {"feminine", "masculine"} <= each.keys()
+    ]
+
+
+def _pair(feminine: WinogenderItem, masculine: WinogenderItem) -> MinimalPair | None:
+    """The two versions as an item, where there is a stereotype."""
+    share = feminine.bls_pct_female
+    if feminine.answer != "occupation" or share is None or share == 50:
+        return None
+    gender: Gender = "feminine" if share > 50 else "masculine"
+    asked, other = (feminine, masculine) if gender == "feminine" else (masculine, feminine)
+    example = stereotype_example(
+        asked.text,
+        other.text,
+        gender=gender,
+        pronoun=asked.pronoun_span,
+        referent=asked.occupation_span,
+        other_person=asked.participant_span,
+    )
+    return MinimalPair(example, None, cluster=asked.occupation)

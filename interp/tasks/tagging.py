@@ -1,14 +1,12 @@
-"""Where are the nouns and names of an English sentence, as far as the lexicon knows them?
+"""The nouns and names of an English sentence, as far as the lexicon knows them.
 
 1. The sentence is split at white space; punctuation at a word's edges and ``'s`` are not part of it.
-2. From left to right, the longest entry of the lexicon that begins at a word is taken: a proper
-   noun, a first name, a count noun or a mass noun, of up to three words. Of several words, the
-   last is the head.
-3. A form that is also a verb (``sketch``, ``tours``) counts as a noun only at the beginning of
-   the sentence or after a determiner, an adjective or a preposition.
+2. From left to right, the longest entry of the lexicon that begins at a word is taken: a proper noun, a first name, a
+   count noun or a mass noun, of up to three words. Of several words, the last is the head.
+3. A form that is also a verb (``sketch``, ``tours``) counts as a noun only at the beginning of the sentence or after a
+   determiner, an adjective or a preposition.
 
-This tags simple sentences. What it cannot tell it leaves untagged; it never guesses at unknown
-words.
+This tags simple sentences. What it cannot tell it leaves untagged; it never guesses at unknown words.
 """
 
 import re
@@ -30,38 +28,23 @@ _VERB_FORM_NUMBER: dict[VerbForm, Number] = {"third": "singular", "base": "plura
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a sentence without the punctuation around it, and where it stands.
+    """A word of a sentence without the punctuation around it, and where it stands."""
 
-    Attributes:
-        text: Without ``'s``.
-        span: Of the text.
-        possessive: Whether ``'s`` follows: then the word is a determiner of what comes next.
-    """
-
-    text: str
-    span: Span
-    possessive: bool = False
+    text: str  # without ``'s``
+    span: Span  # of the text
+    possessive: bool = False  # whether ``'s`` follows: then the word is a determiner of what comes next
 
 
 @dataclass(frozen=True)
 class Nominal:
-    """A noun or name in a sentence.
+    """A noun or name in a sentence."""
 
-    Attributes:
-        words: Indices of its first and last word; the last is its head.
-        lemma: The singular of a count noun; otherwise the name or noun itself.
-        number: What a verb agrees with, or "" where the form does not say.
-        gender: Of the person denoted, or "" where the word does not say.
-        noun: The lexicon's entry of a count noun, else None.
-        name: Whether it is a first name.
-    """
-
-    words: tuple[int, int]
-    lemma: str
-    number: Number | Literal[""]
-    gender: Gender
-    noun: Noun | None = None
-    name: bool = False
+    words: tuple[int, int]  # indices of its first and last word; the last is its head
+    lemma: str  # the singular of a count noun; otherwise the name or noun itself
+    number: Number | Literal[""]  # what a verb agrees with, or "" where the form does not say
+    gender: Gender  # of the person denoted, or "" where the word does not say
+    noun: Noun | None = None  # the lexicon's entry of a count noun, else None
+    name: bool = False  # whether it is a first name
 
 
 def words_of(sentence: str) -> list[Word]:

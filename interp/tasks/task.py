@@ -1,14 +1,23 @@
-"""A task as the methods see it: minimal pairs, encoded for one tokenizer.
+"""A task as the methods see it: minimal pairs in token ids, and the reference sets that replacement values come from.
 
-A task is made by ``tasks/catalogue.py`` (``load_task``); a task of your own is a list of
-``MinimalPair`` given to ``encode_task``, or, of token ids, of ``Unit`` given to ``task_of_units``.
+``load_task`` makes one by name. A task of your own is a list of ``MinimalPair`` given to ``encode_task`` or, of token
+ids without a text, of ``Unit`` given to ``task_of_units``.
+
+Reference sets are never scored together with the units that they serve: pairs from a separate split serve all units
+(one that shares a row with a scored unit is left out), or the units serve each other in two halves.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, Literal, get_args
 
-from interp.tasks.example import Example
+from interp.arguments import named_arguments
+from interp.errors import TaskError, shown, suggest
+from interp.tasks.example import Example, Span
 
 Metric = Literal["logit_difference", "sentence_log_probability"]
 Query = Literal["predicting position", "later word"]
@@ -21,8 +30,7 @@ class EncodedExample:
     Attributes:
         example: The text that this encodes.
         prompt: Token ids of the prompt, special tokens in front included.
-        right: Token ids of the right continuation (one token where the metric is
-            ``logit_difference``).
+        right: Token ids of the right continuation (one token where the metric is ``logit_difference``).
         wrong: Token ids of the wrong continuation.
         query: Position that looks back, or None where there is no relation. A word of several
             tokens looks from its last one.
@@ -112,15 +120,13 @@ class Task:
     Attributes:
         name: As given to ``load_task``.
         description: One sentence, for people.
-        metric: What the effects are measured on. ``logit_difference``: right minus wrong logit at
-            the prompt's last position. ``sentence_log_probability``: log-probability of the right
-            minus the wrong continuation, summed over its tokens (BLiMP's full-sentence method:
-            what the two sentences share before they differ cancels).
+        metric: What the effects are measured on. ``logit_difference``: right minus wrong logit at the prompt's last
+            position. ``sentence_log_probability``: log-probability of the right minus the wrong continuation, summed
+            over its tokens (BLiMP's full-sentence method: what the two sentences share before they differ cancels).
         query: Which position the relation looks from.
         units: What is measured.
-        references: Sets of units that replacement values come from, never scored together with
-            the units that they serve. Generated tasks have one, from a separate split; a file has
-            two halves that serve each other.
+        references: Sets of units that replacement values come from, never scored together with the units that they
+            serve. Generated tasks have one, from a separate split; a file has two halves that serve each other.
         dropped: Items left out, by requirement.
         coverage: Shares of the source in percent, by what is covered; empty where it has no meaning.
         hash: SHA-256 of the units' and references' text and token ids.
@@ -151,3 +157,244 @@ class Task:
     def n_words_not_carried(self) -> int:
         """How many examples have word counterfactuals of which the tokenizer carries none; they stay without."""
         return sum(bool(each.example.word_counterfactuals) and not each.word_counterfactual for each in self.examples)
+
+
+def digest(unit_sets: Iterable[Sequence[Unit]]) -> str:
+    """SHA-256 of the units' text, token ids, positions and relations, the same on every machine."""
+    rows = [[[unit.cluster, list(map(_fields, unit.examples))] for unit in units] for units in unit_sets]
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
+
+
+def _fields(encoded: EncodedExample) -> list[object]:
+    """What of an example is hashed; what all examples of older versions had in common is left out."""
+    example, relation = encoded.example, encoded.example.relation
+    fields: list[object] = [example.prompt, example.right, example.wrong, example.template, example.layout]
+    fields += [dict(example.features), encoded.prompt, encoded.right, encoded.wrong]
+    fields += [encoded.query, encoded.related, dict(encoded.distractors)]
+    if relation is None:
+        fields.append(None)
+    else:
+        distractors = {name: _at(span) for name, span in relation.distractors.items()}
+        fields.append([relation.name, _at(relation.query), _at(relation.related), distractors])
+    if (encoded.n_before, encoded.after) != (1, ()):
+        fields.append([encoded.n_before, encoded.after])
+    if encoded.word_counterfactual is not None:
+        fields.append(_fields(encoded.word_counterfactual))
+    return fields
+
+
+def _at(span: Span) -> list[int]:
+    return [span.start, span.stop]
+
+
+def unscored(name: str, metric: Metric, references: Sequence[Unit], units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The references without those that share a row of the model's input with a scored unit."""
+    scored = {row for unit in units for row in _rows(unit, metric)}
+    left = tuple(unit for unit in references if scored.isdisjoint(_rows(unit, metric)))
+    if not left:
+        raise TaskError(
+            f"{name}: every one of the {len(references)} reference pairs has a prompt or sentence that is scored; "
+            "give others, or leave `references` out and the pairs serve each other in two halves"
+        )
+    return left
+
+
+def _rows(unit: Unit, metric: Metric) -> set[tuple[int, ...]]:
+    return {each.prompt + end for each in unit.examples for end in each.continuations(metric)}
+
+
+def halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:
+    """Split the units in two, as evenly as their clusters allow; each half serves the other one.
+
+    A cluster stands on one side only, so that no unit is measured against its own words; a single one is split.
+    """
+    groups = [unit.cluster for unit in units]
+    if len(set(groups)) == 1:
+        groups = [digest([[unit]]) for unit in units]
+    half = deal(Counter(groups))
+    folded = [replace(unit, fold=half[group]) for unit, group in zip(units, groups, strict=True)]
+    return folded, tuple(tuple(unit for unit in folded if unit.fold == 1 - served) for served in (0, 1))
+
+
+def deal(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Which half, 0 or 1, each name goes to: the largest first, each to the smaller half; equal ones by hash."""
+    half: dict[str, int] = {}
+    totals = [0, 0]
+    for name in sorted(sizes, key=lambda each: (-sizes[each], hashlib.sha256(each.encode()).hexdigest())):
+        half[name] = int(totals[1] < totals[0])
+        totals[half[name]] += sizes[name]
+    return half
+
+
+@named_arguments
+def task_of_units(
+    units: Iterable[Unit],
+    *,
+    name: str,
+    description: str,
+    metric: Metric = "logit_difference",
+    query: Query = "predicting position",
+    references: Iterable[Unit] | None = None,
+    feature: str | None = None,
+    dropped: Mapping[str, int] | None = None,
+    coverage: Mapping[str, float] | None = None,
+    from_text: bool = False,
+) -> Task:
+    """A task of units that are encoded already.
+
+    Args:
+        units: What is measured.
+        name: The task's name.
+        description: One sentence, for people.
+        metric: What effects are measured on. With ``logit_difference`` both answers must be single tokens.
+        query: Which position the relation looks from.
+        references: Units that replacement values and baselines come from; those with a row of `units` are left out.
+            Without references the units serve each other in two halves (one of them empty if there is one unit).
+        feature: The key of the examples' ``features`` in which the related word decides the answer; None for none.
+        dropped: What was left out before, handed on to the task.
+        coverage: Shares of the source in percent, handed on to the task.
+        from_text: Whether a tokenizer made the ids of the examples' text, and a model's must make the same ones.
+
+    Raises:
+        TaskError: The name is empty, there is no such metric or query, there are no units, an answer has several
+            tokens, a relation does not look from where `query` says, some example does not have the feature, or every
+            reference is scored.
+    """
+    if not (isinstance(name, str) and name.strip() and len(name.splitlines()) == 1):
+        raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
+    check_choice("metric", metric, get_args(Metric))
+    check_choice("query", query, get_args(Query))
+    scored = _units(name, "units", units)
+    reference_sets: tuple[tuple[Unit, ...], ...]
+    if references is None:
+        scored, reference_sets = halves(scored)
+    else:
+        reference_sets = (unscored(name, metric, _units(name, "references", references), scored),)
+    sets = [scored] if references is None else [scored, *reference_sets]
+    examples = [each for units in sets for unit in units for each in unit.examples]
+    if metric == "logit_difference":
+        _require_single_tokens(name, examples)
+        if query == "predicting position":
+            _require_last_query(name, [each for unit in scored for each in unit.examples])
+    _require_feature(name, feature, [each.example for each in examples])
+    return Task(
+        name=name,
+        description=description,
+        metric=metric,
+        query=query,
+        units=tuple(scored),
+        references=reference_sets,
+        dropped=dict(dropped or {}),
+        coverage=dict(coverage or {}),
+        hash=digest([scored, *reference_sets]),
+        feature=feature,
+        from_text=from_text,
+    )
+
+
+@named_arguments
+def example_of_ids(
+    prompt: Sequence[int],
+    right: int | Sequence[int],
+    wrong: int | Sequence[int],
+    *,
+    related: Sequence[int] = (),
+    query: int | None = None,
+    distractors: Mapping[str, Sequence[int]] | None = None,
+    template: str = "ids",
+    layout: str | None = None,
+    features: Mapping[str, str] | None = None,
+    n_before: int = 0,
+) -> EncodedExample:
+    """An example of token ids, without a text and without a tokenizer.
+
+    Args:
+        prompt: Token ids, special tokens included.
+        right: The id, or ids, of the right continuation.
+        wrong: The same of the wrong one.
+        related: Positions of the related word's tokens, counted from 0; empty where nothing is related.
+        query: The position that looks back; None for the prompt's last, if anything is related.
+        distractors: Positions of words that could be mistaken for it, by their role.
+        template: The structure: a stratum of the statistics.
+        layout: Equal for examples whose positions mean the same; None where those of this length and template do.
+        features: Labels for probes.
+        n_before: Special tokens in front.
+
+    Raises:
+        TaskError: Something is no id or no position of the row, or right and wrong are the same.
+    """
+    ids, ends = _numbers("prompt", prompt), (_numbers("right", right), _numbers("wrong", wrong))
+    if ends[0] == ends[1] or not all((ids, *ends)):
+        got = f"{shown(prompt)}, {shown(right)} and {shown(wrong)}"
+        raise TaskError(f"expected the ids of a prompt and of two different answers, got {got}")
+    row = len(ids) + len(ends[0])
+    around = {what: _numbers(what, each, below=row) for what, each in (distractors or {}).items()}
+    places = _numbers("related", related, below=row)
+    looks = len(ids) - 1 if places else None
+    if query is not None:
+        (looks,) = _numbers("query", query, below=row)
+    texts = [" ".join(map(str, each)) for each in (ids, *ends)]
+    layout = f"{template}, {len(ids)} tokens" if layout is None else layout
+    example = Example(texts[0], f" {texts[1]}", f" {texts[2]}", None, template, layout, dict(features or {}))
+    return EncodedExample(example, ids, *ends, looks, places, around, n_before=n_before)
+
+
+def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse what is none of the `choices`."""
+    if value not in choices:
+        raise TaskError(f"unknown {what} {value!r}; {suggest(str(value), choices)}")
+
+
+def _numbers(what: str, given: object, *, below: int | None = None) -> tuple[int, ...]:
+    """One whole number from 0, or several."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    numbers: list[Any] = list(given) if several else [given]  # type: ignore[call-overload]  # it was asked
+    if not all(isinstance(each, Integral) and int(each) in range(below or 2**63) for each in numbers):
+        most = "" if below is None else f" to {below - 1}"
+        raise TaskError(
+            f"{what}: expected whole numbers from 0{most}, got {shown(given)}; .tolist() of a tensor gives such"
+        )
+    return tuple(map(int, numbers))
+
+
+def _units(name: str, what: str, given: Iterable[Unit]) -> list[Unit]:
+    """All of them, if they are units."""
+    units = list(given)
+    for each in units:
+        if not isinstance(each, Unit):
+            raise TaskError(
+                f"{name}: {what}: expected units, got {type(each).__name__}; make one with Unit(item, other, cluster)"
+            )
+    if not units:
+        raise TaskError(f"{name}: {what}: expected at least one unit, got none")
+    return units
+
+
+def _require_single_tokens(name: str, examples: Iterable[EncodedExample]) -> None:
+    for each in examples:
+        if not len(each.right) == len(each.wrong) == 1:
+            raise TaskError(
+                f"{name}: expected answers of one token, got {each.example.right!r} and {each.example.wrong!r} behind "
+                f"{each.example.prompt!r:.80}; give metric='sentence_log_probability'"
+            )
+
+
+def _require_last_query(name: str, examples: Iterable[EncodedExample]) -> None:
+    """Refuse relations that do not look from the position whose logits are compared, the prompt's last."""
+    for each in examples:
+        if each.query not in (None, each.critical):
+            raise TaskError(
+                f"{name}: query='predicting position', but in {each.example.text!r} the relation does not look "
+                "from the prompt's last token; give query='later word', or change the relation"
+            )
+
+
+def _require_feature(name: str, feature: str | None, examples: Sequence[Example]) -> None:
+    """Refuse a feature that some example does not have."""
+    without = sum(feature not in example.features for example in examples)
+    if feature is not None and without:
+        known = sorted(set.intersection(*(set(example.features) for example in examples)))
+        raise TaskError(
+            f"{name}: feature {feature!r} is missing in {without} of {len(examples)} examples; all of them have: "
+            f"{', '.join(known) or 'none'}; give one of these, or leave it out"
+        )

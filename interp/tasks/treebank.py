@@ -1,7 +1,7 @@
-"""What does a treebank hold? Documents of sentences of words, with trees and coreference, as plain frozen dataclasses.
+"""Documents of sentences of words, with trees and coreference, as plain frozen dataclasses.
 
 Words are Universal Dependencies' syntactic words. Everything counts in characters and words: how words become a
-tokenizer's tokens is the concern of ``tasks/word_tokens.py``.
+tokenizer's tokens is the concern of ``tasks/alignment.py``.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What does a model read at once? A sentence, or as much of its document as fits.
+"""What a model reads at once: a sentence, or as much of its document as fits.
 
 1. **Sentences**: each by itself, between the model's special tokens.
 2. **Windows** of a document: whole sentences, joined by a space. Half of a window at most is what the window before it
@@ -14,32 +14,22 @@ from itertools import accumulate
 from transformers import PreTrainedTokenizerBase
 
 from interp.special_tokens import special_around
-from interp.tasks.alignment import without_special
+from interp.tasks.alignment import WordTokens, align_words, without_special
 from interp.tasks.example import Span
 from interp.tasks.treebank import Document, Mention, Sentence, Word
-from interp.tasks.word_tokens import WordTokens, align_words
 
 
 @dataclass(frozen=True)
 class Window:
-    """Some sentences of a document as a row of tokens.
+    """Some sentences of a document as a row of tokens."""
 
-    Attributes:
-        document: The document's name.
-        sentences: They follow each other.
-        tokens: Their tokens.
-        mentions: Those in these sentences; their sentences are numbered as in the window.
-        n_before: The first sentences, whose words have looked in another window and are only looked at here.
-        spoken_of: Entities that are mentioned in the document before the window.
-        to_come: Entities that are mentioned in it after the window, each with the part of speech of a mention's head.
-    """
-
-    document: str
-    sentences: tuple[Sentence, ...]
-    tokens: WordTokens
-    mentions: tuple[Mention, ...] = ()
-    n_before: int = 0
-    spoken_of: frozenset[str] = frozenset()
+    document: str  # the document's name
+    sentences: tuple[Sentence, ...]  # they follow each other
+    tokens: WordTokens  # their tokens
+    mentions: tuple[Mention, ...] = ()  # those in these sentences; their sentences are numbered as in the window
+    n_before: int = 0  # the first sentences, whose words have looked in another window and are only looked at here
+    spoken_of: frozenset[str] = frozenset()  # entities that are mentioned in the document before the window
+    # entities that are mentioned in it after the window, each with the part of speech of a mention's head
     to_come: frozenset[tuple[str, str]] = frozenset()
 
     @cached_property
@@ -71,16 +61,13 @@ class Windows:
     """Cuts documents into what one model can read; counts what it cannot.
 
     Attributes:
-        tokenizer: A fast one.
-        n_ctx: Most tokens of a row, special ones included.
-        both_sides: Whether the model reads a text from both sides, so that special tokens stand behind it, too.
         around: Special tokens before and after every text.
-        too_long: Sentences longer than the context, by document and name, and their tokens.
     """
 
-    tokenizer: PreTrainedTokenizerBase
-    n_ctx: int
-    both_sides: bool
+    tokenizer: PreTrainedTokenizerBase  # a fast one
+    n_ctx: int  # most tokens of a row, special ones included
+    both_sides: bool  # whether the model reads a text from both sides, so that special tokens stand behind it, too
+    # sentences longer than the context, by document and name, and their tokens
     too_long: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

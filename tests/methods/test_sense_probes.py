@@ -6,7 +6,7 @@ from tiny_models import random_model
 import interp
 from interp.errors import InputError, TaskError
 from interp.recipes.tokenizer import build_tokenizer
-from interp.tasks.senses import LEMMAS, senses
+from interp.tasks.generated_corpus import LEMMAS, senses
 
 pytestmark = pytest.mark.unchecked
 

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from interp.recipes.published import published_hashes, sentence_hash, without_published
-from interp.tasks.grammar.corpus import documents
+from interp.tasks.grammar.training_text import documents
 
 
 def test_a_document_with_a_published_sentence_is_left_out(data_dir):

@@ -30,8 +30,8 @@ from interp.runs.executors import Processes
 from interp.runs.packing import pack
 from interp.runs.run import Run
 from interp.tasks.corpus import Corpus
-from interp.tasks.digest import digest
 from interp.tasks.example import Relation, Span
+from interp.tasks.task import digest
 
 pytestmark = pytest.mark.unchecked
 Z = Site("z", 0)

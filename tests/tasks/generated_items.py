@@ -6,13 +6,7 @@ from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.grammar.lexicon import english
 
 N = 200
-TASKS = {
-    "agreement": agreement,
-    "coreference": coreference,
-    "reflexive": reflexive,
-    "ioi": ioi,
-    "induction": induction,
-}
+TASKS = {"agreement": agreement, "coreference": coreference, "reflexive": reflexive, "ioi": ioi, "induction": induction}
 
 
 def tokens(text):

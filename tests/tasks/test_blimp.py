@@ -4,7 +4,7 @@ from functools import lru_cache
 import pytest
 
 from interp.errors import TaskError
-from interp.tasks.blimp import blimp_coverage, blimp_pair
+from interp.tasks.blimp_task import blimp_coverage, blimp_pair
 from interp.tasks.grammar.lexicon import english
 from interp.tasks.readers.blimp import BlimpItem, read_blimp
 from interp.tasks.tagging import verb_number

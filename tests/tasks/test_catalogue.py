@@ -7,12 +7,11 @@ from interp.errors import InputError, TaskError
 from interp.model.loading import load_model
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks import catalogue
-from interp.tasks.catalogue import list_tasks, load_task
+from interp.tasks.catalogue import FILE_TASKS, FileTask, list_tasks, load_task
+from interp.tasks.encoding import TaskRequest
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.file_tasks import FILE_TASKS, FileTask
 from interp.tasks.grammar.lexicon import english
 from interp.tasks.readers.blimp import read_blimp
-from interp.tasks.request import FileRequest
 
 GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
 PARADIGM = "distractor_agreement_relational_noun"
@@ -99,7 +98,7 @@ def test_how_many_pairs_are_drawn(tokenizer, monkeypatch, n, units):
         return iter([answers])
 
     info = catalogue.TaskInfo("one", "One.")
-    monkeypatch.setitem(catalogue._GENERATED, "one", (info, pairs))
+    monkeypatch.setitem(catalogue._GENERATED, "one", (pairs, info))
     load_task("one", n=n, seed=3, tokenizer=tokenizer)
     assert drawn == [(units, 3, "test"), (catalogue.REFERENCES, 3, "reference")]
 
@@ -142,12 +141,13 @@ def test_a_further_task_of_a_file_is_one_row(tokenizer, tmp_path, monkeypatch):
     asked = []
     info = catalogue.TaskInfo("verses:PATH", "One.", metric="sentence_log_probability")
     pairs = [MinimalPair(Example("The boy", " likes it", " like it", None, "t", ""), None, "boy")]
-    row = FileTask(info, lambda request: asked.append(request) or request.encode(pairs, info, {"all": 100.0}))
+    row = FileTask(info, lambda request: asked.append(request) or request.encode(pairs, {"all": 100.0}))
     monkeypatch.setitem(FILE_TASKS, "verses", row)
     task = load_task("verses:some.file", tokenizer=tokenizer, n=3, seed=4, n_ctx=9, known_words_only=True)
     assert asked == [
-        FileRequest(
+        TaskRequest(
             name="verses:some.file",
+            info=info,
             source=Path("some.file"),
             tokenizer=tokenizer,
             metric="sentence_log_probability",

@@ -10,11 +10,10 @@ from functools import cache
 
 import pytest
 
-from interp.tasks.grammar.corpus import MIX, documents
+from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.lexicon import english
-from interp.tasks.grammar.phrases import AUXILIARIES, NEARNESS
-from interp.tasks.grammar.sentence import indefinite_article
-from interp.tasks.grammar.splits import split_of
+from interp.tasks.grammar.phrases import AUXILIARIES, NEARNESS, indefinite_article
+from interp.tasks.grammar.training_text import MIX, documents
 
 COUNT = 12_000
 AUXILIARY_LEMMAS = {form: lemma for lemma, pairs in AUXILIARIES.items() for pair in pairs for form in pair}
@@ -24,7 +23,7 @@ DETERMINERS = {determiner.text for determiner in english().determiners}
 def from_another_process(count, hash_seed):
     """Documents of seed 0, by a process that hashes strings in its own way."""
     script = (
-        "import itertools; from interp.tasks.grammar.corpus import documents; "
+        "import itertools; from interp.tasks.grammar.training_text import documents; "
         f"print(*itertools.islice(documents(0), {count}), sep='\\n')"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}

@@ -10,7 +10,7 @@ from interp.errors import TaskError
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.encoding import encode_task
 from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.units import check_choice
+from interp.tasks.task import check_choice
 
 WORDS = ["The", "key", "keys", "cabinet", "cabinets", "to", "the", "are", "is", "was", "on", "table"]
 LABELS = {"name": "numbers", "description": "A verb agrees.", "metric": "logit_difference"}

@@ -9,21 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.errors import TaskError
-from interp.tasks.grammar import agreement, coreference, ioi, phrases, reflexives, splits, strings
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.filler import SHAPES, filler
-from interp.tasks.grammar.lexicon import english
-from interp.tasks.grammar.sentence import (
+from interp.tasks import agreement, coreference, ioi
+from interp.tasks import induction as strings
+from interp.tasks import reflexive as reflexives
+from interp.tasks.grammar import draws as splits
+from interp.tasks.grammar import phrases
+from interp.tasks.grammar.draws import SHARES, Dice, allowed, draw_within, split_of
+from interp.tasks.grammar.lexicon import GENDERS, KINDS, english, vocabulary
+from interp.tasks.grammar.phrases import (
     PUNCTUATION,
+    SHAPES,
     Word,
+    filler,
     indefinite_article,
     layout,
     render,
     sentence,
     spans,
 )
-from interp.tasks.grammar.splits import SHARES, allowed, draw_within, split_of
-from interp.tasks.grammar.vocabulary import GENDERS, KINDS, vocabulary
 
 words_strategy = st.lists(st.sampled_from(["key", "the", "can't", ".", ","]), min_size=1, max_size=12).filter(
     lambda texts: texts[0] not in PUNCTUATION

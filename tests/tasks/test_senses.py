@@ -10,8 +10,8 @@ from interp.errors import TaskError
 from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import features_in
+from interp.tasks.generated_corpus import LEMMAS, is_senses, senses
 from interp.tasks.passages import CorpusPassages
-from interp.tasks.senses import LEMMAS, is_senses, senses
 from interp.tasks.windows import Windows
 
 SENSES = {"bank": ("money", "river"), "run": ("move", "operate")}

@@ -9,7 +9,7 @@ import pytest
 import interp
 from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.treebank_pairs import like
+from interp.tasks.treebank_tasks import like
 
 AGREEMENT = [
     # the subject, an attractor in between, the other form elsewhere

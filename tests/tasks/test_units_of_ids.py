@@ -9,8 +9,7 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import TaskError
-from interp.tasks.task import Unit
-from interp.tasks.units import example_of_ids, task_of_units
+from interp.tasks.task import Unit, example_of_ids, task_of_units
 
 ABOUT = {"name": "ids", "description": "Random ids."}
 

@@ -258,11 +258,7 @@ def test_published_lines_of_type_2_have_twins(data_dir, tokenizer, part, n_units
         ({"name": "made_up.txt"}, {}, "made_up.txt: expected a file called pro_..., with anti_... beside it"),
         ({"name": "repro_made_up.txt"}, {}, "expected a file called pro_..., with anti_... beside it"),
         ({"anti": None}, {}, "anti_made_up.txt: expected a WinoBias file, got no such file"),
-        (
-            {"anti": ANTI[:-1]},
-            {},
-            "anti_made_up.txt, sentence 8: expected the number 8, as in its pro twin, got none",
-        ),
+        ({"anti": ANTI[:-1]}, {}, "anti_made_up.txt, sentence 8: expected the number 8, as in its pro twin, got none"),
         ({"pro": PRO[:-1]}, {}, "anti_made_up.txt, sentence 8: expected the number none, as in its pro twin, got 8"),
         ({"anti": (ANTI[1], *ANTI[1:])}, {}, "anti_made_up.txt, sentence 1: expected the number 1, as in its pro twin"),
         ({"anti": PRO}, {}, "expected the same sentences with other pronouns in the anti_ file, got 0 of 8 lines"),

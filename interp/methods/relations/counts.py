@@ -21,9 +21,9 @@ from torch import Tensor
 
 from interp.methods.relations.words import REASONS, Items, ReadingRow, WordAttention, items_of, read_words
 from interp.residual.batching import batched
+from interp.tasks.alignment import NONE
 from interp.tasks.relations import Direction
 from interp.tasks.windows import Window
-from interp.tasks.word_tokens import NONE
 
 ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""

@@ -27,12 +27,11 @@ from interp.methods.relations.scores import RelationResult
 from interp.methods.relations.words import ReadingRow, WordAttention, items_of, read_words
 from interp.model.modes import documented
 from interp.report.relations_sentences import MAP_COLUMNS, leading
-from interp.tasks.alignment import require_fast
+from interp.tasks.alignment import NONE, require_fast
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.relations import Direction
 from interp.tasks.treebank import Document
 from interp.tasks.windows import Window, Windows
-from interp.tasks.word_tokens import NONE
 
 READABLE = range(6, 26)
 MOST_SHOWN = 60

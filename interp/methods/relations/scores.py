@@ -31,8 +31,8 @@ from interp.methods.in_one_line import counted_verdicts
 from interp.methods.relations.counts import RelationCounts, Sums
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
 from interp.report.relations_sentences import leading
-from interp.tasks.references import deal
 from interp.tasks.relations import Direction
+from interp.tasks.task import deal
 
 Family = Literal["offset", "nearest", "toughest"]
 

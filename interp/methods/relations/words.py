@@ -46,10 +46,9 @@ from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Pattern, Tokens
-from interp.tasks.alignment import require_fast
+from interp.tasks.alignment import NONE, require_fast
 from interp.tasks.relations import Direction, Found, found
 from interp.tasks.windows import Window
-from interp.tasks.word_tokens import NONE
 
 MOST_DISTANT = 20
 """Words: the largest offset that is tried."""

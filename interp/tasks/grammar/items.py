@@ -1,26 +1,24 @@
 """From labelled words to the examples of a task.
 
-1. Items go through the structures in turn, and within a structure through its frames (filler sentence,
-   modifiers), so that every structure and every distance is met equally often.
+1. Items go through the structures in turn, and within a structure through its frames (filler sentence, modifiers), so
+   every structure and every distance is met equally often.
 2. Each item has its own dice: item 17 does not depend on how many were asked for.
 3. The slots say where the relation's words are.
-4. Word counterfactuals are drawn with dice of their own, so that they change no item; none for references, of which
-   nobody asks them.
+4. Word counterfactuals are drawn with dice of their own, so they change no item; references have none.
+5. Each person has one partner within a draw of a task, so different clusters share nobody. Statistics resample clusters
+   as if they were independent; "Mary + John" and "Mary + Paul" would not be. As an attractor, anybody may be there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, Relation
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.sentence import Word, layout, render, spans
-from interp.tasks.grammar.splits import DrawnT
-
-StructureT = TypeVar("StructureT", bound=str)
-FrameT = TypeVar("FrameT")
+from interp.tasks.grammar.draws import Dice, DrawnT, Split
+from interp.tasks.grammar.lexicon import Person, lemma, vocabulary
+from interp.tasks.grammar.phrases import Shape, Word, Words, filler, layout, render, spans
 
 OTHER_WORDS = 8
 """Word counterfactuals of an example at most: a tokenizer has to carry one of them."""
@@ -44,34 +42,44 @@ class Twins(Generic[DrawnT]):
         return chain(self.item.pairs, self.counterfactual.pairs)
 
 
+class Frame(NamedTuple):
+    """What surrounds the words that decide: the filler sentence in front, and options of the task's ``propose``."""
+
+    opening: Shape | None
+    options: Mapping[str, Any]
+
+
+def frame(opening: Shape | None, **options: Any) -> Frame:
+    """A frame with these options."""
+    return Frame(opening, options)
+
+
+class Plan(NamedTuple):
+    """What is fixed of an item before the words that decide are drawn."""
+
+    dice: Dice
+    dice_of_others: Dice  # for word counterfactuals
+    structure: Any
+    before: Words  # the filler sentence in front
+    options: Mapping[str, Any]
+    flipped: bool  # item and counterfactual change places: in turn within a structure, and against its frames
+
+
 def schedule(
-    name: str, n: int, *, seed: int, split: str, frames: Mapping[StructureT, Sequence[FrameT]]
-) -> Iterator[tuple[Dice, StructureT, FrameT, bool]]:
-    """Plan `n` items, balanced over structures, frames and directions.
-
-    Args:
-        name: Of the task.
-        n: How many items.
-        seed: Names the draw.
-        split: Part of the dice's key, so that splits are unrelated draws.
-        frames: The frames of each structure, taken in turn.
-
-    Yields:
-        The item's own dice, its structure, its frame, and whether item and counterfactual change places;
-        this alternates within a structure, and against its frames.
-
-    Raises:
-        TaskError: `n` is not positive.
-    """
+    name: str, n: int, *, seed: int, split: Split, frames: Mapping[Any, Sequence[Frame]], others: str = ""
+) -> Iterator[Plan]:
+    """Plan `n` items, balanced over structures, frames and directions; `others` names the second dice."""
     if n < 1:
         raise TaskError(f"{name}: expected at least one item, got n={n}; ask for a positive number")
     structures = list(frames)
     for index in range(n):
         turn, which = divmod(index, len(structures))
-        structure = structures[which]
-        cycle, step = divmod(turn, len(frames[structure]))
-        dice = Dice(name, seed, split, index)
-        yield dice, structure, frames[structure][step], (step + cycle) % 2 == 1
+        of_structure = frames[structures[which]]
+        cycle, step = divmod(turn, len(of_structure))
+        dice, (shape, options) = Dice(name, seed, split, index), of_structure[step]
+        before = filler(dice, vocabulary(), shape) if shape else []
+        other_dice = Dice(name, seed, split, index, others)
+        yield Plan(dice, other_dice, structures[which], before, options, (step + cycle) % 2 == 1)
 
 
 def example(
@@ -84,17 +92,7 @@ def example(
     template: str,
     features: Mapping[str, str],
 ) -> Example:
-    """The example whose prompt is `words`; its last word looks back.
-
-    Args:
-        words: The prompt.
-        answers: The right and the wrong next word.
-        relation: Name of the relation.
-        related: Slot of the word that the last word should find; filled once.
-        distractors: Slots of the words that could be mistaken for it, and the role of each.
-        template: The structure.
-        features: Labels for probes.
-    """
+    """The example whose prompt is `words`; its last word looks back."""
     located = list(zip(words, spans(words), strict=True))
     (found,) = (span for word, span in located if word.slot == related)
     return Example(
@@ -116,3 +114,30 @@ def example(
 def with_other_words(item: Example, others: Iterable[Example]) -> Example:
     """`item` with `others` for its word counterfactuals, in which what was right is wrong."""
     return replace(item, word_counterfactuals=tuple(replace(each, wrong=item.right) for each in others))
+
+
+PersonT = TypeVar("PersonT", bound=Person)
+AGAIN = 0.1
+"""Share of proposals that ask for a person's partner: the more, the faster the draw, and the fewer the couples."""
+
+
+class Couples(Generic[PersonT]):
+    """The couples of one draw of a task; anybody may stand with anybody in ``reference``, which nobody resamples."""
+
+    def __init__(self, split: Split) -> None:
+        self._free = split == "reference"
+        self._partner: dict[str, PersonT] = {}
+
+    def partner(self, dice: Dice, one: PersonT, proposed: PersonT) -> PersonT:
+        """Who is to stand with `one`: whoever is `proposed`, or now and then the partner, where there is one."""
+        return self._partner.get(lemma(one), proposed) if not self._free and dice.chance(AGAIN) else proposed
+
+    def admit(self, one: PersonT, two: PersonT) -> bool:
+        """Whether the two are a couple already, or neither has a partner."""
+        partners = self._partner.get(lemma(one), two), self._partner.get(lemma(two), one)
+        return self._free or partners == (two, one)
+
+    def cluster(self, one: PersonT, two: PersonT) -> str:
+        """Make the two a couple, and name it."""
+        self._partner |= {lemma(one): two, lemma(two): one}
+        return " + ".join(sorted((lemma(one), lemma(two))))

@@ -1,21 +1,20 @@
-"""Which English words do the generated texts use, and what is known about each?
+"""The English words of the generated texts, what is known about each, and which can stand where.
 
-1. The tables under ``words/`` list every form; nothing is inflected by rule, so that ``geese`` and
-   ``ran`` are read the same way as ``cats`` and ``walked``.
-2. ``english()`` reads them into a frozen ``Lexicon``.
-3. ``Lexicon.words()`` adds the capitalised forms of what can begin a sentence. That set is the
-   vocabulary: a tokenizer built from it has one token for each word of a generated text.
+1. The tables under ``words/`` list every form; nothing is inflected by rule.
+2. ``english()`` reads them into a frozen ``Lexicon``. ``Lexicon.words()`` is the vocabulary: a tokenizer built from it
+   has one token for each word of a generated text.
+3. ``vocabulary()`` sorts the lexicon by what the constructions ask for, so a draw is one index into a tuple.
 
 The words cover the agreement and anaphor paradigms of BLiMP (Warstadt et al., 2020,
 https://aclanthology.org/2020.tacl-1.25), whose own vocabulary has number, gender and selection.
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 Kind = Literal["person", "animal", "thing", "place"]
 Gender = Literal["female", "male", ""]
@@ -27,21 +26,13 @@ VERB_FORMS: tuple[VerbForm, ...] = ("base", "third", "past", "participle", "geru
 
 @dataclass(frozen=True)
 class Noun:
-    """A count noun. ``singular`` and ``plural`` may be two words: ``grocery store``.
+    """A count noun. ``singular`` and ``plural`` may be two words: ``grocery store``."""
 
-    Attributes:
-        singular: As after ``a``.
-        plural: As after ``two``; always another form than the singular.
-        kind: What it denotes; verbs select their subjects and objects by it.
-        gender: Of the person denoted, or "" where the word does not say.
-        preposition: What introduces its complement (``sister of``, ``story about``, ``key to``), or "".
-    """
-
-    singular: str
-    plural: str
-    kind: Kind
-    gender: Gender
-    preposition: str = ""
+    singular: str  # as after ``a``
+    plural: str  # as after ``two``; always another form than the singular
+    kind: Kind  # what it denotes; verbs select their subjects and objects by it
+    gender: Gender  # of the person denoted, or "" where the word does not say
+    preposition: str = ""  # what introduces its complement (``sister of``, ``story about``, ``key to``), or ""
 
     @property
     def relational(self) -> bool:
@@ -51,28 +42,17 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb in one use; a verb with two uses has two rows.
+    """A verb in one use; a verb with two uses has two rows."""
 
-    Attributes:
-        base: As after ``to``.
-        third: Third person singular of the present.
-        past: Simple past.
-        participle: As after ``has``.
-        gerund: The ``-ing`` form.
-        particle: What stands between verb and object (``talk about``) or after an intransitive
-            verb (``sit down``), or "".
-        subjects: Kinds of noun that can be its subject.
-        objects: Kinds of noun that can be its object; empty when it takes none.
-    """
-
-    base: str
-    third: str
-    past: str
-    participle: str
-    gerund: str
+    base: str  # as after ``to``
+    third: str  # third person singular of the present
+    past: str  # simple past
+    participle: str  # as after ``has``
+    gerund: str  # the ``-ing`` form
+    # what stands between verb and object (``talk about``) or after an intransitive verb (``sit down``), or ""
     particle: str
-    subjects: frozenset[Kind]
-    objects: frozenset[Kind]
+    subjects: frozenset[Kind]  # kinds of noun that can be its subject
+    objects: frozenset[Kind]  # kinds of noun that can be its object; empty when it takes none
 
     def forms(self) -> tuple[str, ...]:
         """The five forms, in the order of ``VERB_FORMS``."""
@@ -89,94 +69,58 @@ class Name:
 
 @dataclass(frozen=True)
 class ProperNoun:
-    """A name of a place or of people: ``Spain``, ``the Great Lakes``.
+    """A name of a place or of people: ``Spain``, ``the Great Lakes``."""
 
-    Attributes:
-        text: Without its article; may be several words.
-        number: What a verb agrees with.
-        kind: What it denotes.
-        article: ``the`` where it has one, else "".
-    """
-
-    text: str
-    number: Number
-    kind: Kind
-    article: Literal["the", ""]
+    text: str  # without its article; may be several words
+    number: Number  # what a verb agrees with
+    kind: Kind  # what it denotes
+    article: Literal["the", ""]  # ``the`` where it has one, else ""
 
 
 @dataclass(frozen=True)
 class Determiner:
-    """A determiner or quantifier, and the number of the nouns that it goes with.
+    """A determiner or quantifier, and the number of the nouns that it goes with."""
 
-    Attributes:
-        text: May be several words: ``a lot of``.
-        number: "any" for those, such as ``the``, that go with both.
-    """
-
-    text: str
-    number: Literal["singular", "plural", "any"]
+    text: str  # may be several words: ``a lot of``
+    number: Literal["singular", "plural", "any"]  # "any" for those, such as ``the``, that go with both
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The vocabulary, classified. Made by ``english()``.
+    """The vocabulary, classified. Made by ``english()``."""
 
-    Attributes:
-        nouns: Count nouns.
-        mass_nouns: Nouns without a plural, such as ``water``.
-        plural_nouns: Nouns without a singular, such as ``stairs``.
-        verbs: Intransitive and transitive verbs.
-        dative_verbs: Verbs of transfer: ``give`` something to a person.
-        control_verbs: Verbs with an infinitive: ``hope to leave`` (no objects) or, with objects,
-            ``persuade someone to leave``.
-        clause_verbs: Verbs with a clause: ``say that someone left``.
-        names: First names.
-        proper_nouns: Other names.
-        adjectives: Before a noun or after ``be``.
-        adverbs: Of manner, time and degree.
-        determiners: Articles, demonstratives and quantifiers.
-        auxiliaries: ``be``, ``have``, ``do`` and the modals, with their contractions.
-        prepositions: With the verbs' and nouns' particles.
-        conjunctions: Coordinating and subordinating; and the complementiser ``that``.
-        relatives: Relative and interrogative words.
-        pronouns: Personal and possessive, and words such as ``someone``.
-        reflexives: ``herself`` and its like.
-        others: Degree words, verb particles and words of fixed phrases.
-    """
-
-    nouns: tuple[Noun, ...]
-    mass_nouns: tuple[str, ...]
-    plural_nouns: tuple[str, ...]
-    verbs: tuple[Verb, ...]
-    dative_verbs: tuple[Verb, ...]
+    nouns: tuple[Noun, ...]  # count nouns
+    mass_nouns: tuple[str, ...]  # nouns without a plural, such as ``water``
+    plural_nouns: tuple[str, ...]  # nouns without a singular, such as ``stairs``
+    verbs: tuple[Verb, ...]  # intransitive and transitive verbs
+    dative_verbs: tuple[Verb, ...]  # verbs of transfer: ``give`` something to a person
+    # verbs with an infinitive: ``hope to leave`` (no objects) or, with objects, ``persuade someone to leave``
     control_verbs: tuple[Verb, ...]
-    clause_verbs: tuple[Verb, ...]
-    names: tuple[Name, ...]
-    proper_nouns: tuple[ProperNoun, ...]
-    adjectives: tuple[str, ...]
-    adverbs: tuple[str, ...]
-    determiners: tuple[Determiner, ...]
-    auxiliaries: tuple[str, ...]
-    prepositions: tuple[str, ...]
-    conjunctions: tuple[str, ...]
-    relatives: tuple[str, ...]
-    pronouns: tuple[str, ...]
-    reflexives: tuple[str, ...]
-    others: tuple[str, ...]
+    clause_verbs: tuple[Verb, ...]  # verbs with a clause: ``say that someone left``
+    names: tuple[Name, ...]  # first names
+    proper_nouns: tuple[ProperNoun, ...]  # other names
+    adjectives: tuple[str, ...]  # before a noun or after ``be``
+    adverbs: tuple[str, ...]  # of manner, time and degree
+    determiners: tuple[Determiner, ...]  # articles, demonstratives and quantifiers
+    auxiliaries: tuple[str, ...]  # ``be``, ``have``, ``do`` and the modals, with their contractions
+    prepositions: tuple[str, ...]  # with the verbs' and nouns' particles
+    conjunctions: tuple[str, ...]  # coordinating and subordinating; and the complementiser ``that``
+    relatives: tuple[str, ...]  # relative and interrogative words
+    pronouns: tuple[str, ...]  # personal and possessive, and words such as ``someone``
+    reflexives: tuple[str, ...]  # ``herself`` and its like
+    others: tuple[str, ...]  # degree words, verb particles and words of fixed phrases
 
     def noun_of(self, form: str) -> tuple[Noun, Number] | None:
         """The noun that `form` belongs to, and its number.
 
-        A capitalised plural is found as well, since it can begin a sentence; a capitalised
-        singular is a name (``Guy``) or no word of the lexicon.
+        A capitalised plural is found as well, since it can begin a sentence; a capitalised singular is a name.
         """
         return self._nouns_by_form.get(form)
 
     def verb_of(self, form: str) -> tuple[Verb, VerbForm] | None:
         """The first verb that has `form`, and which form it is.
 
-        Where forms coincide the first in the order of ``VERB_FORMS`` counts: ``hurt`` is a base
-        form, ``walked`` a past.
+        Where forms coincide the first in the order of ``VERB_FORMS`` counts: ``hurt`` is a base form.
         """
         return self._verbs_by_form.get(form)
 
@@ -187,17 +131,29 @@ class Lexicon:
     def words(self) -> frozenset[str]:
         """Every word that a text can contain, in each capitalisation that it can have there.
 
-        Entries of several words contribute their parts. Capitalised are names and what can begin
-        a sentence: plural and mass nouns, determiners, pronouns, prepositions, conjunctions,
-        relatives and adverbs. Punctuation and ``'s`` are not words.
+        Entries of several words contribute their parts. Capitalised are names and what can begin a sentence: plural and
+        mass nouns, determiners, pronouns, prepositions, conjunctions, relatives and adverbs. Punctuation and ``'s`` are
+        not words.
         """
         return self._words
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        inside = {part for text in self._texts() for part in text.split()}
-        initial = {text.split()[0] for text in self._initial_texts()}
-        return frozenset(inside | {_capitalised(word) for word in initial})
+        begins = {
+            *(noun.plural for noun in self.nouns),
+            *(determiner.text for determiner in self.determiners),
+            *(self.mass_nouns + self.plural_nouns + self.adverbs + self.prepositions),
+            *(self.conjunctions + self.relatives + self.pronouns),
+        }
+        inside = {
+            *(text for noun in self.nouns for text in (noun.singular, noun.preposition)),
+            *(text for verb in self._all_verbs() for text in (*verb.forms(), verb.particle)),
+            *(name.text for name in self.names),
+            *(name.text for name in self.proper_nouns),
+            *(self.adjectives + self.auxiliaries + self.reflexives + self.others),
+        }
+        parts = {part for text in begins | inside for part in text.split()}
+        return frozenset(parts | {_capitalised(text.split()[0]) for text in begins})
 
     @cached_property
     def _nouns_by_form(self) -> dict[str, tuple[Noun, Number]]:
@@ -221,30 +177,6 @@ class Lexicon:
 
     def _all_verbs(self) -> tuple[Verb, ...]:
         return self.verbs + self.dative_verbs + self.control_verbs + self.clause_verbs
-
-    def _texts(self) -> Iterator[str]:
-        for noun in self.nouns:
-            yield from (noun.singular, noun.plural, noun.preposition)
-        for verb in self._all_verbs():
-            yield from (*verb.forms(), verb.particle)
-        yield from (name.text for name in self.names)
-        yield from (name.text for name in self.proper_nouns)
-        yield from self.adjectives
-        yield from self.auxiliaries
-        yield from self.reflexives
-        yield from self.others
-        yield from self._initial_texts()
-
-    def _initial_texts(self) -> Iterator[str]:
-        yield from (noun.plural for noun in self.nouns)
-        yield from (determiner.text for determiner in self.determiners)
-        yield from self.mass_nouns
-        yield from self.plural_nouns
-        yield from self.adverbs
-        yield from self.prepositions
-        yield from self.conjunctions
-        yield from self.relatives
-        yield from self.pronouns
 
 
 @lru_cache(maxsize=1)
@@ -278,5 +210,96 @@ def _verbs(table: str) -> tuple[Verb, ...]:
 
 def _rows(table: str) -> list[dict[str, Any]]:
     """The rows of ``words/<table>.tsv``, keyed by its header."""
-    text = files("interp.tasks.grammar.words").joinpath(f"{table}.tsv").read_text(encoding="utf-8")
+    text = (files("interp.tasks.grammar") / "words" / f"{table}.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+KINDS: tuple[Kind, ...] = ("person", "animal", "thing", "place")
+GENDERS = ("female", "male")
+
+PLURAL_MASS_NOUNS = frozenset({"fish", "offspring", "pants", "politics", "stairs"})
+"""Mass nouns whose verb is not always singular: never subjects here."""
+
+Person = Name | Noun
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Candidates for each place of a construction."""
+
+    nouns: dict[Kind, tuple[Noun, ...]]  # count nouns of one word, by kind
+    compounds: dict[Kind, tuple[Noun, ...]]  # count nouns of several words, such as ``grocery store``, by kind
+    mass_nouns: tuple[str, ...]  # mass nouns whose verb is always singular
+    proper_nouns: dict[Kind, tuple[ProperNoun, ...]]  # names of places and peoples, by kind
+    names: dict[str, tuple[Name, ...]]  # first names, by gender
+    gendered: dict[str, tuple[Noun, ...]]  # nouns of one word for people of one gender, by gender
+    verbs: dict[Kind, tuple[Verb, ...]]  # all verbs, by the kind of their subject
+    # verbs with an object and no particle, by the kinds of subject and object
+    transitive: dict[tuple[Kind, Kind], tuple[Verb, ...]]
+    reflexive: dict[Kind, tuple[Verb, ...]]  # verbs whose object can be their subject, by its kind
+    saying: tuple[Verb, ...]  # verbs with a clause that begins with ``that``
+    giving: tuple[Verb, ...]  # verbs that give a thing to a person
+    singular_determiners: tuple[str, ...]  # those that go before a singular noun; ``a`` stands for ``an`` too
+    plural_determiners: tuple[str, ...]  # those that go before a plural noun
+    forms: tuple[str, ...]  # every word of the lexicon, in alphabetical order
+    lexicon: Lexicon  # what all this was sorted from
+
+    @classmethod
+    def of(cls, lexicon: Lexicon) -> "Vocabulary":
+        """Sort a lexicon."""
+        single = [noun for noun in lexicon.nouns if " " not in noun.singular + noun.plural]
+        several = [noun for noun in lexicon.nouns if " " in noun.singular + noun.plural]
+        verbs = [verb for verb in lexicon.verbs if " " not in verb.base + verb.particle]
+        determiners = [each for each in lexicon.determiners if each.text != "an"]
+        return cls(
+            nouns=_grouped(single, lambda noun: [noun.kind]),
+            compounds=_grouped(several, lambda noun: [noun.kind]),
+            mass_nouns=tuple(noun for noun in lexicon.mass_nouns if noun not in PLURAL_MASS_NOUNS),
+            proper_nouns=_grouped(lexicon.proper_nouns, lambda noun: [noun.kind]),
+            names=_grouped(lexicon.names, lambda name: [name.gender]),
+            gendered=_grouped(single, lambda noun: [noun.gender] if noun.gender else []),
+            verbs=_grouped(verbs, lambda verb: _ordered(verb.subjects)),
+            transitive=_grouped(
+                [verb for verb in verbs if not verb.particle],
+                lambda verb: [(one, two) for one in _ordered(verb.subjects) for two in _ordered(verb.objects)],
+            ),
+            reflexive=_grouped(verbs, lambda verb: _ordered(verb.subjects & verb.objects)),
+            saying=tuple(verb for verb in lexicon.clause_verbs if not verb.particle),
+            giving=lexicon.dative_verbs,
+            singular_determiners=tuple(each.text for each in determiners if each.number != "plural"),
+            plural_determiners=tuple(each.text for each in determiners if each.number != "singular"),
+            forms=tuple(sorted(lexicon.words())),
+            lexicon=lexicon,
+        )
+
+    @cached_property
+    def done_to_oneself(self) -> dict[bool, tuple[Verb, ...]]:
+        """The reflexive verbs of people, by whether they have a particle."""
+        return _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """The English lexicon, sorted once."""
+    return Vocabulary.of(english())
+
+
+def lemma(word: Person) -> str:
+    """What the held-out rule knows a person, an animal or a thing by."""
+    return word.text if isinstance(word, Name) else word.singular
+
+
+def _ordered(kinds: Iterable[Kind]) -> list[Kind]:
+    """`kinds` in a fixed order: that of a set of strings differs from process to process."""
+    chosen = frozenset(kinds)
+    return [kind for kind in KINDS if kind in chosen]
+
+
+def _grouped(entries: Iterable[T], keys: Callable[[T], Iterable[K]]) -> dict[K, tuple[T, ...]]:
+    groups: dict[K, list[T]] = {}
+    for entry in entries:
+        for key in keys(entry):
+            groups.setdefault(key, []).append(entry)
+    return {key: tuple(group) for key, group in groups.items()}

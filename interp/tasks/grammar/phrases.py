@@ -1,17 +1,76 @@
-"""Noun phrases and the two parts of a predicate: the word that agrees, and what follows it.
+"""Words with slots, the phrases that they form, and filler sentences.
+
+A phrase is a flat list of words, each with the slot that it fills: ``determiner``, ``subject``, ``attractor`` ... Slots
+name the gold labels and, joined, the layout. No tree is needed, because a relation only asks for two words.
 
 1. A noun phrase is a determiner that fits the number, perhaps an adjective, and the noun.
-2. A predicate is drawn for a kind of subject. Its first word comes in a singular and a plural form
-   (``is`` and ``are``, ``likes`` and ``like``); its lemma is what the held-out rule knows it by.
-3. The complement finishes the sentence: object, adjective or place.
+2. A predicate is drawn for a kind of subject. Its first word has a singular and a plural form; its lemma is what the
+   held-out rule knows it by. The complement finishes the sentence: object, adjective or place.
+3. Filler sentences vary where the sentence of interest begins. Most contain no count noun, name or gendered word; two
+   do (``somewhere``, ``somebody``), so the first noun of a text need not be the one that decides.
 """
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.lexicon import Kind, Name, Noun, Number, Verb, VerbForm
-from interp.tasks.grammar.sentence import Word, Words, indefinite_article
-from interp.tasks.grammar.vocabulary import GENDERS, KINDS, Person, Vocabulary
+from interp.tasks.example import Span
+from interp.tasks.grammar.draws import Dice
+from interp.tasks.grammar.lexicon import GENDERS, KINDS, Kind, Name, Noun, Number, Person, Verb, VerbForm, Vocabulary
+
+PUNCTUATION = frozenset(".,")
+_CONSONANT_SOUNDS = ("uni", "use", "usu", "eu", "one", "once")
+_VOWEL_SOUNDS = ("hour", "honest", "heir", "honor")
+
+
+class Word(NamedTuple):
+    """A word, or a punctuation mark, and the slot that it fills."""
+
+    text: str
+    slot: str = ""
+
+
+Words = list[Word]
+FULL_STOP = Word(".", ".")
+COMMA = Word(",", ",")
+
+
+def render(words: Sequence[Word]) -> str:
+    """The text: words separated by spaces, punctuation attached to the word before."""
+    pieces = [word[0] if word[0] in PUNCTUATION else " " + word[0] for word in words]
+    return "".join(pieces)[1:]
+
+
+def spans(words: Sequence[Word]) -> list[Span]:
+    """The span of each word in ``render(words)``."""
+    pieces = [word.text if word.text in PUNCTUATION else " " + word.text for word in words]
+    stops = [stop - 1 for stop in accumulate(len(piece) for piece in pieces)]
+    return [Span(stop - len(word.text), stop) for word, stop in zip(words, stops, strict=True)]
+
+
+def layout(words: Sequence[Word]) -> str:
+    """The slots in order: equal where each position means the same."""
+    return " ".join(word.slot for word in words)
+
+
+def sentence_start(words: Words) -> Words:
+    """`words` with the first one capitalised."""
+    first = words[0]
+    return [Word(first.text[0].upper() + first.text[1:], first.slot), *words[1:]]
+
+
+def sentence(words: Words) -> Words:
+    """`words` as a whole sentence: capitalised, with a full stop."""
+    return [*sentence_start(words), FULL_STOP]
+
+
+def indefinite_article(following: str) -> str:
+    """``an`` before a vowel sound, ``a`` otherwise."""
+    lower = following.lower()
+    if lower.startswith(_CONSONANT_SOUNDS):
+        return "a"
+    return "an" if lower[0] in "aeiou" or lower.startswith(_VOWEL_SOUNDS) else "a"
+
 
 NUMBERS: tuple[Number, ...] = ("singular", "plural")
 
@@ -101,21 +160,13 @@ def some_object(dice: Dice, words: Vocabulary, verb: Verb) -> Words:
 
 
 class Predicate(NamedTuple):
-    """A verb whose first word agrees with the subject.
+    """A verb whose first word agrees with the subject."""
 
-    Attributes:
-        lemma: Of the agreeing word.
-        singular: The agreeing word after a singular subject.
-        plural: The agreeing word after a plural subject.
-        rest: Form of the lexical verb after an auxiliary, or "" where the verb itself agrees.
-        verb: The lexical verb.
-    """
-
-    lemma: str
-    singular: str
-    plural: str
-    rest: str
-    verb: Verb
+    lemma: str  # of the agreeing word
+    singular: str  # the agreeing word after a singular subject
+    plural: str  # the agreeing word after a plural subject
+    rest: str  # form of the lexical verb after an auxiliary, or "" where the verb itself agrees
+    verb: Verb  # the lexical verb
 
     def agreeing(self, number: Number) -> str:
         """The agreeing word after a subject in `number`."""
@@ -157,3 +208,39 @@ def verb_phrase(dice: Dice, verb: Verb, tense: Tense, number: Number) -> Words:
     else:
         auxiliary = dice.pick(INVARIANT_AUXILIARIES[tense])
     return [Word(auxiliary, "auxiliary"), Word(getattr(verb, AFTER[tense]), "verb"), *particle]
+
+
+Shape = Literal["short", "medium", "long", "mass", "again", "nobody", "somewhere", "somebody"]
+
+SHAPES: dict[Shape, str] = {
+    "short": "it was ADJECTIVE",
+    "medium": "everything there was very ADJECTIVE",
+    "long": "yesterday it was ADJECTIVE and ADJECTIVE , but nobody was ADJECTIVE",
+    "mass": "there was MASS",
+    "again": "now it is ADJECTIVE again",
+    "nobody": "nobody was ADJECTIVE , but MASS was ADJECTIVE there",
+    "somewhere": "it was ADJECTIVE near the NOUN",
+    "somebody": "it was ADJECTIVE near the PERSON",
+}
+ALL: tuple[Shape, ...] = tuple(SHAPES)
+
+
+def filler(dice: Dice, words: Vocabulary, shape: Shape | None = None) -> Words:
+    """A filler sentence of `shape`, or of any shape."""
+    template = SHAPES[dice.pick(ALL) if shape is None else shape]
+    return sentence([Word(_fill(dice, words, slot), slot) for slot in template.split()])
+
+
+def said(before: Words) -> frozenset[str]:
+    """The words of an opening, in lower case: none of them is to decide the sentence after it."""
+    return frozenset(word.text.lower() for word in before)
+
+
+def _fill(dice: Dice, words: Vocabulary, slot: str) -> str:
+    if slot == "ADJECTIVE":
+        return dice.pick(GENERAL_ADJECTIVES)
+    if slot == "MASS":
+        return dice.pick(words.mass_nouns)
+    if slot == "NOUN":
+        return form(dice.pick(words.nouns[dice.pick(KINDS)]), dice.pick(NUMBERS))
+    return dice.pick(words.gendered[dice.pick(GENDERS)]).singular if slot == "PERSON" else slot

@@ -1,8 +1,7 @@
-"""How are BLiMP's files of minimal pairs read?
+"""BLiMP's files of minimal pairs.
 
-BLiMP (Warstadt et al., 2020, https://aclanthology.org/2020.tacl-1.25) is one JSON object a line:
-an acceptable and an unacceptable sentence that differ in as little as possible, and how they are
-to be compared:
+BLiMP (Warstadt et al., 2020, https://aclanthology.org/2020.tacl-1.25) is one JSON object a line: an acceptable and an
+unacceptable sentence that differ in as little as possible, and how they are to be compared:
 
 * *one prefix*: the same prefix, then one word that is right or wrong;
 * *two prefixes*: a right or a wrong prefix, then the same word;
@@ -22,9 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interp.errors import TaskError, shown
-from interp.tasks.readers.hub import hub_items, is_hub
-from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
+from interp.errors import shown
+from interp.tasks.readers.sources import as_path, file_items, filled_lines, hub_items, is_hub, shortened
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "none": False}
 """A truth value as JSON, a table or nothing has it."""
@@ -43,8 +41,7 @@ class BlimpItem:
         prefix: What comes before the critical word in the acceptable sentence; None for items
             that have no critical word.
         word_good: The critical word that follows ``prefix``, or None as above.
-        word_bad: The word that violates the phenomenon after the same prefix; None unless this is
-            a one-prefix item.
+        word_bad: The word that violates the phenomenon after the same prefix; None unless this is a one-prefix item.
     """
 
     uid: str
@@ -66,24 +63,17 @@ def read_blimp(path: str | Path) -> Iterator[BlimpItem]:
     """Read a BLiMP paradigm, item by item, in the file's order.
 
     Args:
-        path: A ``.jsonl`` file, or ``hub:NAME[:CONFIG[:SPLIT]]`` (``hub.py``).
+        path: A ``.jsonl`` file, or ``hub:NAME[:CONFIG[:SPLIT]]`` (``sources.py``).
 
     Raises:
         TaskError: The file is missing, a folder, unreadable or empty, or a line of it (named) is
             not UTF-8, not JSON, lacks a key, or contradicts itself; likewise a data set of the hub and its rows.
     """
     if is_hub(path):
-        yield from hub_items(str(path), _item)
-        return
-    path, empty = as_path(path), True
-    for number, line in numbered_lines(path, "a BLiMP file", "name one .jsonl file in it"):
-        if line.strip():
-            empty = False
-            with located(path, number):
-                item = _item(_json_object(line))
-            yield item
-    if empty:
-        raise TaskError(f"{path}: expected one JSON object a line, got an empty file")
+        return hub_items(str(path), _item)
+    path = as_path(path)
+    lines = filled_lines(path, "a BLiMP file", "one JSON object a line", "name one .jsonl file in it")
+    return file_items(path, lines, lambda line: _item(_json_object(line)))
 
 
 def _json_object(line: str) -> dict[str, Any]:
@@ -97,28 +87,26 @@ def _json_object(line: str) -> dict[str, Any]:
 
 
 def _item(record: Mapping[str, Any]) -> BlimpItem:
+    # A pair without a number is known by its right sentence, which no other pair has.
+    number = next((key for key in ("pairID", "pair_id") if record.get(key) is not None), "sentence_good")
     item = BlimpItem(
         uid=_name(record, "UID"),
-        pair_id=_pair_id(record),
+        pair_id=_name(record, number),
         phenomenon=_text(record, "linguistics_term"),
         good=_text(record, "sentence_good"),
         bad=_text(record, "sentence_bad"),
         **_critical(record),
     )
-    _check_starts(record, item)
-    return item
-
-
-def _check_starts(record: Mapping[str, Any], item: BlimpItem) -> None:
-    """Both sentences must begin with their prefix and critical word, the whole word."""
     if item.prefix is None:
-        return
+        return item
+    # Both sentences must begin with their prefix and critical word, the whole word.
     bad = (item.prefix, item.word_bad)
     if not item.one_prefix:
         bad = (_text(record, "two_prefix_prefix_bad"), item.word_good)
     for sentence, (prefix, word) in ((item.good, (item.prefix, item.word_good)), (item.bad, bad)):
         if not re.match(re.escape(f"{prefix} {word}") + r"(?![\w'])", sentence):
             raise ValueError(f"expected a sentence that begins with {prefix!r} {word!r}, got {sentence!r}")
+    return item
 
 
 def _critical(record: Mapping[str, Any]) -> dict[str, str]:
@@ -130,10 +118,7 @@ def _critical(record: Mapping[str, Any]) -> dict[str, str]:
             "word_bad": _text(record, "one_prefix_word_bad"),
         }
     if _compared_by(record, "two_prefix"):
-        return {
-            "prefix": _text(record, "two_prefix_prefix_good"),
-            "word_good": _text(record, "two_prefix_word"),
-        }
+        return {"prefix": _text(record, "two_prefix_prefix_good"), "word_good": _text(record, "two_prefix_word")}
     return {}
 
 
@@ -144,12 +129,6 @@ def _compared_by(record: Mapping[str, Any], method: str) -> bool:
         raise ValueError(f"expected true or false for '{method}_method', got {shown(said)}")
     needed = (value for key, value in record.items() if key.startswith((f"{method}_prefix", f"{method}_word")))
     return _FLAGS[str(said).lower()] and any(value not in (None, "") for value in needed)
-
-
-def _pair_id(record: Mapping[str, Any]) -> str:
-    """The pair's number; of a pair without one, its right sentence, which no other pair has."""
-    key = next((key for key in ("pairID", "pair_id") if record.get(key) is not None), "sentence_good")
-    return _name(record, key)
 
 
 def _name(record: Mapping[str, Any], key: str) -> str:

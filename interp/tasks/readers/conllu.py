@@ -1,42 +1,147 @@
-"""How is a treebank read? CoNLL-U, document by document.
+"""Treebanks in CoNLL-U, document by document (https://universaldependencies.org/format.html).
 
-1. Lines are gathered up to a blank one: a sentence (``conllu_block.py``); or they are made of a row of the hub
-   (``conllu_hub.py``). Each line is taken apart by itself (``conllu_node.py``), so that an error names it.
-2. Words are found in the text in their order. Where there is no ``# text``, it is put together from the forms and
-   ``SpaceAfter=No``. A multiword token's words are found within it where together they spell it (``don't``: ``do``,
-   ``n't``); else they share its characters. Empty nodes stand in no text and are left out.
-   So are sentences whose words are not said (``_``, as where a licence forbids the text); the log says how many.
-3. Heads must make one tree: each word's head stands in the sentence, and every path ends at a root.
-4. ``# newdoc`` begins a document. In a file without, every sentence is a document of its own; so is every row of the
-   hub, which does not say where documents begin.
-
-https://universaldependencies.org/format.html; coreference as in ``entities.py``.
+1. Lines up to a blank one are a sentence (``conllu_sentence.py``). ``# newdoc`` begins a document; in a file without,
+   every sentence is a document of its own. Coreference is read as in ``entities.py``.
+2. Sentences whose words are not said (``_``, as where a licence forbids the text) are left out; the log says how many.
+3. A row of the hub (https://huggingface.co/datasets/commul/universal_dependencies) becomes the lines that a file would
+   have, and a document of its own. Its columns are lists with an entry a word; ``mwt`` lists the multiword tokens,
+   ``idx`` names the sentence. Only ``tokens``, ``head`` and ``deprel`` must be there. What is null, ``None`` or empty
+   becomes ``_``.
+4. Where ``mwt`` is missing and the words do not spell the text (*de* and *le* do not spell *du*), no text is given, so
+   that one is put together from the words. The log says how often.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from interp.errors import TaskError
-from interp.tasks.readers.conllu_block import file_blocks, placed
-from interp.tasks.readers.conllu_hub import hub_blocks
-from interp.tasks.readers.conllu_sentence import ParsedSentence, parse_sentence
+from interp.tasks.readers.conllu_sentence import Block, Line, ParsedSentence, file_blocks, parse_sentence
 from interp.tasks.readers.entities import FIELDS, SentenceMentions
-from interp.tasks.readers.hub import is_hub
-from interp.tasks.readers.lines import as_path
+from interp.tasks.readers.sources import as_path, hub_items, is_hub, located, shortened
 from interp.tasks.treebank import Document, Mention, Sentence
 
 logger = logging.getLogger(__name__)
 
 _FIELDS_COMMENT = "global.Entity"
+_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+"""In the order of CoNLL-U."""
+_REQUIRED = ("tokens", "head", "deprel")
+_PAIRS = ("feats", "misc")
+_NOT_READ = ("deps",)
+_LITERAL = ("tokens", "lemmas", "text", "form")
+"""Where None is a word."""
+_NONE = "_"
+_RANGE = re.compile(r"(\d+)-(\d+)")
+
+
+def hub_blocks(source: str) -> Iterator[Block]:
+    """The sentences of a data set of the hub."""
+    n_put_together = 0
+    for number, row in enumerate(hub_items(source, _row), start=1):
+        n_put_together += row.text is None
+        yield row.block(f"{source}, row {number}", f"row {number}")
+    if n_put_together:
+        logger.warning(
+            "%s: the text of %d sentences of %d was put together from their words, for want of one that these spell",
+            *(source, n_put_together, number),
+        )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A sentence as the hub has it, in the words of a file."""
+
+    name: str | None
+    text: str | None
+    words: Sequence[Sequence[str]]
+    ranges: Mapping[int, Sequence[str]]
+
+    def block(self, place: str, fallback: str) -> Block:
+        lines = [] if self.text is None else [Line(place, f"# text = {self.text}")]
+        for number, word in enumerate(self.words, start=1):
+            if number in self.ranges:
+                lines.append(Line(f"{place}, words {self.ranges[number][0]}", "\t".join(self.ranges[number])))
+            lines.append(Line(f"{place}, word {number}", "\t".join([str(number), *word])))
+        return Block(self.name or fallback, tuple(lines))
+
+
+def _row(row: Mapping[str, Any]) -> _Row:
+    """Raises ``ValueError`` where the columns do not fit together."""
+    columns = [_column(row, name) for name in _COLUMNS]
+    ranges = dict(map(_range, _records(row.get("mwt"))))
+    beyond = [each[0] for first, each in ranges.items() if first > len(columns[0])]
+    if beyond:
+        raise ValueError(f"expected multiword tokens of {len(columns[0])} words in 'mwt', got {beyond[0]}")
+    text, name = _entry("text", row.get("text")), _entry("idx", row.get("idx"))
+    given = text != _NONE and (row.get("mwt") is not None or _spell(columns[0], text))
+    words = list(zip(*columns, strict=True))
+    return _Row(None if name == _NONE else name, text if given else None, words, ranges)
+
+
+def _column(row: Mapping[str, Any], name: str) -> list[str]:
+    """An entry for each word."""
+    given, tokens = row.get(name), row.get("tokens")
+    n_words = len(tokens) if isinstance(tokens, list) else 0
+    if name in _NOT_READ or (given is None and name not in _REQUIRED):
+        return [_NONE] * n_words
+    if not isinstance(given, list) or not given or len(given) != n_words:
+        shown = f"{len(given)} entries" if isinstance(given, list) else repr(given)
+        raise ValueError(f"expected a list with an entry for each of {n_words} words in {name!r}, got {shown}")
+    return [_entry(name, each) for each in given]
+
+
+def _entry(name: str, value: Any) -> str:
+    """One field of a line."""
+    field = "" if value is None else str(value)
+    if not field or (field == "None" and name not in _LITERAL):
+        return _NONE
+    if name == "upos" and not isinstance(value, str):
+        raise ValueError(f"expected the names of parts of speech in 'upos', got {value!r} without a name")
+    if any(each in field for each in "\t\n\r"):
+        raise ValueError(f"expected one line without tabs in {name!r}, got {shortened(field)}")
+    if name in _PAIRS and field.startswith("{"):
+        raise ValueError(f"expected such as 'Number=Sing|Person=3' in {name!r}, got {shortened(field)}")
+    return field
+
+
+def _records(given: Any) -> list[Mapping[str, Any]]:
+    """A list of records; older versions of ``datasets`` give a record of lists."""
+    if isinstance(given, Mapping) and all(isinstance(values, list) for values in given.values()):
+        return [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
+    records = [] if given is None else given
+    if not isinstance(records, list) or not all(isinstance(each, Mapping) for each in records):
+        raise ValueError(f"expected a list of multiword tokens in 'mwt', got {shortened(str(given))}")
+    return records
+
+
+def _range(record: Mapping[str, Any]) -> tuple[int, list[str]]:
+    """A multiword token's line, by its first word."""
+    found = _RANGE.fullmatch(str(record.get("id")))
+    form = _entry("form", record.get("form"))
+    if found is None or form == _NONE:
+        raise ValueError(f"expected an id such as 2-3 and a form in 'mwt', got {dict(record)!r:.60}")
+    return int(found[1]), [found[0], form, *[_NONE] * 7, _entry("misc", record.get("misc"))]
+
+
+def _spell(forms: Sequence[str], text: str) -> bool:
+    """Whether words follow each other in a text, with nothing but white space between them."""
+    for form in forms:
+        text = text.lstrip()
+        if not text.startswith(form):
+            return False
+        text = text.removeprefix(form)
+    return not text.strip()
 
 
 def read_conllu(path: str | Path) -> Iterator[Document]:
     """Read a treebank, one document at a time, in its order.
 
     Args:
-        path: A ``.conllu`` file, or ``hub:NAME[:CONFIG[:SPLIT]]`` (``hub.py``), as
+        path: A ``.conllu`` file, or ``hub:NAME[:CONFIG[:SPLIT]]`` (``sources.py``), as
             ``hub:commul/universal_dependencies:en_gum:dev`` is.
 
     Raises:
@@ -60,9 +165,7 @@ def read_conllu(path: str | Path) -> Iterator[Document]:
     if n_without_words:
         logger.warning(
             "%s: %d of %d sentences are left out, for they have '_' or empty nodes in place of words",
-            path,
-            n_without_words,
-            n_sentences,
+            *(path, n_without_words, n_sentences),
         )
     yield from gathered.rest()
 
@@ -93,9 +196,9 @@ class _Gathered:
             return
         found = SentenceMentions(self.fields)
         for place, covered, brackets in parsed.brackets:
-            with placed(place):
+            with located(place):
                 found.add(covered, brackets)
-        with placed(parsed.last_place):
+        with located(parsed.last_place):
             self.mentions += found.mentions(len(self.sentences), parsed.sentence.words)
         self.sentences.append(parsed.sentence)
 

@@ -1,17 +1,215 @@
-"""How does a block of CoNLL-U become a sentence? Columns, numbers, characters and heads are checked line by line."""
+"""One sentence of CoNLL-U, checked line by line: columns, numbers, characters and heads. Every error names its line.
 
+1. A line is a word (``3``), a multiword token (``2-3``) or an empty node (``8.1``), in ten columns between tabs. Only a
+   form, a lemma and MISC may hold spaces.
+2. Words are found in the text in their order. Without ``# text``, it is put together from the forms and
+   ``SpaceAfter=No``. A multiword token's words are found within it where together they spell it (``don't``: ``do``,
+   ``n't``); else they share its characters. Empty nodes stand in no text.
+3. Heads must make one tree: each word's head stands in the sentence, and every path ends at the one root.
+"""
+
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
+from pathlib import Path
 
-from conllu.parser import parse_comment_line
+from conllu.exceptions import ParseException
+from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
-from interp.errors import TaskError
+from interp.errors import TaskError, shown
 from interp.tasks.example import Span
-from interp.tasks.readers.conllu_block import Block, placed
-from interp.tasks.readers.conllu_node import NOTHING, Node, node_of
-from interp.tasks.readers.conllu_text import word_spans, written
-from interp.tasks.readers.conllu_tree import check_tree
+from interp.tasks.readers.sources import located, numbered_lines, read_only_once, shortened
 from interp.tasks.treebank import ROOT, Sentence, Word
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line and where it is from."""
+
+    place: str  # such as ``bank.conllu, line 3``
+    text: str  # the line
+
+
+@dataclass(frozen=True)
+class Block:
+    """A sentence's lines."""
+
+    name: str  # the sentence's, where no comment says it
+    lines: tuple[Line, ...]  # comments and words; at least one
+
+
+def file_blocks(path: Path) -> Iterator[Block]:
+    """The sentences of a file: what stands between blank lines."""
+    if read_only_once(path):
+        raise TaskError(f"{path}: expected a CoNLL-U file, got a pipe, which can be read only once; write it to a file")
+    n_blocks = 0
+    numbered = numbered_lines(path, "a CoNLL-U file", "name one .conllu file in it")
+    for filled, lines in groupby(numbered, key=lambda line: bool(line[1].strip())):
+        if filled:
+            n_blocks += 1
+            yield Block(
+                f"{path.stem}-{n_blocks}", tuple(Line(f"{path}, line {number}", text) for number, text in lines)
+            )
+    if not n_blocks:
+        raise TaskError(f"{path}: expected sentences in CoNLL-U, got an empty file")
+
+
+COLUMNS = 10
+NOTHING = "_"
+_WITH_SPACES = (2, 3, COLUMNS)
+"""FORM, LEMMA and MISC."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A line of a sentence that is no comment; what it does not say is empty."""
+
+    place: str  # of the line, for an error
+    # a word's number; or of a multiword token ``(2, "-", 3)``, of an empty node ``(8, ".", 1)``
+    id: int | tuple[int, str, int]
+    form: str  # as it is spelled, ``_`` where that is not said
+    lemma: str  # its dictionary form
+    upos: str  # universal part of speech
+    xpos: str  # the treebank's own
+    feats: Mapping[str, str]  # morphological features
+    head: int | None  # number of the head; 0 for a root, None where it is not said
+    deprel: str  # the relation to the head
+    misc: tuple[tuple[str, str], ...]  # names and values of all else; a name may come twice
+
+    @property
+    def n_words(self) -> int:
+        """How many words of the sentence it is: an empty node is none."""
+        if isinstance(self.id, int):
+            return 1
+        first, kind, last = self.id
+        return last - first + 1 if kind == "-" else 0
+
+    def said(self, name: str) -> list[str]:
+        """What MISC says by a name."""
+        return [value for key, value in self.misc if key == name]
+
+
+def node_of(line: Line) -> Node:
+    """Take a line apart."""
+    number, form, lemma, upos, xpos, feats, head, deprel, _, misc = _columns(line.text)
+    try:
+        node_id, its_head = parse_id_value(number), parse_int_value(head)
+    except (ParseException, ValueError) as error:  # also a number of thousands of digits
+        raise ValueError(f"expected CoNLL-U, got {shortened(line.text)} ({error})") from error
+    if node_id is None:
+        raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line.text)}")
+    return Node(
+        place=line.place,
+        id=node_id,
+        form=form,
+        lemma=_said(lemma),
+        upos=_said(upos),
+        xpos=_said(xpos),
+        feats=dict(_pairs(feats)),
+        head=its_head,
+        deprel=_said(deprel),
+        misc=tuple(_pairs(misc)),
+    )
+
+
+def _columns(line: str) -> list[str]:
+    fields = line.split("\t")
+    if len(fields) != COLUMNS:
+        raise ValueError(f"expected {COLUMNS} columns separated by tabs, got {len(fields)} in {shortened(line)}")
+    for number, field in enumerate(fields, start=1):
+        if not field.strip():
+            raise ValueError(f"expected '_' where there is nothing, got an empty column {number} in {shortened(line)}")
+        if number not in _WITH_SPACES and re.search(r"\s", field):
+            raise ValueError(f"expected no space in column {number}, got {shown(field)}")
+    return fields
+
+
+def _said(field: str) -> str:
+    return "" if field == NOTHING else field
+
+
+def _pairs(field: str) -> Iterator[tuple[str, str]]:
+    """Names and values, ``Number=Sing|Person=3``; what has no value is not said."""
+    for part in field.split("|"):
+        name, _, value = part.partition("=")
+        if _said(value.strip()):
+            yield name.strip(), value.strip()
+
+
+def written(nodes: Sequence[Node]) -> str:
+    """The text that the forms and ``SpaceAfter=No`` give."""
+    pieces = [node.form + ("" if "No" in node.said("SpaceAfter") else " ") for node in _surface(nodes)]
+    return "".join(pieces).rstrip(" ")
+
+
+def _surface(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The tokens that the text consists of: multiword tokens, and words outside of them."""
+    covered = 0
+    for node in nodes:
+        if isinstance(node.id, int):
+            if node.id > covered:
+                yield node
+        elif node.n_words:
+            covered = node.id[2]
+            yield node
+
+
+def word_spans(nodes: Sequence[Node], text: str) -> list[Span]:
+    """Where each word stands in the text."""
+    forms = [node.form for node in nodes if isinstance(node.id, int)]
+    spans: list[Span] = []
+    at = 0
+    for node in _surface(nodes):
+        form = node.form
+        while text[at : at + 1].isspace() and not text.startswith(form, at):
+            at += 1
+        if not text.startswith(form, at):
+            raise TaskError(f"{node.place}: expected the text to go on with {form!r}, got {shortened(text[at:])}")
+        whole = Span(at, at + len(form))
+        if isinstance(node.id, int):
+            spans.append(whole)
+        else:
+            first, _, last = node.id
+            if not len(spans) + 1 == first <= last <= len(forms):
+                raise TaskError(
+                    f"{node.place}: expected a multiword token of words of the sentence from {len(spans) + 1} on, got "
+                    f"{first}-{last}"
+                )
+            parts = forms[first - 1 : last]
+            ends = list(accumulate(map(len, parts), initial=at))
+            spelled = "".join(parts) == form
+            spans += [Span(*each) for each in pairwise(ends)] if spelled else [whole] * len(parts)
+        at = whole.stop
+    return spans
+
+
+def check_tree(words: Sequence[Node]) -> None:
+    """Refuse heads that make no tree."""
+    heads: list[int] = []
+    for node in words:
+        head = node.head
+        if head is None or not 0 <= head <= len(words):
+            got = "none" if head is None else head
+            raise TaskError(
+                f"{node.place}: expected a head from 0 to {len(words)}, the words of the sentence, got {got}"
+            )
+        if head == 0 and 0 in heads:
+            first = heads.index(0) + 1
+            raise TaskError(f"{node.place}: expected one root, got a second one; the first is word {first}")
+        heads.append(head)
+    rooted = {0}
+    for word, node in enumerate(words, start=1):
+        path, above = set[int](), word
+        while above not in rooted:
+            if above in path:
+                raise TaskError(
+                    f"{node.place}: expected a tree, got a circle: from word {word} its heads lead back to word {above}"
+                )
+            path.add(above)
+            above = heads[above - 1]
+        rooted |= path
+
 
 _MAY_BE_SPELLED_SO = ("PUNCT", "SYM", "X")
 """Parts of speech of an underscore that is meant."""
@@ -19,40 +217,32 @@ _MAY_BE_SPELLED_SO = ("PUNCT", "SYM", "X")
 
 @dataclass(frozen=True)
 class ParsedSentence:
-    """A sentence and what its lines say beside it.
+    """A sentence and what its lines say beside it."""
 
-    Attributes:
-        id: Its name.
-        sentence: The sentence; None where it is distributed without its words.
-        comments: By their names.
-        brackets: ``Entity=`` of every node that has one: its place, and the words that the node stands for (of an empty
-            node none, before the next word).
-        last_place: Of its last line.
-    """
-
-    id: str
-    sentence: Sentence | None
-    comments: Mapping[str, str | None]
+    id: str  # its name
+    sentence: Sentence | None  # the sentence; None where it is distributed without its words
+    comments: Mapping[str, str | None]  # by their names
+    # ``Entity=`` of every node that has one: its place, and the words that the node stands for (of an empty node
+    # none, before the next word)
     brackets: tuple[tuple[str, range, str], ...]
-    last_place: str
+    last_place: str  # of its last line
 
 
 def parse_sentence(block: Block) -> ParsedSentence:
-    """Take a block apart.
-
-    Raises:
-        TaskError: A line of it (named) is not CoNLL-U, a head stands outside the sentence, heads go in a circle, or a
-            word is not in the text.
-    """
-    nodes = []
-    for line in block.words:
-        with placed(line.place):
+    """Take a block apart."""
+    nodes, comments = [], dict[str, str | None]()
+    for line in block.lines:
+        if line.text.startswith("#"):
+            comments |= parse_comment_line(line.text)
+            continue
+        with located(line.place):
             nodes.append(node_of(line))
     if not nodes:
         raise TaskError(f"{block.lines[0].place}: expected words after the comments, got a blank line")
-    comments = dict(pair for line in block.comments for pair in parse_comment_line(line.text))
-    _check_order(nodes)
     words = [node for node in nodes if isinstance(node.id, int)]
+    for expected, node in enumerate(words, start=1):
+        if node.id != expected:
+            raise TaskError(f"{node.place}: expected the word number {expected}, got {node.id}")
     check_tree(words)
     name, sentence = comments.get("sent_id") or block.name, None
     if not _without_words(nodes):
@@ -60,17 +250,6 @@ def parse_sentence(block: Block) -> ParsedSentence:
         spans = word_spans(nodes, text)
         sentence = Sentence(name, text, tuple(map(_word, words, spans)))
     return ParsedSentence(name, sentence, comments, tuple(_brackets(nodes)), nodes[-1].place)
-
-
-def _check_order(nodes: Sequence[Node]) -> None:
-    """Words are numbered from 1, each after the one before."""
-    expected = 1
-    for node in nodes:
-        if isinstance(node.id, int):
-            with placed(node.place):
-                if node.id != expected:
-                    raise ValueError(f"expected the word number {expected}, got {node.id}")
-            expected += 1
 
 
 def _without_words(nodes: Sequence[Node]) -> bool:

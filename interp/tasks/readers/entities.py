@@ -1,4 +1,4 @@
-"""How is coreference read from the ``Entity=`` of CoNLL-U's MISC?
+"""Coreference from the ``Entity=`` of CoNLL-U's MISC.
 
 CorefUD 1.0's notation, as GUM has it (Nedoluzhko et al. 2022, https://aclanthology.org/2022.lrec-1.520):
 
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from interp.tasks.readers.lines import shortened
+from interp.tasks.readers.sources import shortened
 from interp.tasks.treebank import ROOT, Mention, Word
 
 FIELDS = ("eid", "etype")
@@ -58,12 +58,7 @@ class SentenceMentions:
                 self._close(opening, opened.entity, opened.part, covered.stop)
 
     def mentions(self, sentence: int, words: Sequence[Word]) -> list[Mention]:
-        """All mentions, by their first words, the longer first.
-
-        Args:
-            sentence: The sentence's number in its document.
-            words: Its words, whose tree says which word is a mention's head.
-        """
+        """All mentions, by their first words, the longer first."""
         if self._open:
             last = max((stack[-1] for stack in self._open.values()), key=lambda each: each.order)
             raise ValueError(f"expected a closing bracket for entity {last.entity!r} before the sentence ends")

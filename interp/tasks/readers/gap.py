@@ -1,22 +1,26 @@
-"""How are GAP's ambiguous pronouns read?
+"""GAP's ambiguous pronouns (Webster et al., 2018, "Mind the GAP", https://aclanthology.org/Q18-1042).
 
-GAP (Webster et al., 2018, "Mind the GAP", https://aclanthology.org/Q18-1042) is a table of passages of Wikipedia. Each
-has a pronoun and two names, A and B, and says of either whether the pronoun stands for it: for one of them, or for
-neither. As many pronouns are feminine as masculine.
-
-Every offset is checked against the text: the word that the table names must stand there.
+A table of passages of Wikipedia. Each has a pronoun and two names, A and B, and says of either whether the pronoun
+stands for it: for one of them, or for neither. As many pronouns are feminine as masculine. Every offset is checked
+against the text.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from interp.tasks.example import Span
-from interp.tasks.readers.hub import hub_items, is_hub
-from interp.tasks.readers.lines import as_path, located
-from interp.tasks.readers.pronouns import GENDERS, Gender
-from interp.tasks.readers.tables import table_rows
+from interp.tasks.readers.sources import as_path, file_items, hub_items, is_hub, table_rows
+
+Gender = Literal["feminine", "masculine"]
+
+GENDERS: dict[str, Gender] = {
+    **dict.fromkeys(("she", "her", "hers"), "feminine"),
+    **dict.fromkeys(("he", "his", "him"), "masculine"),
+}
+"""By the pronoun in lower case."""
+
 
 COLUMNS = (
     *("ID", "Text", "Pronoun", "Pronoun-offset"),
@@ -75,13 +79,9 @@ def read_gap(path: str | Path) -> Iterator[GapItem]:
             (named) has the wrong fields, an unknown pronoun, or an offset where the text has another word.
     """
     if is_hub(path):
-        yield from hub_items(str(path), _item)
-        return
+        return hub_items(str(path), _item)
     path = as_path(path)
-    for number, record in table_rows(path, "a GAP file", COLUMNS, "name one .tsv file in it"):
-        with located(path, number):
-            item = _item(record)
-        yield item
+    return file_items(path, table_rows(path, "a GAP file", COLUMNS, "name one .tsv file in it"), _item)
 
 
 def _item(record: Mapping[str, Any]) -> GapItem:

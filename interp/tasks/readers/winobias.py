@@ -1,7 +1,7 @@
-"""How are WinoBias' sentences read, and where in them are the pronoun and whom it stands for?
+"""WinoBias' sentences (Zhao et al., 2018, https://aclanthology.org/N18-2003), their pronouns and whom these stand for.
 
-WinoBias (Zhao et al., 2018, https://aclanthology.org/N18-2003) has one numbered sentence a line, about two occupations,
-with brackets around whom the pronoun stands for and around the pronouns:
+One numbered sentence a line, about two occupations, with brackets around whom the pronoun stands for and around the
+pronouns:
 
     1 [The developer] argued with the designer because [she] did not like the design.
 
@@ -9,25 +9,50 @@ In the files ``pro_stereotyped_*`` the pronouns have the gender that most people
 ``anti_stereotyped_*`` the other one. In type 1 only knowledge of the world can tell whom the pronoun stands for, in
 type 2 syntax can.
 
-1. Of the brackets, one holds no pronoun: it is whom the pronouns stand for. There are one or more pronouns, of one
-   gender.
-2. On the hub the sentences are rows (``winobias_hub.py``), and the configuration says what a file's name does.
-3. Two slips of the published files are mended: an article both before and in the bracket (``the [the chief]``) is read
+1. One bracket holds no pronoun: it is whom the pronouns stand for. There are one or more pronouns, of one gender.
+2. Two slips of the published files are mended: an article both before and in the bracket (``the [the chief]``) is read
    once, and space at a bracket's edges does not count.
+3. On the hub (https://huggingface.co/datasets/uclanlp/wino_bias) the configuration says what a file's name does, and a
+   row becomes the line that a file would have: ``document_id`` ends in the line's number less one; ``tokens`` are
+   joined by spaces, but for punctuation and ``n't``; ``coreference_clusters`` holds the first and the last token of
+   each bracket.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeGuard
 
-from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.readers.hub import hub_items, hub_parts, is_hub
-from interp.tasks.readers.lines import as_path, located, numbered_lines, shortened
-from interp.tasks.readers.pronouns import GENDERS, Gender
-from interp.tasks.readers.winobias_hub import hub_line
+from interp.tasks.readers.gap import GENDERS, Gender
+from interp.tasks.readers.sources import as_path, file_items, filled_lines, hub_items, hub_parts, is_hub, shortened
+
+_NO_SPACE_BEFORE = re.compile(r"[.,;:!?]|n't")
+
+
+def hub_line(row: Mapping[str, Any]) -> str:
+    """The numbered sentence with its brackets."""
+    number = re.search(r"(\d+)$", str(row.get("document_id")))
+    tokens, ends = (row.get(column) for column in ("tokens", "coreference_clusters"))
+    if number is None or not _are_texts(tokens) or not isinstance(ends, list):
+        raise ValueError(
+            "expected 'document_id' with a number at its end, words in 'tokens' and a list in 'coreference_clusters', "
+            f"got {row.get('document_id')!r}, {tokens!r:.60} and {ends!r:.60}"
+        )
+    places = [int(each) if str(each).isdecimal() else len(tokens) for each in ends]
+    if len(places) % 2 or any(each >= len(tokens) for each in places):
+        raise ValueError(f"expected first and last tokens of {len(tokens)} in 'coreference_clusters', got {ends}")
+    shown = list(tokens)
+    for first, last in zip(places[::2], places[1::2], strict=True):
+        shown[first], shown[last] = f"[{shown[first]}", f"{shown[last]}]" if first != last else f"[{shown[last]}]"
+    spaced = [token if _NO_SPACE_BEFORE.fullmatch(token) else f" {token}" for token in shown]
+    return f"{int(number.group()) + 1}{''.join(spaced)}"
+
+
+def _are_texts(tokens: Any) -> TypeGuard[list[str]]:
+    return isinstance(tokens, list) and all(isinstance(each, str) and each for each in tokens)
+
 
 _GENDERS: dict[str, Gender] = {**GENDERS, "herself": "feminine", "himself": "masculine"}
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
@@ -77,19 +102,13 @@ def read_winobias(path: str | Path) -> Iterator[WinobiasItem]:
             and its rows.
     """
     name = (hub_parts(str(path))[1] or "") if is_hub(path) else as_path(path).name
-    stereotyped, kind = _stereotyped(name), _type(name)
+    stereotyped, found = _stereotyped(name), re.search(r"type([12])(?!\d)", name.lower())
+    kind: Literal[1, 2] | None = None if found is None else 1 if found[1] == "1" else 2
     if is_hub(path):
-        yield from hub_items(str(path), lambda row: _item(hub_line(row), stereotyped, kind))
-        return
-    path, empty = as_path(path), True
-    for number, line in numbered_lines(path, "a WinoBias file", "name one file in it"):
-        if line.strip():
-            empty = False
-            with located(path, number):
-                item = _item(line, stereotyped, kind)
-            yield item
-    if empty:
-        raise TaskError(f"{path}: expected one numbered sentence a line, got an empty file")
+        return hub_items(str(path), lambda row: _item(hub_line(row), stereotyped, kind))
+    path = as_path(path)
+    lines = filled_lines(path, "a WinoBias file", "one numbered sentence a line", "name one file in it")
+    return file_items(path, lines, lambda line: _item(line, stereotyped, kind))
 
 
 def _stereotyped(name: str) -> bool | None:
@@ -100,12 +119,6 @@ def _stereotyped(name: str) -> bool | None:
 def twin_name(name: str) -> str | None:
     """What the ``anti`` twin of a ``pro`` file or configuration is called; None where it is no such."""
     return _SIDE.sub("anti", name, count=1) if _stereotyped(name) else None
-
-
-def _type(name: str) -> Literal[1, 2] | None:
-    if re.search(r"type1(?!\d)", name.lower()):
-        return 1
-    return 2 if re.search(r"type2(?!\d)", name.lower()) else None
 
 
 def _item(line: str, stereotyped: bool | None, kind: Literal[1, 2] | None) -> WinobiasItem:

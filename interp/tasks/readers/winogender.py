@@ -1,4 +1,4 @@
-"""How are Winogender's sentences read, and where in them are the pronoun and the two people?
+"""Winogender's sentences, and where in them the pronoun and the two people stand.
 
 Winogender (Rudinger et al., 2018, https://aclanthology.org/N18-2002) has 120 templates with an occupation, another
 participant and a pronoun that can only stand for one of the two. ``all_sentences.tsv`` instantiates each with the
@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from interp.tasks.example import Span
-from interp.tasks.readers.hub import hub_items, is_hub
-from interp.tasks.readers.lines import as_path, located
-from interp.tasks.readers.tables import table_rows
+from interp.tasks.readers.sources import as_path, file_items, hub_items, is_hub, table_rows
 
 Gender = Literal["feminine", "masculine", "neutral"]
 
@@ -71,15 +69,12 @@ def read_winogender(path: str | Path) -> Iterator[WinogenderItem]:
             cannot be used; likewise a data set of the hub and its rows.
     """
     if is_hub(path):
-        yield from hub_items(str(path), lambda row: _item(row, {}))
-        return
+        return hub_items(str(path), lambda row: _item(row, {}))
     path = as_path(path)
     path = path / "all_sentences.tsv" if path.is_dir() else path
     shares = _shares(path.with_name("occupations-stats.tsv"))
-    for number, row in table_rows(path, "Winogender's sentences", ("sentid", "sentence")):
-        with located(path, number):
-            item = _item(row, shares)
-        yield item
+    rows = table_rows(path, "Winogender's sentences", ("sentid", "sentence"))
+    return file_items(path, rows, lambda row: _item(row, shares))
 
 
 def _shares(path: Path) -> dict[str, float]:
@@ -87,17 +82,15 @@ def _shares(path: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     columns = ("occupation", "bergsma_pct_female", "bls_pct_female", "bls_year")
-    shares = {}
-    for number, row in table_rows(path, "the statistics of Winogender's occupations", columns):
-        with located(path, number):
-            shares[row["occupation"]] = _percent(row["bls_pct_female"])
-    return shares
+    rows = table_rows(path, "the statistics of Winogender's occupations", columns)
+    return dict(file_items(path, rows, _share))
 
 
-def _percent(text: str) -> float:
+def _share(row: Mapping[str, str]) -> tuple[str, float]:
+    text = row["bls_pct_female"]
     if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) > 100:
         raise ValueError(f"expected a share in percent in the column 'bls_pct_female', got {text!r}")
-    return float(text)
+    return row["occupation"], float(text)
 
 
 def _item(row: Mapping[str, Any], shares: Mapping[str, float]) -> WinogenderItem:

@@ -1,5 +1,6 @@
 """Data sets of the hub, stood for by local folders that `datasets` reads: the same code, without a network."""
 
+import io
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from interp.errors import TaskError
 from interp.tasks.readers.blimp import read_blimp
 from interp.tasks.readers.gap import read_gap
-from interp.tasks.readers.hub import hub_items, is_hub
+from interp.tasks.readers.sources import DEEPEST, ShallowJson, hub_items, is_hub
 
 BLIMP_ON_THE_HUB = {
     "sentence_good": "The keys are on the table.",
@@ -204,3 +205,20 @@ def test_only_names_of_the_hub_are(tmp_path):
     assert is_hub("hub:nyu-mll/blimp")
     assert not is_hub("github.jsonl")
     assert not is_hub(tmp_path / "hub:x")
+
+
+@pytest.mark.parametrize(("left", "right"), [(b"[", b"]"), (b'{"a":', b"}")], ids=["lists", "objects"])
+@pytest.mark.parametrize("n", [DEEPEST + 1, 100_000])
+def test_deep_json_is_refused(left, right, n):
+    line = b'{"x":' + left * (n - 1) + b"1" + right * (n - 1) + b"}\n"
+    with pytest.raises(ValueError, match=f"line 2: expected at most 1,000 levels of brackets, got {n:,}"):
+        ShallowJson().read_json(io.BytesIO(b'{"x": null}\n' + line))
+
+
+def test_many_brackets_side_by_side_are_read():
+    line = b'{"x":[' + b",".join([b"[1]"] * 5_000) + b"]}\n"
+    assert len(ShallowJson().read_json(io.BytesIO(line))["x"][0]) == 5_000
+
+
+def test_all_else_is_pyarrows():
+    assert ShallowJson().ReadOptions(block_size=5).block_size == 5

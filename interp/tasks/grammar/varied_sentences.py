@@ -8,8 +8,8 @@
 
 from typing import NamedTuple
 
-from interp.tasks.grammar.dice import Dice
-from interp.tasks.grammar.lexicon import Kind, Noun, Number, Verb
+from interp.tasks.grammar.draws import Dice, allowed
+from interp.tasks.grammar.lexicon import GENDERS, KINDS, Kind, Noun, Number, Verb, Vocabulary
 from interp.tasks.grammar.phrases import (
     AUXILIARIES,
     GENERAL_ADJECTIVES,
@@ -17,14 +17,14 @@ from interp.tasks.grammar.phrases import (
     PREVERBAL,
     TENSES,
     Tense,
+    Word,
+    Words,
     determiner,
     form,
     noun_phrase,
+    sentence,
     verb_phrase,
 )
-from interp.tasks.grammar.sentence import Word, Words, sentence
-from interp.tasks.grammar.splits import allowed
-from interp.tasks.grammar.vocabulary import GENDERS, KINDS, Vocabulary
 
 BEFORE_OTHERS = frozenset({"not", "so", "too", "very"})
 """Adverbs that do not end a sentence."""
@@ -44,13 +44,8 @@ class Subject(NamedTuple):
     lemma: str = ""
 
 
-class Wide:
-    """Draws sentences of every shape.
-
-    Args:
-        dice: Draws the words.
-        words: Candidates for them.
-    """
+class VariedSentences:
+    """Draws sentences of every shape."""
 
     def __init__(self, dice: Dice, words: Vocabulary) -> None:
         lexicon = words.lexicon

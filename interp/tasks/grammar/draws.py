@@ -1,20 +1,53 @@
-"""Which split does a pair of words belong to?
+"""Seeded draws, and the split that each pair of words belongs to.
 
-Evaluation asks for sentences whose decisive words never stood together in their roles in training. So
-every pair of lemmas in a held-out role (a subject and its verb or auxiliary, a subject and its attractor or
-stranger, neighbours in a string; two first names in any roles) belongs to one split:
+Only ``random.Random.random`` is used: of the standard library's draws it alone is documented to give the same sequence
+in every version of Python. A text seed goes through SHA-512, so ``Dice("agreement", 0, 17)`` and ``Dice("agreement", 0,
+18)`` are unrelated.
 
-1. Sort the two lemmas, so that the pair has no direction.
-2. Hash them with SHA-256; Python's own hash differs from process to process.
-3. Read the first eight bytes as a number in [0, 1) and look up whose share it falls into.
+Evaluation asks for sentences whose decisive words never stood together in their roles in training. So every pair of
+lemmas in a held-out role (a subject and its verb, auxiliary, attractor or stranger; neighbours in a string; two first
+names) belongs to one split: the two lemmas are sorted and hashed with SHA-256, and the first eight bytes, as a number
+in [0, 1), fall into one split's share.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from interp.errors import TaskError
+
+T = TypeVar("T")
+
+
+class Dice:
+    """Draws that depend on nothing but the key."""
+
+    def __init__(self, *key: object) -> None:
+        self._random = random.Random("/".join(map(str, key))).random
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of `options`, each with the same probability."""
+        return options[int(self._random() * len(options))]
+
+    def sample(self, options: Sequence[T], n: int) -> list[T]:
+        """At most `n` of the options, each once, in any order."""
+        left = list(options)
+        return [left.pop(int(self._random() * len(left))) for _ in range(min(n, len(left)))]
+
+    def chance(self, probability: float) -> bool:
+        """True with `probability`."""
+        return self._random() < probability
+
+    def between(self, low: int, high: int) -> int:
+        """An integer from `low` to `high`, both included."""
+        return low + int(self._random() * (high - low + 1))
+
+    def uniform(self) -> float:
+        """A number in [0, 1)."""
+        return self._random()
+
 
 Split = Literal["train", "select", "reference", "test"]
 
@@ -59,16 +92,7 @@ def allowed(pairs: Iterable[tuple[str, str]], split: Split) -> bool:
 def draw_within(
     split: Split, propose: Callable[[], DrawnT], *, admit: Callable[[DrawnT], bool] | None = None
 ) -> DrawnT:
-    """Draw until the construction fits `split`.
-
-    Args:
-        split: For ``train`` all pairs must belong to it, for the others the decisive ones.
-        propose: Draws one construction; called again until one fits.
-        admit: What else a construction has to fulfil.
-
-    Raises:
-        TaskError: No draw out of ``ATTEMPTS`` fitted: the lexicon is too small for the split.
-    """
+    """Draw until the construction fits `split`."""
     for _ in range(ATTEMPTS):
         drawn = propose()
         if (admit is None or admit(drawn)) and allowed(drawn.pairs if split == "train" else drawn.decisive, split):
