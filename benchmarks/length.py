@@ -20,7 +20,7 @@ from torch import nn
 
 from interp.model.attention import Attention
 from interp.model.config import TransformerConfig
-from interp.model.places import places_of
+from interp.model.positions import places_of
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 SIZES = {

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from interp.baselines.neural import NeuralForerunner
 from interp.baselines.recurrent import RecurrentConfig, RecurrentLayer
-from interp.model.points import HookPoint
+from interp.model.hooks import HookPoint
 from interp.shapes import PaddingMask, Residual
 
 

@@ -17,7 +17,7 @@ from torch import nn
 from interp.baselines.neural import NeuralConfig, NeuralForerunner
 from interp.errors import ConfigError, shown
 from interp.model.config import require_count
-from interp.model.points import HookPoint
+from interp.model.hooks import HookPoint
 from interp.shapes import PaddingMask, Residual
 
 WIDEST = 2**24

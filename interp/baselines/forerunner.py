@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerBase
 from interp.baselines.configs import ForerunnerConfig
 from interp.errors import InputError
 from interp.model.hooks import StrictHooks
-from interp.model.loss import next_token_loss, next_token_losses
-from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
+from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
+from interp.model.transformer import next_token_loss, next_token_losses
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Tokens
 

@@ -17,10 +17,9 @@ from interp.baselines.configs import ForerunnerConfig, require_counts
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.seeding import drawn_from
 from interp.errors import ConfigError, shown
-from interp.model.points import HookPoint
-from interp.model.positional import Embed
+from interp.model.embedding import Embed, TiedUnembed, Unembed
+from interp.model.hooks import HookPoint
 from interp.model.text import TextMixin
-from interp.model.unembed import TiedUnembed, Unembed
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
 

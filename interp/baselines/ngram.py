@@ -28,7 +28,7 @@ from interp.baselines.configs import ForerunnerConfig, require_counts
 from interp.baselines.forerunner import Forerunner
 from interp.baselines.ngram_tables import OrderTable, continuations, occurrences
 from interp.errors import ConfigError, InputError, shown
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.shapes import Logits, PaddingMask, Tokens
 
 

@@ -18,7 +18,7 @@ from torch import nn
 
 from interp.baselines.configs import require_choice
 from interp.baselines.neural import NeuralConfig, NeuralForerunner
-from interp.model.points import HookPoint
+from interp.model.hooks import HookPoint
 from interp.shapes import PaddingMask, Residual
 
 Cell = Literal["elman", "lstm"]

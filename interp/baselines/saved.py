@@ -20,9 +20,9 @@ from interp.baselines.ngram import NGram, NGramConfig
 from interp.baselines.ngram_tables import FIELDS, OrderTable, is_table
 from interp.baselines.recurrent import Recurrent, RecurrentConfig
 from interp.errors import ConfigError, LoadError, OutputError, shown, suggest
-from interp.model.loading.checkpoint import State, check_numbers, check_shapes, fill, read_json, read_safetensors
-from interp.model.loading.tokenizer_files import load_tokenizer
-from interp.model.modes import documented
+from interp.model.devices import documented
+from interp.model.loading.files import State, check_numbers, check_shapes, fill, read_json, read_safetensors
+from interp.model.loading.tokenizer import load_tokenizer
 
 FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
 NEURAL: dict[str, tuple[type[NeuralForerunner], type[NeuralConfig]]] = {

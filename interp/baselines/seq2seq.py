@@ -27,11 +27,9 @@ from transformer_lens import HookedRootModule
 from interp.baselines.configs import CheckedConfig, require_choice, require_counts
 from interp.baselines.seeding import drawn_from
 from interp.errors import ConfigError
-from interp.model.hooks import StrictHooks
-from interp.model.points import HookPoint
-from interp.model.positional import Embed
-from interp.model.scores import Additive, Bilinear, Dot
-from interp.model.unembed import Unembed
+from interp.model.attention import Additive, Bilinear, Dot
+from interp.model.embedding import Embed, Unembed
+from interp.model.hooks import HookPoint, StrictHooks
 
 Score = Literal["additive", "bilinear", "dot"]
 DecoderName = Literal["bahdanau", "luong"]

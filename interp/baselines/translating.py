@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from interp.baselines.seq2seq import Translator
 from interp.baselines.translation import BOS, EOS, PAD, SPECIAL, SentencePair, source_words, target_words
 from interp.errors import InputError
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.training import TrainingConfig, train
 
 PAD_ID, BOS_ID, EOS_ID = (SPECIAL.index(each) for each in (PAD, BOS, EOS))

@@ -25,7 +25,7 @@ from interp.calibration.runs import ALPHA, SPECIAL, Job, null_jobs, planted_jobs
 from interp.errors import InputError
 from interp.interventions.given_numbers import whole_number
 from interp.interventions.sweep import Progress
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.code import code_hash
 from interp.runs.run import Run, as_run
 

@@ -22,7 +22,7 @@ from interp.calibration.roles import BY_ATTRACTORS, Planted, Role
 from interp.calibration.stream import FEWEST, WORDS
 from interp.claims.rules import Verdict
 from interp.errors import InputError
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 

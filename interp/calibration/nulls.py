@@ -25,7 +25,7 @@ from interp.calibration.language import LONGEST, load_told, other_form, tokenize
 from interp.calibration.planted import Shape
 from interp.calibration.trained import told_model
 from interp.model.config import TransformerConfig
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import EncodedExample, Task, Unit
 

@@ -23,7 +23,7 @@ from interp.calibration.language import LONGEST, tokenizer, vocabulary
 from interp.calibration.roles import Planted
 from interp.calibration.stream import Stream
 from interp.model.config import TransformerConfig
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 
 LOGITS = 5.0

@@ -43,7 +43,7 @@ from interp.calibration.planted import Shape, plant
 from interp.calibration.stream import PLACES
 from interp.claims.rules import Verdict
 from interp.model.config import TransformerConfig
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, MinimalPair
 

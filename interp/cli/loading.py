@@ -74,6 +74,6 @@ def can_be_asked(model: Any) -> bool:
 def predicts(model: Any) -> bool:
     """Whether a model predicts the next token."""
     from interp.model.loading.bridge import why_no_head
-    from interp.model.places import looks_back_only
+    from interp.model.positions import looks_back_only
 
     return looks_back_only(model) and why_no_head(model) is None

@@ -104,7 +104,7 @@ def read_corpus(data: list[str] | None, feature: list[str] | None) -> "tuple[Cor
 def of_corpus(model: Any, corpus: "Corpus", features: list[str], context: Context, window: int) -> Source:
     """Every word of a treebank, in windows of its documents of so many tokens at most, or in sentences."""
     from interp.methods.relations.words import with_offsets
-    from interp.model.places import looks_back_only
+    from interp.model.positions import looks_back_only
     from interp.tasks.passages import CorpusPassages
     from interp.tasks.windows import Windows
 

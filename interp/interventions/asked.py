@@ -15,8 +15,7 @@ from interp.interventions.later import origin_of
 from interp.interventions.provenance import task_provenance
 from interp.interventions.replacement import Replacement, sources_of
 from interp.interventions.rows import Row
-from interp.model.arithmetic import arithmetic
-from interp.model.devices import place_of
+from interp.model.devices import arithmetic, place_of
 from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of, settings_of
 from interp.tasks.task import Task, digest
 

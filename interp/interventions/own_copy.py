@@ -22,8 +22,8 @@ from interp.interventions.rows import Row, batches
 from interp.model.config import TransformerConfig
 from interp.model.loading.agreement import TOLERANCE, differences, written_difference
 from interp.model.loading.bridge import has_hooks, is_bridge, module_behind
-from interp.model.loading.build import build
-from interp.model.loading.sources import module_checkpoint
+from interp.model.loading.load import module_checkpoint
+from interp.model.loading.tensors import build
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import weights_hash

@@ -38,7 +38,7 @@ from interp.interventions.replacement import (
     Zero,
 )
 from interp.interventions.rows import Row, task_rows
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.sites import Site
 from interp.tasks.task import Task
 

@@ -34,7 +34,7 @@ from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Source
 from interp.interventions.status import warn_of_no_ops
 from interp.interventions.sweep_run import Progress, SweepRun
-from interp.model.modes import ordinary_modes
+from interp.model.devices import ordinary_modes
 from interp.tasks.task import Task
 
 __all__ = ["Cell", "Progress", "Sweep", "SweepResult"]

@@ -20,7 +20,7 @@ from interp.interventions.replacement import Replacement, compute_now
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.interventions.status import ABSENT, Statuses
 from interp.interventions.work import SOURCE, UNCHANGED, Scores, SweepWork
-from interp.model.places import looks_back_only
+from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task

@@ -25,7 +25,7 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.interventions.replacement import Patch
 from interp.interventions.rows import Batch, Row
-from interp.model.places import looks_back_only
+from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.residual.activations import require_points, require_run, without_logits
 

@@ -31,7 +31,7 @@ from interp.interventions.replacement import DRAWS, Kind, Means, Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.task_arguments import as_predicted
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.sites import SITES, Site
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit

@@ -25,7 +25,7 @@ from interp.methods.grid import Axis, as_grid
 from interp.methods.in_one_line import InOneLine
 from interp.methods.patching import patch_cells
 from interp.methods.task_arguments import as_pairs
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.tasks.task import Task
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from interp.interventions.reference import run_plainly
 from interp.interventions.rows import batches, task_rows
 from interp.methods.task_arguments import require_prediction
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.tasks.task import Task
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.methods.ablation import Head
-from interp.model.given_model import require_ours
+from interp.model.loading.modules import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit
 from interp.residual.vocabulary import token_texts

@@ -52,7 +52,7 @@ from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_from, paths_to
 from interp.methods.task_arguments import as_pairs
 from interp.methods.task_attention import is_testable
-from interp.model.given_model import require_ours
+from interp.model.loading.modules import require_ours
 from interp.model.sites import Site
 from interp.tasks.task import Task, Unit
 

@@ -23,8 +23,8 @@ from interp.errors import InputError
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
+from interp.model.devices import documented
 from interp.model.loading import load_model
-from interp.model.modes import documented
 from interp.report.development import TRACKING
 from interp.runs.run import Run
 from interp.tasks.task import Task

@@ -43,7 +43,7 @@ from interp.methods.judging import COLUMNS as REPLICATION
 from interp.methods.judging import Asked, Judged, check_siblings, judge_models, names, replication
 from interp.methods.probes.probe import MINIMUM
 from interp.methods.task_arguments import apart, carried, with_left_out
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.answers import answered
 from interp.runs.log import Log
 from interp.runs.names import LOG

@@ -26,7 +26,7 @@ from interp.methods.progress import part_of
 from interp.methods.representation import CELL, COLUMNS, representation, unread
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
-from interp.model.places import looks_back_only
+from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.runs.run import Run
 from interp.tasks.task import Task

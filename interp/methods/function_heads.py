@@ -31,9 +31,8 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.methods.relations.words import run_patterns
-from interp.model.devices import place_of
-from interp.model.modes import documented
-from interp.model.places import looks_back_only
+from interp.model.devices import documented, place_of
+from interp.model.positions import looks_back_only
 from interp.residual.batching import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
 from interp.special_tokens import special_around

@@ -30,8 +30,8 @@ from interp.interventions.sweep import Progress
 from interp.methods.gap_answers import RULES, Answers, answers_of, f1_of
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.words import with_offsets
-from interp.model.modes import documented
-from interp.model.places import looks_back_only
+from interp.model.devices import documented
+from interp.model.positions import looks_back_only
 from interp.tasks.readers.gap import read_gap
 
 

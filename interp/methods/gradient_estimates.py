@@ -31,7 +31,7 @@ from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.rows import Batch, Direction, Row, example_labels, task_rows
 from interp.interventions.sweep import Cell
 from interp.methods.grid import SITE_AXIS, Grid
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.sites import SITES
 from interp.residual.activations import read
 from interp.shapes import Residual

@@ -39,7 +39,7 @@ from interp.methods.card_parts import FRAMES, CardRequest, Parts, check_report, 
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.answers import all_answered, answered
 from interp.runs.executors import HERE, Executor
 from interp.runs.processes import spread

@@ -50,7 +50,7 @@ from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate, check_heads, head_name, set_name
 from interp.methods.in_one_line import InOneLine
 from interp.methods.task_arguments import as_predicted
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.run import Run
 from interp.tasks.task import Task
 

@@ -28,8 +28,8 @@ from interp.interventions.sweep import Progress
 from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.words import ReadingRow, WordAttention, read_words, with_offsets
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
-from interp.model.modes import documented
-from interp.model.places import looks_back_only
+from interp.model.devices import documented
+from interp.model.positions import looks_back_only
 from interp.residual.batching import batched
 from interp.tasks.alignment import NONE
 from interp.tasks.corpus import Corpus, Documents

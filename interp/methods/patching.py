@@ -33,7 +33,7 @@ from interp.methods.gradient_estimates import Method, estimate_cells
 from interp.methods.grid import Axis, Grid, as_grid, grid_cells
 from interp.methods.screen import SHARE, Screen, choose
 from interp.methods.task_arguments import as_pairs
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task
 

@@ -51,9 +51,9 @@ from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.patching import PatchResult
 from interp.methods.paths import Node, Path, mlp_nodes, parse_path
 from interp.methods.task_arguments import as_pairs
-from interp.model.given_model import require_ours
-from interp.model.modes import documented
-from interp.model.places import places_of
+from interp.model.devices import documented
+from interp.model.loading.modules import require_ours
+from interp.model.positions import places_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read

@@ -17,9 +17,8 @@ from interp.errors import InputError, suggest
 from interp.interventions.engine.budget import DEFAULT_BUDGET
 from interp.interventions.engine.products import linear
 from interp.model.config import TransformerConfig
-from interp.model.costs import LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes
 from interp.model.devices import resolve_dtype
-from interp.model.presets import PRESETS
+from interp.model.presets import PRESETS, LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes
 
 GB = 10**9
 SIZE, REPEATS = 1024, 5

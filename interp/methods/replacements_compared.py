@@ -33,7 +33,7 @@ from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.ablation import Component, Components, Head, as_measured, choose_components, sites_of
 from interp.methods.in_one_line import InOneLine
 from interp.methods.task_arguments import as_predicted
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.tasks.task import Task
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -22,8 +22,8 @@ from interp.interventions.engine.budget import flops_of_token, tokens_at_once
 from interp.interventions.work import PART_FLOPS
 from interp.methods.plan import Hardware, head_sweep_flops
 from interp.model.config import TransformerConfig
-from interp.model.costs import forward_flops, weight_bytes
 from interp.model.devices import resolve_dtype
+from interp.model.presets import forward_flops, weight_bytes
 
 BEGIN_SECONDS, LOAD_BYTES = 10.0, 2 * 10**9
 """Assumptions: that a worker's process takes to begin; bytes of weights that it loads in a second."""

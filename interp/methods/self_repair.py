@@ -46,8 +46,8 @@ from interp.interventions.sweep import Progress, Sweep
 from interp.methods.ablation import Component, Head, as_measured, check_heads, choose_components, sites_of
 from interp.methods.in_one_line import InOneLine
 from interp.methods.task_arguments import as_predicted
-from interp.model.given_model import require_ours
-from interp.model.modes import documented
+from interp.model.devices import documented
+from interp.model.loading.modules import require_ours
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read

@@ -21,9 +21,9 @@ from typing import Any, TypeVar, get_args
 from interp.errors import InputError, InterpError, NotCarriedError, shown
 from interp.interventions.given_numbers import as_list
 from interp.interventions.metrics import MetricName
-from interp.model.given_model import require_model
 from interp.model.loading.bridge import why_no_head
-from interp.model.places import looks_back_only
+from interp.model.loading.modules import require_model
+from interp.model.positions import looks_back_only
 from interp.tasks.alignment import tokenize
 from interp.tasks.task import EncodedExample, Metric, Task, Unit
 

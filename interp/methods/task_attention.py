@@ -38,7 +38,7 @@ from interp.methods.attention_baselines import Baseline, Keys, related_mask, tou
 from interp.methods.in_one_line import InOneLine
 from interp.methods.query_attention import query_attention
 from interp.methods.task_arguments import as_task
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.tasks.task import EncodedExample, Task, Unit
 
 BY = ("layer", "head", "feature_value")

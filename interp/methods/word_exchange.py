@@ -34,7 +34,7 @@ from interp.interventions.word_exchange import WordExchange
 from interp.methods.ablation import Head, check_heads
 from interp.methods.task_arguments import as_predicted
 from interp.methods.task_attention import is_testable
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.sites import Site
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit

@@ -1,29 +1,132 @@
 """Multi-head attention (Vaswani et al. 2017), every quantity of it readable.
 
 1. ``q, k, v = x W_Q + b_Q, x W_K + b_K, x W_V + b_V`` for every head; keys and values may be shared by query heads.
-2. ``pattern = softmax(scores(q, k) + offsets + mask)``; rotary positions turn q and k before.
+2. ``pattern = softmax(scores(q, k) + offsets + mask)``; rotary positions turn q and k before (``positions.py``).
 3. ``z = pattern v``; a head writes ``result = z W_O``; the layer writes their sum plus ``b_O``.
 
 Step 2 runs as PyTorch's fused kernel unless somebody listens to the scores or the pattern, or no kernel computes it.
 """
+
+import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from interp.model.biases import add_bias
-from interp.model.cache import LayerCache
+from interp.errors import InputError
 from interp.model.config import TransformerConfig
-from interp.model.offsets import make_offsets, make_turn
-from interp.model.places import Places
-from interp.model.points import HookPoint
-from interp.model.scores import AttentionScores, Keys, make_scores
-from interp.shapes import HeadVectors, Residual
+from interp.model.hooks import HookPoint
+from interp.model.layers import add_bias
+from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_turn
+from interp.shapes import HeadVectors, PaddingMask, Residual
 
+Keys = Float[Tensor, "batch head key_pos d_head"]
 KeyVectors = Float[Tensor, "batch key_pos kv_head d_head"]
 HeadInput = Float[Tensor, "batch pos d_model"] | Float[Tensor, "batch pos head d_model"]
 KeyInput = Float[Tensor, "batch read_pos d_model"] | Float[Tensor, "batch read_pos kv_head d_model"]
+
+
+class Dot(nn.Module):
+    """``q . k * scale`` (Vaswani et al. 2017; Luong et al. 2015); ``fused``: PyTorch's own attention computes it."""
+
+    fused = True
+
+    def __init__(self, scale: float):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, q: Queries, k: Keys) -> AttentionScores:
+        # Scaled before the product, which in float16 could overflow.
+        return q * self.scale @ k.transpose(-1, -2)
+
+
+class Bilinear(nn.Module):
+    """``q W k`` (Luong et al. 2015, "general"); ``w_score`` is ``[head d_head d_head]``, the identity at first."""
+
+    fused, scale = False, 1.0
+
+    def __init__(self, n_heads: int, d_head: int):
+        super().__init__()
+        self.w_score = nn.Parameter(torch.eye(d_head).repeat(n_heads, 1, 1))
+
+    def forward(self, q: Queries, k: Keys) -> AttentionScores:
+        return q @ self.w_score @ k.transpose(-1, -2)
+
+
+class Additive(nn.Module):
+    """``v . tanh(q + k)`` (Bahdanau et al. 2015); ``w_score`` is ``[head d_head]``, ones at first.
+
+    The maps of the two states are ``W_Q`` and ``W_K``.
+    """
+
+    fused, scale = False, 1.0
+
+    def __init__(self, n_heads: int, d_head: int):
+        super().__init__()
+        self.w_score = nn.Parameter(torch.ones(n_heads, d_head))
+
+    def forward(self, q: Queries, k: Keys) -> AttentionScores:
+        return torch.einsum("hd,bhqkd->bhqk", self.w_score, (q[:, :, :, None] + k[:, :, None]).tanh())
+
+
+def make_scores(config: TransformerConfig) -> Dot | Bilinear | Additive:
+    """How queries are compared with keys."""
+    if config.scores in ("scaled_dot", "dot"):
+        return Dot(1 / math.sqrt(config.d_head) if config.scores == "scaled_dot" else 1.0)
+    return (Bilinear if config.scores == "bilinear" else Additive)(config.n_heads, config.d_head)
+
+
+@dataclass
+class LayerCache:
+    """One layer's keys and values ``[batch pos head d_head]`` of the positions read so far."""
+
+    k: Tensor | None = None
+    v: Tensor | None = None
+
+    def extend(self, k: HeadVectors, v: HeadVectors) -> tuple[KeyVectors, KeyVectors]:
+        """Append the new positions and return all of them."""
+        if self.k is not None and self.v is not None:
+            k, v = torch.cat([self.k, k], dim=1), torch.cat([self.v, v], dim=1)
+        self.k, self.v = k, v
+        return k, v
+
+
+@dataclass
+class KeyValueCache:
+    """All layers' keys and values, and which of the positions read so far are padding.
+
+    Pass one to the model's forward together with the new tokens only; it is extended when the pass has succeeded.
+    """
+
+    layers: list[LayerCache]
+    attention_mask: SeenMask | None = None
+
+    @classmethod
+    def empty(cls, n_layers: int) -> "KeyValueCache":
+        """A cache that has read nothing yet."""
+        return cls([LayerCache() for _ in range(n_layers)])
+
+    def step(self, new: PaddingMask, n_layers: int) -> tuple["KeyValueCache", SeenMask]:
+        """A cache for one pass over `new` positions, and the mask of all.
+
+        ``commit`` takes over what the pass has read, so a pass that fails on its way leaves this cache as it was.
+        """
+        if len(self.layers) != n_layers:
+            raise InputError(
+                f"cache: it holds {len(self.layers)} layers, the model has {n_layers}; "
+                f"start with KeyValueCache.empty({n_layers})"
+            )
+        before = new[:, :0] if self.attention_mask is None else self.attention_mask
+        if len(new) != len(before):
+            raise InputError(f"cache: it holds {len(before)} prompts, got {len(new)}; start an empty one")
+        seen = torch.cat([before, new], dim=1)
+        return KeyValueCache([LayerCache(layer.k, layer.v) for layer in self.layers], seen), seen
+
+    def commit(self, step: "KeyValueCache") -> None:
+        """Take over what a finished pass has read into its `step`."""
+        self.layers, self.attention_mask = step.layers, step.attention_mask
 
 
 def head_weight(n_heads: int, d_model: int, d_head: int) -> nn.Parameter:
@@ -79,13 +182,7 @@ class Attention(nn.Module):
         places: Places,
         cache: LayerCache | None = None,
     ) -> Residual:
-        """What the heads write together.
-
-        Args:
-            inputs: What queries, keys and values are computed from, after the norm.
-            places: Where these stand, and who may look where.
-            cache: Keys and values of earlier positions, extended in place.
-        """
+        """What the heads write together, from what queries, keys and values read; `cache` is extended in place."""
         q = self.hook_q(project(inputs[0], self.W_Q, self.b_Q))
         k = self.hook_k(project(inputs[1], self.W_K, self.b_K))
         v = self.hook_v(project(inputs[2], self.W_V, self.b_V))
@@ -103,14 +200,7 @@ class Attention(nn.Module):
         return self.score.fused and self.offsets.fused
 
     def mixed(self, q: HeadVectors, k: KeyVectors, v: KeyVectors, places: Places) -> HeadVectors:
-        """``z`` without its pattern, by PyTorch's own attention where that computes it.
-
-        Args:
-            q: Of the queries, turned where positions are rotary.
-            k: Of the keys, likewise.
-            v: Of the keys.
-            places: Where queries and keys stand.
-        """
+        """``z`` without its pattern, by PyTorch's own attention where that computes it. `q` and `k` have turned."""
         if not self.fused:
             return self.mix(self.scores(q, k, places).softmax(-1), v, places)
         q, k, v = q.transpose(1, 2), self._by_query_head(k), self._by_query_head(v)

@@ -10,19 +10,15 @@ post-norm (2017, BERT)  ``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``: the stre
 
 from collections.abc import Iterator
 
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from interp.model.attention import Attention, HeadInput, KeyInput
-from interp.model.cache import LayerCache
+from interp.model.attention import Attention, HeadInput, KeyInput, LayerCache
 from interp.model.config import TransformerConfig
-from interp.model.mlp import make_mlp
-from interp.model.norm import make_norm
-from interp.model.places import Places
-from interp.model.points import HookPoint
+from interp.model.hooks import HookPoint
+from interp.model.layers import Rows as Rows
+from interp.model.layers import make_mlp, make_norm
+from interp.model.positions import Places
 from interp.shapes import Residual
-
-Rows = Float[Tensor, "*rows d_model"]
 
 
 class AttentionBlock(nn.Module):
@@ -48,7 +44,8 @@ class AttentionBlock(nn.Module):
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
         x = self._stream(x)
-        return self.left(self.hook_resid_post(self.attended(x + self._attention(x, places, cache))))
+        x = self.attended(x + self._attention(x, places, cache))
+        return self.left(self.hook_resid_post(x))
 
     def _attention(self, x: Residual, places: Places, cache: LayerCache | None) -> Residual:
         return self.hook_attn_out(self.attn(self._inputs(x), places, cache))
@@ -65,10 +62,10 @@ class AttentionBlock(nn.Module):
             return shared, shared, shared
         heads = self.hook_attn_in(x.unsqueeze(-2).repeat(1, 1, self.n_heads, 1))
         # A copy each, so that a hook that edits the queries' input in place leaves keys and values alone.
-        sizes = (1, self.n_heads // self.n_kv_heads, self.n_heads // self.n_kv_heads)
+        group = self.n_heads // self.n_kv_heads
         q, k, v = (
             self.read_by_attention(point(heads[:, :, ::step].clone()))
-            for point, step in zip(points, sizes, strict=True)
+            for point, step in zip(points, (1, group, group), strict=True)
         )
         return q, k, v
 
@@ -99,18 +96,21 @@ class Block(AttentionBlock):
         self.ln1, self.ln2 = make_norm(config), make_norm(config)
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
-        x = self._stream(x)
-        mid = self.attended(self.hook_resid_mid(x + self._attention(x, places, cache)))
-        out = self.hook_mlp_out(self.mlp(self.read_by_mlp(self._mlp_input(self.seen_by_mlp(x, mid)))))
-        return self.left(self.hook_resid_post(mid + out))
+        before = self._stream(x)
+        x = self.attended(self.hook_resid_mid(before + self._attention(before, places, cache)))
+        x = x + self._mlp(self.seen_by_mlp(before, x))
+        return self.left(self.hook_resid_post(x))
 
-    def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
-        """The stream before attention has written, or after."""
-        return after
+    def _mlp(self, x: Residual) -> Residual:
+        return self.hook_mlp_out(self.mlp(self.read_by_mlp(self._mlp_input(x))))
 
     def _mlp_input(self, x: Residual) -> Residual:
         """The stream, or a copy where listened: an edit in place there reaches the MLP and not the stream."""
         return self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
+
+    def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
+        """The stream before attention has written, or after."""
+        return before if self.parallel else after
 
     def read_by_mlp(self, x: Rows) -> Rows:
         """What the MLP reads of the stream."""
@@ -121,10 +121,6 @@ class ParallelBlock(Block):
     """``x + attn(ln1(x)) + mlp(ln2(x))``; ``hook_resid_mid`` is what attention has added to, and the MLP has not."""
 
     parallel = True
-
-    def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
-        """The stream before attention has written."""
-        return before
 
 
 class PostNormAttentionBlock(AttentionBlock):

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 
 from interp.arguments import named_arguments
 from interp.errors import LoadError, OutputError, shown
-from interp.model.loading.checkpoint import check_numbers, check_shapes, read_json, read_safetensors, read_weights
+from interp.model.loading.files import check_numbers, check_shapes, read_json, read_safetensors, read_weights
 from interp.model.loading.native import save_model
 from interp.model.optimizers import check_optimizers, optimizer_tensors, restore_optimizers
 from interp.model.transformer import HookedTransformer

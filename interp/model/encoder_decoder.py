@@ -22,14 +22,12 @@ from interp.errors import ConfigError, InputError
 from interp.model.attention import Attention
 from interp.model.block import Block, PostNormBlock, Rows, make_block
 from interp.model.config import TransformerConfig
-from interp.model.hooks import StrictHooks
-from interp.model.modes import ordinary_modes
-from interp.model.norm import NoNorm, make_norm
-from interp.model.places import Places, places_of, positions_of
-from interp.model.points import HookPoint
-from interp.model.positional import Embed, make_pos_embed
-from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
-from interp.model.unembed import make_unembed
+from interp.model.devices import ordinary_modes
+from interp.model.embedding import Embed, make_pos_embed, make_unembed
+from interp.model.hooks import HookPoint, StrictHooks
+from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
+from interp.model.layers import NoNorm, make_norm
+from interp.model.positions import Places, places_of, positions_of
 from interp.shapes import Logits, Residual, Tokens
 
 VASWANI: dict[str, Any] = {"positions": "sinusoidal", "norm_position": "post", "act_fn": "relu", "tied": True}

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from interp.errors import InputError
 from interp.model.config import BIASES, TransformerConfig
-from interp.model.given_model import require_ours
-from interp.model.modes import documented
-from interp.model.norm import NoNorm
+from interp.model.devices import documented
+from interp.model.layers import NoNorm
+from interp.model.loading.modules import require_ours
 from interp.model.transformer import HookedTransformer
 
 

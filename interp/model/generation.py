@@ -1,24 +1,27 @@
-"""Writing on from a prompt: greedy, or sampled with temperature, top-k and top-p (Holtzman et al. 2020)."""
+"""Writing on from a prompt: greedy, or sampled with temperature, top-k and top-p (Holtzman et al. 2020).
+
+1. Prompts are tokenised, and padded on the left.
+2. Each step runs the new tokens against the cached keys and values, and draws the next token of every row.
+3. A row ends at an end-of-text token, or where it fills the context; what follows is padding.
+"""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from interp.arguments import named_arguments
 from interp.errors import InputError, shown
-from interp.model.cache import KeyValueCache
-from interp.model.modes import documented, ordinary_modes
-from interp.model.token_ids import as_padding_mask
+from interp.model.attention import KeyValueCache
+from interp.model.devices import documented, ordinary_modes
+from interp.model.inputs import as_padding_mask
+from interp.model.text import TextMixin
 from interp.shapes import PaddingMask, Residual, Tokens
-
-if TYPE_CHECKING:
-    from interp.model.transformer import HookedTransformer
 
 ReturnType = Literal["input", "str", "tokens", "embeds"]
 Prompts = str | Sequence[str] | Tokens | Int[Tensor, " pos"] | Residual
@@ -26,83 +29,10 @@ Step = tuple[Int[Tensor, " batch"], Bool[Tensor, " batch"]]
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How the next token is chosen.
+class GenerationOptions:
+    """How prompts are continued.
 
     Attributes:
-        temperature: 0 takes the most probable token; above, logits are divided by it and sampled.
-        top_k: Sample among this many most probable tokens only.
-        top_p: Sample among the smallest set of tokens that holds this probability.
-        seed: Of the sampling.
-    """
-
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    seed: int
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range.
-
-        Raises:
-            InputError: It says what.
-        """
-        if not 0 <= self.temperature < math.inf:
-            raise InputError(f"temperature: expected 0 (greedy) or more, got {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise InputError(f"top_k: expected at least 1, got {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise InputError(f"top_p: expected a share above 0 and at most 1, got {self.top_p}")
-        if self.temperature == 0 and (self.top_k is not None or self.top_p is not None):
-            raise InputError("top_k and top_p choose what is sampled from, but temperature=0 samples nothing; raise it")
-
-    def choose(self, logits: Float[Tensor, "batch d_vocab"], generator: torch.Generator) -> Int[Tensor, " batch"]:
-        """A token of each row."""
-        if self.temperature == 0:
-            return logits.argmax(-1)
-        below = logits - logits.max(-1, keepdim=True).values  # the same distribution, and no quotient overflows
-        smallest = torch.finfo(logits.dtype).tiny  # below it, the temperature itself would become 0
-        ordered, index = (below / max(self.temperature, smallest)).sort(-1, descending=True)
-        if self.top_k is not None:
-            ordered[:, self.top_k :] = -torch.inf
-        probability = ordered.softmax(-1)
-        if self.top_p is not None:
-            before = probability.cumsum(-1) - probability
-            probability = probability.masked_fill(before >= self.top_p, 0.0)
-        draw = torch.multinomial(probability.cpu(), 1, generator=generator).to(index.device)
-        return index.gather(-1, draw)[:, 0]
-
-
-@documented
-@torch.no_grad()
-def generate(
-    model: "HookedTransformer",
-    input: Prompts = "",
-    max_new_tokens: int = 20,
-    *,
-    do_sample: bool | None = None,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
-    stop_at_eos: bool = True,
-    eos_token_id: int | Sequence[int] | None = None,
-    prepend_bos: bool | None = None,
-    attention_mask: Tensor | None = None,
-    use_past_kv_cache: bool = True,
-    return_type: ReturnType = "input",
-    verbose: bool = False,
-) -> str | list[str] | Int[Tensor, "batch written"] | Float[Tensor, "batch written d_model"]:
-    """Continue each prompt; the prompt and what follows is returned.
-
-    Prompts of unequal length are padded on the left; padding changes nothing. A prompt stops at the end-of-text token,
-    or where it fills the context.
-
-    Args:
-        model: The model.
-        input: One text or several; token ids ``[batch pos]``; or embeddings of tokens ``[batch pos d_model]``, as
-            ``hook_embed`` holds them.
-        max_new_tokens: Tokens to write, at most.
         do_sample: False takes the most probable token whatever the rest says; True samples, at a temperature of 1
             unless one is given; None samples where `temperature` is above 0.
         temperature: 0 takes the most probable token; above, logits are divided by it and sampled.
@@ -114,62 +44,127 @@ def generate(
         prepend_bos: Of text, as of ``to_tokens``.
         attention_mask: Of token ids and embeddings: 1 for tokens, 0 for padding on the left.
         use_past_kv_cache: Whether keys and values are kept, so that each position is computed once.
-        return_type: ``"str"``: a text for one text or row of ids, a list for several; ``"tokens"``: ids, with padding
-            in front of shorter prompts and behind rows that end early; ``"embeds"``: their embeddings; ``"input"``:
-            what was given. Embeddings have no tokens: ``"str"`` and ``"tokens"`` are then what is new.
         verbose: As in TransformerLens; nothing is printed here.
 
     Raises:
-        InputError: A setting is out of range, a prompt leaves no room in the context, there is text and no tokenizer,
-            or the model is bidirectional.
+        InputError: A setting is out of range.
     """
-    if return_type not in get_args(ReturnType):
-        raise InputError(f"return_type: expected one of {', '.join(get_args(ReturnType))}, got {shown(return_type)}")
-    how: dict[str, Any] = {"do_sample": do_sample, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-    how |= {"seed": seed, "stop_at_eos": stop_at_eos, "eos_token_id": eos_token_id, "prepend_bos": prepend_bos}
-    how |= {"attention_mask": attention_mask, "use_past_kv_cache": use_past_kv_cache}
-    prompts, steps = continued(model, input, max_new_tokens, **how)
-    new, kept = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
-    if return_type == "input":
-        return_type = "embeds" if prompts.embeddings is not None else "tokens" if isinstance(input, Tensor) else "str"
-    if return_type == "embeds":
-        return torch.cat([prompts.embedded(model), model.embed(new)], dim=1)
-    if prompts.embeddings is None:
-        new, kept = torch.cat([prompts.tokens, new], dim=1), torch.cat([prompts.mask, kept], dim=1)
-    if return_type == "tokens":
-        return new
-    texts = [model.decoded(row[keep], skip_special_tokens=True) for row, keep in zip(new, kept, strict=True)]
-    return texts[0] if isinstance(input, str) or (isinstance(input, Tensor) and len(texts) == 1) else texts
+
+    do_sample: bool | None = None
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+    stop_at_eos: bool = True
+    eos_token_id: int | Sequence[int] | None = None
+    prepend_bos: bool | None = None
+    attention_mask: Tensor | None = None
+    use_past_kv_cache: bool = True
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if self.do_sample is False:
+            return
+        if not 0 <= self.temperature < math.inf:
+            raise InputError(f"temperature: expected 0 (greedy) or more, got {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise InputError(f"top_k: expected at least 1, got {self.top_k}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InputError(f"top_p: expected a share above 0 and at most 1, got {self.top_p}")
+        if self.do_sample is None and self.temperature == 0 and (self.top_k is not None or self.top_p is not None):
+            raise InputError("top_k and top_p choose what is sampled from, but temperature=0 samples nothing; raise it")
+
+    @classmethod
+    def of(cls, call: str, options: dict[str, Any]) -> "GenerationOptions":
+        """Those of a call's keyword arguments; an unknown one, or one of a wrong kind, raises."""
+        unknown = options.keys() - {each.name for each in fields(cls)}
+        if unknown:
+            raise InputError(f"{call}: has no option {', '.join(sorted(unknown))}; see help(model.generate)")
+        return named_arguments(cls)(**options)
+
+    def choose(self, logits: Float[Tensor, "batch d_vocab"], generator: torch.Generator) -> Int[Tensor, " batch"]:
+        """A token of each row."""
+        temperature = self.temperature or float(bool(self.do_sample))
+        if self.do_sample is False or temperature == 0:
+            return logits.argmax(-1)
+        below = logits - logits.max(-1, keepdim=True).values  # the same distribution, and no quotient overflows
+        smallest = torch.finfo(logits.dtype).tiny  # below it, the temperature itself would become 0
+        ordered, index = (below / max(temperature, smallest)).sort(-1, descending=True)
+        if self.top_k is not None:
+            ordered[:, self.top_k :] = -torch.inf
+        probability = ordered.softmax(-1)
+        if self.top_p is not None:
+            before = probability.cumsum(-1) - probability
+            probability = probability.masked_fill(before >= self.top_p, 0.0)
+        draw = torch.multinomial(probability.cpu(), 1, generator=generator).to(index.device)
+        return index.gather(-1, draw)[:, 0]
 
 
-@documented
-def generate_stream(
-    model: "HookedTransformer",
-    input: Prompts = "",
-    max_new_tokens: int = 20,
-    *,
-    max_tokens_per_yield: int = 25,
-    **how: Any,
-) -> Iterator[Int[Tensor, "batch new"]]:
-    """What ``generate`` writes, in pieces of token ids while it is written; the first holds the prompts, too.
+class GenerationMixin(TextMixin):
+    """TransformerLens' ``generate`` and ``generate_stream``, for a model that runs with hooks and reads text."""
 
-    Args:
-        model: The model.
-        input: One text or several, or token ids ``[batch pos]``.
-        max_new_tokens: Tokens to write, at most.
-        max_tokens_per_yield: At how many tokens of a row a piece is given out; those of the prompt count.
-        how: As of ``generate``, but for ``return_type``.
+    @documented
+    @torch.no_grad()
+    def generate(
+        self, input: Prompts = "", max_new_tokens: int = 20, *, return_type: ReturnType = "input", **options: Any
+    ) -> str | list[str] | Int[Tensor, "batch written"] | Float[Tensor, "batch written d_model"]:
+        """Continue each prompt; the prompt and what follows is returned.
 
-    Raises:
-        InputError: As ``generate``.
-    """
-    if max_tokens_per_yield < 1:
-        raise InputError(f"max_tokens_per_yield: expected at least 1, got {max_tokens_per_yield}")
-    unknown = how.keys() - signature(continued).parameters.keys()
-    if unknown:
-        raise InputError(f"generate_stream: has no option {', '.join(sorted(unknown))}; see help(model.generate)")
-    prompts, steps = continued(model, input, max_new_tokens, **how)
-    return _pieces(prompts, steps, max_tokens_per_yield)
+        Prompts of unequal length are padded on the left; padding changes nothing. A prompt stops at the end-of-text
+        token, or where it fills the context.
+
+        Args:
+            input: One text or several; token ids ``[batch pos]``; or embeddings of tokens ``[batch pos d_model]``, as
+                ``hook_embed`` holds them.
+            max_new_tokens: Tokens to write, at most.
+            return_type: ``"str"``: a text for one text or row of ids, a list for several; ``"tokens"``: ids, with
+                padding in front of shorter prompts and behind rows that end early; ``"embeds"``: their embeddings;
+                ``"input"``: what was given. Embeddings have no tokens: ``"str"`` and ``"tokens"`` are then what is new.
+            options: The fields of ``GenerationOptions``: ``temperature``, ``top_k``, ``top_p``, ``seed``, ...
+
+        Raises:
+            InputError: A setting is out of range, a prompt leaves no room in the context, there is text and no
+                tokenizer, or the model is bidirectional.
+        """
+        if return_type not in get_args(ReturnType):
+            raise InputError(
+                f"return_type: expected one of {', '.join(get_args(ReturnType))}, got {shown(return_type)}"
+            )
+        prompts, steps = _continued(self, input, max_new_tokens, GenerationOptions.of("generate", options))
+        new, kept = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
+        if return_type == "input":
+            return_type = "tokens" if isinstance(input, Tensor) else "str"
+            if prompts.embeddings is not None:
+                return_type = "embeds"
+        if return_type == "embeds":
+            before = self.embed(prompts.tokens) if prompts.embeddings is None else prompts.embeddings
+            return torch.cat([before, self.embed(new)], dim=1)
+        if prompts.embeddings is None:
+            new, kept = torch.cat([prompts.tokens, new], dim=1), torch.cat([prompts.mask, kept], dim=1)
+        if return_type == "tokens":
+            return new
+        texts = [self.decoded(row[keep], skip_special_tokens=True) for row, keep in zip(new, kept, strict=True)]
+        return texts[0] if isinstance(input, str) or (isinstance(input, Tensor) and len(texts) == 1) else texts
+
+    @documented
+    def generate_stream(
+        self, input: Prompts = "", max_new_tokens: int = 20, *, max_tokens_per_yield: int = 25, **options: Any
+    ) -> Iterator[Int[Tensor, "batch new"]]:
+        """What ``generate`` writes, in pieces of token ids while it is written; the first holds the prompts, too.
+
+        Args:
+            input: As of ``generate``.
+            max_new_tokens: Tokens to write, at most.
+            max_tokens_per_yield: At how many tokens of a row a piece is given out; those of the prompt count.
+            options: As of ``generate``.
+
+        Raises:
+            InputError: As ``generate``.
+        """
+        if max_tokens_per_yield < 1:
+            raise InputError(f"max_tokens_per_yield: expected at least 1, got {max_tokens_per_yield}")
+        chosen = GenerationOptions.of("generate_stream", options)
+        return _pieces(*_continued(self, input, max_new_tokens, chosen), max_tokens_per_yield)
 
 
 @dataclass(frozen=True)
@@ -180,69 +175,14 @@ class _Prompts:
     mask: PaddingMask
     embeddings: Residual | None
 
-    def embedded(self, model: "HookedTransformer") -> Residual:
-        """What stands at ``hook_embed``."""
-        return model.embed(self.tokens) if self.embeddings is None else self.embeddings
 
-
-@documented
-def continued(
-    model: "HookedTransformer",
-    input: Prompts,
-    max_new_tokens: int,
-    *,
-    do_sample: bool | None = None,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
-    stop_at_eos: bool = True,
-    eos_token_id: int | Sequence[int] | None = None,
-    prepend_bos: bool | None = None,
-    attention_mask: Tensor | None = None,
-    use_past_kv_cache: bool = True,
-    verbose: bool = False,
+def _continued(
+    model: Any, input: Any, max_new_tokens: int, options: GenerationOptions
 ) -> tuple[_Prompts, Iterator[Step]]:
-    """The prompts, checked, and the steps that will continue them; the options are those of ``generate``.
-
-    Raises:
-        InputError: As ``generate``.
-    """
-    if do_sample is False:
-        temperature, top_k, top_p = 0.0, None, None
-    sampling = Sampling(temperature or float(bool(do_sample)), top_k, top_p, seed)
+    """The prompts, checked, and the steps that will continue them."""
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens: expected at least 1, got {max_new_tokens}")
-    prompts = _read(model, input, prepend_bos, attention_mask)
-    _require_room(model, prompts)
-    stops = _stops(model, eos_token_id) if stop_at_eos else []
-    return prompts, _steps(model, prompts, max_new_tokens, sampling, stops, keep=use_past_kv_cache)
-
-
-def _stops(model: "HookedTransformer", eos_token_id: int | Sequence[int] | None) -> list[int]:
-    """Which tokens end a row; one that the model cannot write ends none."""
-    own = getattr(model.tokenizer, "eos_token_id", None)
-    if eos_token_id is not None:
-        try:
-            own = model.to_ids(eos_token_id, of_tokenizer=True).flatten().tolist()
-        except InputError as error:
-            raise InputError(f"eos_token_id: {error}") from None
-    stops = [] if own is None else torch.as_tensor(own).flatten().tolist()
-    return [each for each in stops if each < len(model.embed.W_E)]
-
-
-def _read(model: "HookedTransformer", input: Any, prepend_bos: bool | None, attention_mask: Tensor | None) -> _Prompts:
-    if not (isinstance(input, Tensor) and input.is_floating_point()):
-        how: Any = {"prepend_bos": prepend_bos, "padding_side": "left"}
-        return _Prompts(*model.as_tokens(input, attention_mask, **how), None)
-    width = model.config.d_model
-    if input.ndim != 3 or input.shape[-1] != width or not input.numel():
-        raise InputError(f"embeddings: expected shape [batch pos {width}], got {tuple(input.shape)}")
-    tokens = torch.zeros(input.shape[:2], dtype=torch.long, device=model.W_E.device)
-    return _Prompts(tokens, as_padding_mask(attention_mask, tokens), input.to(model.W_E))
-
-
-def _require_room(model: "HookedTransformer", prompts: _Prompts) -> None:
+    prompts = _read(model, input, options)
     if not model.config.causal:
         raise InputError("generate: a bidirectional model has no next token; read its logits where a token is masked")
     if prompts.tokens.shape[1] >= model.config.n_ctx:
@@ -254,29 +194,49 @@ def _require_room(model: "HookedTransformer", prompts: _Prompts) -> None:
         raise InputError(
             "attention_mask: what is written follows a row's last column, but one is padding; pad on the left"
         )
+    stops = _stops(model, options.eos_token_id) if options.stop_at_eos else []
+    return prompts, _steps(model, prompts, max_new_tokens, options, stops)
+
+
+def _stops(model: Any, eos_token_id: int | Sequence[int] | None) -> list[int]:
+    """Which tokens end a row; one that the model cannot write ends none."""
+    own = getattr(model.tokenizer, "eos_token_id", None)
+    if eos_token_id is not None:
+        try:
+            own = model.to_ids(eos_token_id, of_tokenizer=True).flatten().tolist()
+        except InputError as error:
+            raise InputError(f"eos_token_id: {error}") from None
+    stops = [] if own is None else torch.as_tensor(own).flatten().tolist()
+    return [each for each in stops if each < len(model.embed.W_E)]
+
+
+def _read(model: Any, input: Any, options: GenerationOptions) -> _Prompts:
+    mask = options.attention_mask
+    if not (isinstance(input, Tensor) and input.is_floating_point()):
+        tokens, mask = model.as_tokens(input, mask, prepend_bos=options.prepend_bos, padding_side="left")
+        return _Prompts(tokens, mask, None)
+    width = model.config.d_model
+    if input.ndim != 3 or input.shape[-1] != width or not input.numel():
+        raise InputError(f"embeddings: expected shape [batch pos {width}], got {tuple(input.shape)}")
+    tokens = torch.zeros(input.shape[:2], dtype=torch.long, device=model.W_E.device)
+    return _Prompts(tokens, as_padding_mask(mask, tokens), input.to(model.W_E))
 
 
 def _steps(
-    model: "HookedTransformer",
-    prompts: _Prompts,
-    max_new_tokens: int,
-    sampling: Sampling,
-    stops: Collection[int],
-    *,
-    keep: bool,
+    model: Any, prompts: _Prompts, max_new_tokens: int, options: GenerationOptions, stops: list[int]
 ) -> Iterator[Step]:
     """Each new token of every row, and whether it is one: what follows a row's end is padding."""
-    generator = torch.Generator(device="cpu").manual_seed(sampling.seed)
-    cache = KeyValueCache.empty(model.config.n_layers) if keep else None
+    generator = torch.Generator(device="cpu").manual_seed(options.seed)
+    cache = KeyValueCache.empty(model.config.n_layers) if options.use_past_kv_cache else None
     written, mask = new, new_mask = prompts.tokens, prompts.mask
     running = torch.ones(len(new), dtype=torch.bool, device=new.device)
-    ends = torch.tensor([*stops], device=new.device, dtype=torch.long)
+    ends = torch.tensor(stops, device=new.device, dtype=torch.long)
     hooks: Any = [] if prompts.embeddings is None else [("hook_embed", partial(_in_place, prompts.embeddings))]
     for _ in range(max_new_tokens):
         how: Any = {"attention_mask": new_mask, "cache": cache, "last_only": True}
         with ordinary_modes(), torch.no_grad():  # not those of who takes the step
             logits = model.run_with_hooks(new, fwd_hooks=hooks, **how)[:, -1]
-            choice = sampling.choose(logits.float(), generator)
+            choice = options.choose(logits.float(), generator)
             choice = torch.where(running, choice, ends[0] if stops else 0)
         yield choice, running
         written, mask = torch.cat([written, choice[:, None]], 1), torch.cat([mask, running[:, None]], 1)

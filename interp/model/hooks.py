@@ -1,6 +1,10 @@
-"""Hooks that cannot be silent: a name or filter that matches no point raises with the nearest names.
+"""Hooks that cannot be silent: TransformerLens' points and root module, with promises added.
 
-Nor does a forward pass of one thread run the hooks of another: threads that share a model take turns.
+1. Nothing is computed for a point that nobody listens to (``listened``), and whatever is listened to is computed.
+2. A hook that returns another shape, dtype or device than it was given raises at once: broadcasting a
+   ``[batch, 1, head, d_head]`` over all positions is a wrong result that looks like a right one.
+3. A name or filter that matches no point raises with the nearest names.
+4. A forward pass of one thread does not run the hooks of another: threads that share a model take turns.
 """
 
 import re
@@ -16,9 +20,37 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 from transformer_lens import HookedRootModule
-from transformer_lens.hook_points import HookPoint
+from transformer_lens.hook_points import HookPoint as LensHookPoint
 
 from interp.errors import HookError, shown, suggest
+
+
+class HookPoint(LensHookPoint):
+    """Identity, where hooks may read the activation or return another of the same kind."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Run the hooks on `x` and check what they return."""
+        out = super().__call__(x)
+        if out is x:
+            return x
+        if not isinstance(out, Tensor):
+            raise HookError(f"{self.name}: a hook must return a tensor or None, got {type(out).__name__}")
+        for what in ("shape", "dtype", "device"):
+            expected, got = getattr(x, what), getattr(out, what)
+            if expected != got:
+                expected, got = (tuple(expected), tuple(got)) if what == "shape" else (expected, got)
+                raise HookError(
+                    f"{self.name}: a hook returned {what} {got}, expected {expected}; "
+                    "return a tensor of the same shape, dtype and device, or None"
+                )
+        return out
+
+    @property
+    def listened(self) -> bool:
+        """Whether any hook is attached here, forward or backward."""
+        forward = self._forward_hooks or self._forward_pre_hooks
+        return bool(forward or self._backward_hooks or self._backward_pre_hooks)
+
 
 NamesFilter = str | Sequence[str] | Callable[[str], bool] | None
 CachingHook = tuple[str, Callable[..., None]]
@@ -40,22 +72,14 @@ class StrictHooks(HookedRootModule):
     config: Any
 
     def add_hook(self, name: str | Callable[[str], bool], hook: Any, *args: Any, **kwargs: Any) -> None:
-        """Attach a hook until ``reset_hooks``; see TransformerLens.
-
-        Raises:
-            HookError: `name` matches no point, or `hook` is no function.
-        """
+        """Attach a hook until ``reset_hooks``; see TransformerLens."""
         self._matching(name)
         if not callable(hook):
             raise HookError(f"hook: expected a function of an activation and its point, got {shown(hook)}")
         super().add_hook(name, hook, *args, **kwargs)
 
     def hooks(self, fwd_hooks: Any = (), bwd_hooks: Any = (), *args: Any, **kwargs: Any) -> Any:
-        """Attach hooks inside a ``with``; they are gone afterwards, also after an exception.
-
-        Raises:
-            HookError: A name matches no point.
-        """
+        """Attach hooks inside a ``with``; they are gone afterwards, also after an exception."""
         fwd_hooks, bwd_hooks = _pairs("fwd_hooks", fwd_hooks), _pairs("bwd_hooks", bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._matching(name)
@@ -74,32 +98,20 @@ class StrictHooks(HookedRootModule):
             return super().__call__(*args, **kwargs)
 
     def run_with_hooks(self, *args: Any, fwd_hooks: Any = (), bwd_hooks: Any = (), **kwargs: Any) -> Any:
-        """Run with hooks that are gone afterwards; see TransformerLens.
-
-        Raises:
-            HookError: A name matches no point, or points that ``stop_at_layer`` leaves out.
-        """
+        """Run with hooks that are gone afterwards; see TransformerLens."""
         fwd_hooks, bwd_hooks = _pairs("fwd_hooks", fwd_hooks), _pairs("bwd_hooks", bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._before(name, kwargs.get("stop_at_layer"))
         return super().run_with_hooks(*args, fwd_hooks=fwd_hooks, bwd_hooks=bwd_hooks, **kwargs)
 
     def get_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> Any:
-        """Hooks that keep activations; see TransformerLens.
-
-        Raises:
-            HookError: `names_filter` matches no point.
-        """
+        """Hooks that keep activations; see TransformerLens."""
         cache, forward, backward = super().get_caching_hooks(self._matching(names_filter), *args, **kwargs)
         forward, backward = (self._under_names_given(names_filter, each) for each in (forward, backward))
         return cache, forward, backward
 
     def add_caching_hooks(self, names_filter: NamesFilter = None, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Attach hooks that keep activations, and return where; the arguments are those of ``get_caching_hooks``.
-
-        Raises:
-            HookError: `names_filter` matches no point.
-        """
+        """Attach hooks that keep activations, and return where; the arguments are those of ``get_caching_hooks``."""
         cache, forward, backward = self.get_caching_hooks(names_filter, *args, **kwargs)
         for direction, hooks in (("fwd", forward), ("bwd", backward)):
             for name, hook in hooks:
@@ -116,11 +128,7 @@ class StrictHooks(HookedRootModule):
         return [(point, partial(_keep_as, keep, name)) for point, keep in hooks for name in given[point]]
 
     def _before(self, names: NamesFilter, stop: int | None) -> NamesFilter:
-        """`names` as far as the points are run when the model stops at layer `stop`.
-
-        Raises:
-            HookError: A point that is named is not run, or none that a filter matches.
-        """
+        """`names` as far as the points are run when the model stops at layer `stop`."""
         n_layers = self.config.n_layers
         if not isinstance(stop, Integral) or not -n_layers <= stop <= n_layers:  # which the forward pass refuses
             return names
@@ -156,31 +164,20 @@ class StrictHooks(HookedRootModule):
                 f"expected a hook point's name, a list of them or a function, got {shown(names)}"
             ) from error
         for name in wanted:
-            if not isinstance(name, str) or not isinstance(self.mod_dict.get(name), HookPoint):
+            if not isinstance(name, str) or not isinstance(self.mod_dict.get(name), LensHookPoint):
                 raise HookError(f"no hook point is called {shown(name)}; {suggest(str(name), self.hook_dict)}")
         if not wanted:
             raise HookError("an empty list of hook points was given; name at least one, or give None for the default")
         return [self.mod_dict[name].name for name in wanted]
 
     def set_use_attn_result(self, use: bool) -> None:
-        """Nothing to switch: ``hook_result`` is computed whenever somebody listens there."""
+        """Nothing to switch: what an expensive point shows is computed whenever somebody listens there."""
 
-    def set_use_split_qkv_input(self, use: bool) -> None:
-        """Nothing to switch: the inputs split by head are computed whenever somebody listens there."""
-
-    def set_use_attn_in(self, use: bool) -> None:
-        """Nothing to switch: ``hook_attn_in`` is computed whenever somebody listens there."""
-
-    def set_use_hook_mlp_in(self, use: bool) -> None:
-        """Nothing to switch: ``hook_mlp_in`` always fires."""
+    set_use_split_qkv_input = set_use_attn_in = set_use_hook_mlp_in = set_use_attn_result
 
 
 def _pairs(which: str, hooks: Any) -> list[tuple[Any, Any]]:
-    """Hooks as they are asked for: each with the point, or the filter, that it is for.
-
-    Raises:
-        HookError: They are no pairs of these.
-    """
+    """Hooks as they are asked for: each with the point, or the filter, that it is for."""
     try:
         pairs = [(name, hook) for name, hook in hooks]
     except (TypeError, ValueError):
@@ -190,7 +187,7 @@ def _pairs(which: str, hooks: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _keep_as(keep: Callable[..., None], name: str, tensor: Tensor, *, hook: HookPoint) -> None:
+def _keep_as(keep: Callable[..., None], name: str, tensor: Tensor, *, hook: LensHookPoint) -> None:
     """Call TransformerLens' caching hook `keep` for a point that is to be called `name`."""
     keep(tensor, hook=SimpleNamespace(name=name))
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from interp.model.loading.taker import Taker
+from interp.model.loading.tensors import Taker
 from interp.model.transformer import HookedTransformer
 
 OptimizerName = Literal["muon", "adamw"]
@@ -28,16 +28,7 @@ REMEMBERED: dict[type[torch.optim.Optimizer], dict[str, bool]] = {
 def make_optimizers(
     model: nn.Module, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
 ) -> list[torch.optim.Optimizer]:
-    """The optimisers of a model; the ``b_U`` of a ``HookedTransformer``, which GPT-2 lacks, stays as it is.
-
-    Args:
-        model: Its parameters are stepped in place.
-        name: ``muon`` steps the matrices of a ``HookedTransformer``'s blocks with Muon and everything else, and all of
-            any other model, with AdamW; ``adamw`` all with AdamW.
-        muon_lr: Muon's peak learning rate.
-        adamw_lr: AdamW's peak learning rate.
-        weight_decay: Of both, decoupled.
-    """
+    """The optimisers of a model; the ``b_U`` of a ``HookedTransformer``, which GPT-2 lacks, stays as it is."""
     if isinstance(model, HookedTransformer):
         model.unembed.b_U.requires_grad_(False)
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -91,11 +82,7 @@ def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tens
 
 
 def check_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor], source: str) -> None:
-    """Refuse what is not exactly what these optimisers remember after a step.
-
-    Raises:
-        LoadError: A tensor is missing, extra or of another shape; it is named.
-    """
+    """Refuse what is not exactly what these optimisers remember after a step."""
     take = Taker({name: tensor.to("meta") for name, tensor in tensors.items()}, source, family="these optimisers")
     for number, optimizer in enumerate(optimizers):
         for place, parameter in enumerate(_parameters(optimizer)):

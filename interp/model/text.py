@@ -13,9 +13,8 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import InputError, shown
-from interp.model.given_tokenizer import what_instead
-from interp.model.places import looks_back_only
-from interp.model.token_ids import TOKEN_DTYPES
+from interp.model.inputs import TOKEN_DTYPES, what_instead
+from interp.model.positions import looks_back_only
 from interp.shapes import PaddingMask, Tokens
 from interp.special_tokens import Around, special_around
 

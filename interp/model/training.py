@@ -24,7 +24,7 @@ from torch import nn
 from interp.errors import ConfigError, InputError, shown, suggest
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
 from interp.model.config import LARGEST, require_count
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
@@ -83,7 +83,6 @@ class TrainingConfig:
                 raise ConfigError(f"training: unknown field {name!r}; {suggest(name, known)}")
         if "steps" not in fields:
             raise ConfigError("training: expected 'steps', the number of optimiser steps; it is missing")
-        _check(fields)
         return cls(**fields)
 
 

@@ -1,8 +1,8 @@
 """A transformer with a readable residual stream.
 
-``embed -> blocks -> ln_final -> unembed`` (Radford et al. 2019), with TransformerLens' names for
-every point and parameter, so that its ``ActivationCache``, ``patching`` and ``head_detector``
-run on this model unchanged. What the parts are, ``TransformerConfig`` says.
+``embed -> blocks -> ln_final -> unembed`` (Radford et al. 2019), with TransformerLens' names for every point and
+parameter, so that its ``ActivationCache``, ``patching`` and ``head_detector`` run on this model unchanged. The
+components are those that ``TransformerConfig`` names.
 """
 
 from collections.abc import Sequence
@@ -10,41 +10,77 @@ from numbers import Integral
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.ActivationCache import ActivationCache
 from transformer_lens.config import TransformerLensConfig
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
-from interp.errors import InputError, shown
+from interp.errors import InputError, LoadError, shown
 from interp.model import hooks
+from interp.model.attention import KeyValueCache
 from interp.model.block import AttentionBlock, Blocks, make_block
-from interp.model.cache import KeyValueCache, SeenMask
 from interp.model.config import TransformerConfig
-from interp.model.generation import generate, generate_stream
-from interp.model.loss import next_token_loss, next_token_losses
-from interp.model.norm import NoNorm, Norm, make_norm
-from interp.model.places import Places, places_of
-from interp.model.points import HookPoint
-from interp.model.positional import AddedEmbedding, Embed, TokenTypeEmbed, make_pos_embed
-from interp.model.stacked import StackedWeights
-from interp.model.text import PaddingSide, TextMixin
-from interp.model.token_ids import as_padding_mask, as_token_ids, require_fit
-from interp.model.unembed import PredictionHead, make_unembed
-from interp.model.weights import weights_hash
+from interp.model.embedding import Embed, PredictionHead, TokenTypeEmbed, make_pos_embed, make_unembed
+from interp.model.generation import GenerationMixin
+from interp.model.hooks import HookPoint
+from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
+from interp.model.layers import NoNorm, Norm, make_norm
+from interp.model.positions import Places, SeenMask, places_of
+from interp.model.text import PaddingSide
+from interp.model.weights import StackedWeights, weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
-Loss = Float[Tensor, ""] | Float[Tensor, "batch _"]
+IGNORED = -100
 
+
+def next_token_loss(logits: Logits, tokens: Tokens, mask: PaddingMask) -> Float[Tensor, ""]:
+    """Mean cross-entropy in nats of each real token given those before it.
+
+    Half-precision logits are taken to float32 first.
+
+    Raises:
+        InputError: No real token follows another one, so that there is nothing to predict.
+    """
+    real = _predicted(mask)
+    targets = F.pad(tokens[:, 1:].masked_fill(~real, IGNORED), (0, 1), value=IGNORED)
+    return F.cross_entropy(_wide(logits).flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+
+
+def next_token_losses(logits: Logits, tokens: Tokens, mask: PaddingMask) -> Float[Tensor, "batch _"]:
+    """Cross-entropy in nats of each token but the first, ``[batch pos - 1]``; NaN where there is padding.
+
+    Raises:
+        InputError: No real token follows another one, so that there is nothing to predict.
+    """
+    real = _predicted(mask)
+    losses = F.cross_entropy(_wide(logits)[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
+    return losses.masked_fill(~real, torch.nan)
+
+
+def _predicted(mask: PaddingMask) -> Bool[Tensor, "batch _"]:
+    """Which tokens but the first are real and follow a real one."""
+    real = mask[:, 1:] & mask[:, :-1]
+    if not real.any():
+        raise InputError("loss: expected a prompt of at least two tokens, got none; there is no next token to predict")
+    return real
+
+
+def _wide(logits: Logits) -> Logits:
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+Loss = Float[Tensor, ""] | Float[Tensor, "batch _"]
 LastLogits = Float[Tensor, "batch 1 d_vocab"]
 DRAWN = ("W", "rel_")
 """How the names of parameters begin that are drawn; norms and biases have fixed values at first."""
 RETURN_TYPES = ("logits", "loss", "both", None)
 
 
-class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRootModule):
+class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, HookedRootModule):
     """A transformer, hooked. Made in evaluation mode, with weights drawn from `seed`.
 
     Attributes:
@@ -79,18 +115,29 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         hooks.name_head_inputs_as_transformer_lens_does(self)
         self.eval()
 
+    @classmethod
+    def from_pretrained(cls, name: str = "", **options: Any) -> "HookedTransformer":
+        """What TransformerLens loads models with, its other calls of this kind too. Here, ``interp.load_model`` does.
+
+        Raises:
+            LoadError: Always; it says what to call.
+        """
+        raise LoadError(f"HookedTransformer.from_pretrained: models are loaded by interp.load_model({name!r})")
+
+    from_pretrained_no_processing = from_pretrained
+
     def _add_to_the_embedding(self, config: TransformerConfig) -> None:
         """What the architecture adds to a token's embedding, and how the sum is normalised."""
-        added = []
+        added: list[tuple[nn.Module, HookPoint]] = []
         pos_embed = make_pos_embed(config)
         if pos_embed is not None:
             self.pos_embed, self.hook_pos_embed = pos_embed, HookPoint()
-            added.append(AddedEmbedding(pos_embed, self.hook_pos_embed))
+            added.append((pos_embed, self.hook_pos_embed))
         if config.n_token_types:
             self.token_type_embed = TokenTypeEmbed(config.n_token_types, config.d_model)
             self.hook_token_type_embed = HookPoint()
-            added.append(AddedEmbedding(self.token_type_embed, self.hook_token_type_embed))
-        self._added = tuple(added)  # in a tuple: each holds what the model itself holds
+            added.append((self.token_type_embed, self.hook_token_type_embed))
+        self._added = tuple(added)  # in a tuple, since the model itself holds each under its name
         self.ln_embed = make_norm(config) if config.embed_norm else NoNorm(config.d_model)
 
     def _initialise(self, seed: int) -> None:
@@ -167,8 +214,8 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
     def _embedded(self, tokens: Tokens, places: Places) -> Residual:
         """What enters the first block."""
         x = self.hook_embed(self.embed(tokens))
-        for added in self._added:
-            x = added(x, places.query)
+        for embed, hook in self._added:
+            x = x + hook(embed(places.query))
         return self.ln_embed(x)
 
     def _answer(
@@ -249,8 +296,6 @@ class HookedTransformer(hooks.StrictHooks, TextMixin, StackedWeights, HookedRoot
         kwargs["names_filter"] = self._before(kwargs.get("names_filter"), kwargs.get("stop_at_layer"))
         out, cache = super().run_with_cache(input, *args, remove_batch_dim=remove_batch_dim, **kwargs)
         return out, ActivationCache(cache, self, has_batch_dim=not remove_batch_dim)
-
-    generate, generate_stream = generate, generate_stream
 
     # Properties, because from Python 3.12 on `isinstance(model, TransformerLensModelWithWeights)` looks for names
     # without asking `__getattr__`, which is how torch finds submodules.

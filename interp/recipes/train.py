@@ -22,9 +22,8 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
 from interp.model.checkpoints import CHECKPOINTS
-from interp.model.devices import resolve_device, resolve_dtype
+from interp.model.devices import documented, resolve_device, resolve_dtype
 from interp.model.loading import save_model
-from interp.model.modes import documented
 from interp.model.training import LossCurve, packed_rows, train
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import tokenizer_hash

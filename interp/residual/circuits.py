@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.head_weights import OVWeights, ov_weights, qk_weights, read_embeddings, written_logits
 from interp.residual.stream import require_additive

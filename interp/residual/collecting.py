@@ -16,8 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.devices import place_of
-from interp.model.modes import ordinary_modes
+from interp.model.devices import ordinary_modes, place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read

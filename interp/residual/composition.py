@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.head_weights import ov_weights, qk_weights, reading_matrix
 from interp.residual.stream import require_additive

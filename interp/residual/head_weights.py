@@ -12,8 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.attention import Attention
-from interp.model.scores import Bilinear, Dot
+from interp.model.attention import Attention, Bilinear, Dot
 from interp.model.transformer import HookedTransformer
 
 Vectors = Float[Tensor, "row d_model"]

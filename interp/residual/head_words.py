@@ -9,7 +9,7 @@ from torch import Tensor
 from transformer_lens import FactoredMatrix
 
 from interp.errors import InputError
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.circuits import ov_circuit, qk_circuit
 from interp.residual.vocabulary import token_texts

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.given_model import require_ours
-from interp.model.modes import documented
+from interp.model.devices import documented
+from interp.model.loading.modules import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.residual.stream import ResidualStream
 

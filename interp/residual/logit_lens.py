@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.residual.boundaries import boundary_streams, kl_divergence, log_probabilities, read_out
 from interp.residual.vocabulary import token_texts

@@ -17,8 +17,8 @@ from transformer_lens.ActivationCache import ActivationCache
 
 from interp.arguments import named_arguments
 from interp.errors import InputError
-from interp.model.given_model import require_ours
-from interp.model.modes import documented
+from interp.model.devices import documented
+from interp.model.loading.modules import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.shapes import PaddingMask, Residual, Tokens
 

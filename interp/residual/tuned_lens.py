@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from interp.errors import InputError, LoadError, OutputError
-from interp.model.loading.checkpoint import check_numbers, check_shapes, read_safetensors
-from interp.model.modes import documented, ordinary_modes
+from interp.model.devices import documented, ordinary_modes
+from interp.model.loading.files import check_numbers, check_shapes, read_safetensors
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.logit_lens import logit_lens

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.modes import documented, ordinary_modes
+from interp.model.devices import documented, ordinary_modes
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.boundaries import boundary_streams, kl_divergence, log_probabilities, read_out

@@ -22,9 +22,7 @@ import torch
 from interp.errors import InputError
 from interp.interventions.asked import require_told_by_weights, settings_hash
 from interp.interventions.provenance import model_provenance
-from interp.model.arithmetic import arithmetic
-from interp.model.devices import place_of, resolve_dtype
-from interp.model.modes import documented
+from interp.model.devices import arithmetic, documented, place_of, resolve_dtype
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import WordActivations, word_activations
 from interp.residual.pooling import Pooling

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from interp.errors import InputError, LoadError, shown, suggest
 from interp.interventions.provenance import model_provenance
-from interp.model.devices import resolve_dtype
-from interp.model.modes import ordinary_modes
+from interp.model.devices import ordinary_modes, resolve_dtype
 from interp.model.sites import Site
 from interp.runs.folder import PARTIAL
 from interp.runs.index import INDEX, read_index

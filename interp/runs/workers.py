@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from interp.errors import InputError, InterpError
-from interp.model.arithmetic import arithmetic, set_arithmetic
+from interp.model.devices import arithmetic, set_arithmetic
 from interp.runs.code import program, require_program
 from interp.runs.packing import ALIGNED, Packed, pack, received
 from interp.runs.queue import JobQueue

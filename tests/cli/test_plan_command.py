@@ -6,9 +6,9 @@ from fnmatch import fnmatch
 import pytest
 from tiny_models import random_model
 
-from interp.model.costs import parameter_count
 from interp.model.loading.load import load_model as real_load_model
 from interp.model.loading.native import save_model
+from interp.model.presets import parameter_count
 from interp.tasks.catalogue import load_task
 
 

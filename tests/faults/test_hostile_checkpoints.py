@@ -14,7 +14,7 @@ from written_models import SIZES
 
 from interp.errors import LoadError
 from interp.model.loading import load_model, save_model
-from interp.model.loading.llama2c_tokenizer import read_tokenizer_bin
+from interp.model.loading.tokenizer import read_tokenizer_bin
 
 BASE = [b"<unk>", b"\n<s>\n", b"\n</s>\n", b"a", b"b", b"ab"]
 

@@ -18,8 +18,7 @@ from interp.interventions.engine.run import Engine
 from interp.interventions.replacement import Zero
 from interp.interventions.rows import batches, task_rows
 from interp.methods.plan import GB, HARDWARE, Hardware, hardware_called, head_sweep_flops, plan, this_cpu
-from interp.model.costs import cache_bytes, forward_flops, parameter_count, weight_bytes
-from interp.model.presets import PRESETS, preset
+from interp.model.presets import PRESETS, cache_bytes, forward_flops, parameter_count, preset, weight_bytes
 from interp.model.transformer import HookedTransformer
 
 FEW = {

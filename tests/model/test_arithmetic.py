@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from interp.model.arithmetic import arithmetic, set_arithmetic
+from interp.model.devices import arithmetic, set_arithmetic
 
 pytestmark = pytest.mark.unchecked
 
@@ -67,7 +67,7 @@ def test_every_setting_is_found_and_taken_on(before, change):
 def test_another_process_computes_in_it_too():
     cpu_products()
     code = (
-        "import json, sys; from interp.model.arithmetic import arithmetic, set_arithmetic\n"
+        "import json, sys; from interp.model.devices import arithmetic, set_arithmetic\n"
         "set_arithmetic(json.loads(sys.argv[1])); print(json.dumps(arithmetic()))"
     )
     told = subprocess.run([sys.executable, "-c", code, json.dumps(arithmetic())], capture_output=True, check=True)

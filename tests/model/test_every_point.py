@@ -13,8 +13,8 @@ from tiny_models import relative_error
 import interp
 from interp.errors import InputError
 from interp.model.hooks import EXPENSIVE
-from interp.model.loading.build import build
-from interp.model.loading.sources import module_checkpoint
+from interp.model.loading.load import module_checkpoint
+from interp.model.loading.tensors import build
 
 FAMILIES = ("gpt2", "llama, grouped", "neox", "bert", "gpt1")
 SPLIT = ("hook_q_input", "hook_k_input", "hook_v_input")

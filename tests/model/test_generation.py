@@ -7,7 +7,7 @@ from tiny_models import WORDS, random_model, random_tokens, relative_error, word
 from variants import VARIANTS
 
 from interp.errors import InputError
-from interp.model.cache import KeyValueCache
+from interp.model.attention import KeyValueCache
 
 CAUSAL = {name: fields for name, fields in VARIANTS.items() if fields.get("causal", True)}
 

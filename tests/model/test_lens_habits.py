@@ -9,7 +9,8 @@ import torch
 from tiny_models import random_model, random_tokens, word_tokenizer
 
 import interp
-from interp.errors import InputError
+from interp.errors import InputError, LoadError
+from interp.model.transformer import HookedTransformer
 
 TEXT = "The keys to the cabinet"
 TEXTS = [TEXT, "Mary gave"]
@@ -306,3 +307,9 @@ def test_ids_of_numpy_and_of_torch_are_ids():
     assert model.to_str_tokens([np.int64(300), np.int64(301)]) == model.to_str_tokens([300, 301])
     with pytest.raises(InputError, match="token: expected int, got 'a'"):
         model.to_single_str_token("a")
+
+
+@pytest.mark.parametrize("call", ["from_pretrained", "from_pretrained_no_processing"])
+def test_models_are_loaded_by_another_call(call):
+    with pytest.raises(LoadError, match=r"from_pretrained: models are loaded by interp\.load_model\('gpt2'\)"):
+        getattr(HookedTransformer, call)("gpt2", device="cpu")

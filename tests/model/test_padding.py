@@ -7,8 +7,8 @@ from as_users_call import unchecked
 from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
 
 from interp.errors import HookError, InputError
-from interp.model.cache import KeyValueCache
-from interp.model.places import places_of
+from interp.model.attention import KeyValueCache
+from interp.model.positions import places_of
 
 LENGTHS = (16, 9, 1)  # the context's whole length, a part of it, one token
 

@@ -8,7 +8,7 @@ from tiny_models import random_model, random_tokens, relative_error
 from variants import ADDITIVE, AXES, SIZES, VARIANTS, covering, fields_of, is_a_model
 
 from interp.errors import ConfigError, InputError
-from interp.model.cache import KeyValueCache
+from interp.model.attention import KeyValueCache
 from interp.model.config import TransformerConfig
 from interp.model.folding import center_writing_weights, fold_layer_norm
 from interp.model.loading import load_model, save_model

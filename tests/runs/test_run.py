@@ -20,7 +20,7 @@ from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
 from interp.interventions.sweep import Cell, Sweep
 from interp.interventions.work import SweepWork
-from interp.model.arithmetic import arithmetic, set_arithmetic
+from interp.model.devices import arithmetic, set_arithmetic
 from interp.model.sites import Site
 from interp.runs import record
 from interp.runs.answers import answered

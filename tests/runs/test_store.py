@@ -13,7 +13,7 @@ from tiny_models import random_model
 
 from interp.errors import ConfigError, InputError, LoadError, TaskError
 from interp.interventions.asked import settings_hash
-from interp.model.arithmetic import arithmetic
+from interp.model.devices import arithmetic
 from interp.model.sites import Site
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
 from interp.residual.collecting import word_activations

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from interp.errors import InputError
-from interp.model.arithmetic import arithmetic
+from interp.model.devices import arithmetic
 from interp.runs import code
 from interp.runs.executors import Processes
 from interp.runs.packing import pack

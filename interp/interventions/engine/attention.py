@@ -19,7 +19,7 @@ from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.pack import Block, Pack
 from interp.interventions.engine.products import linear
 from interp.model.attention import Attention
-from interp.model.places import Places
+from interp.model.positions import Places
 from interp.shapes import HeadVectors
 
 HeadTokens = Float[Tensor, "_ head d_head"]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.model.config import Activation
-from interp.model.mlp import ACTIVATIONS
+from interp.model.layers import ACTIVATIONS
 
 POST_OPS: dict[Activation, tuple[str, str]] = {
     "gelu_new": ("gelu", "tanh"),

@@ -49,7 +49,7 @@ from interp.methods.erasure.readings import (
 )
 from interp.methods.progress import part_of
 from interp.methods.task_arguments import several_predicted
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 

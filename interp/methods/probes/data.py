@@ -23,7 +23,7 @@ from torch import Tensor
 from interp.errors import InputError, among
 from interp.methods.relations.words import with_offsets
 from interp.model.devices import place_of
-from interp.model.places import looks_back_only
+from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.residual.collecting import word_activations
 from interp.residual.pooling import Pooling

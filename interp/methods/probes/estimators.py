@@ -21,7 +21,7 @@ from interp.methods.probes.data import Target
 from interp.methods.probes.folds import Examples, LinearProbes, Problems
 from interp.methods.probes.linear import MOST_STEPS, fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import HIDDEN, MOST_EPOCHS, fit_mlp
-from interp.model.modes import ordinary_modes
+from interp.model.devices import ordinary_modes
 
 
 class _ClassProbe(ClassifierMixin, BaseEstimator):

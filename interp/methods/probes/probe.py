@@ -48,8 +48,8 @@ from interp.methods.probes.data import (
 from interp.methods.probes.judging import ProbeResult, SiteCells, choose_cells, distinct_sites, frame_of, tabulate
 from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
-from interp.model.given_model import require_model
-from interp.model.modes import documented
+from interp.model.devices import documented
+from interp.model.loading.modules import require_model
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.residual.pooling import Pooling

@@ -60,8 +60,7 @@ from interp.methods.probes.cross_fitting import (
 )
 from interp.methods.probes.data import Labelled, Target
 from interp.methods.probes.folds import Examples, make_folds
-from interp.model.devices import place_of
-from interp.model.modes import documented
+from interp.model.devices import documented, place_of
 from interp.model.transformer import HookedTransformer
 
 MOST_POSITIONS = 64

@@ -23,7 +23,7 @@ from interp.methods.probes.structural import (
     squared_distances,
     squared_norms,
 )
-from interp.model.modes import ordinary_modes
+from interp.model.devices import ordinary_modes
 
 Sentences = Sequence[Float[np.ndarray, "..."]]
 """Vectors ``[word, feature]`` of each sentence."""

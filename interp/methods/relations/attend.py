@@ -34,7 +34,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.relations.counting import Counting, named
 from interp.methods.relations.counts import Excluded, RelationCounts
 from interp.methods.relations.scores import RelationResult, tabulate
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.tasks.corpus import Contents, Corpus, Documents

@@ -22,7 +22,7 @@ from interp.errors import InputError
 from interp.interventions.asked import model_asked
 from interp.methods.relations.counts import Counted, Excluded, RelationCounts, count
 from interp.methods.relations.words import with_offsets
-from interp.model.places import looks_back_only
+from interp.model.positions import looks_back_only
 from interp.runs.answers import once
 from interp.runs.executors import HERE
 from interp.runs.names import FRAME

@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from interp.errors import InputError
 from interp.methods.relations.scores import RelationResult
 from interp.methods.relations.words import ReadingRow, WordAttention, items_of, read_words
-from interp.model.modes import documented
+from interp.model.devices import documented
 from interp.report.relations_sentences import MAP_COLUMNS, leading
 from interp.tasks.alignment import NONE, require_fast
 from interp.tasks.corpus import Corpus, Documents

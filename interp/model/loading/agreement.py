@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from interp.errors import LoadError
-from interp.model.arithmetic import whole_precision
+from interp.model.devices import whole_precision
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Tokens
 
@@ -30,12 +30,6 @@ def differences(original: Any, copy: HookedTransformer, tokens: Tokens, points: 
 
     Infinite where a shape is another one, where a value is no finite number, or where the original does not run the
     point.
-
-    Args:
-        original: Follows TransformerLens' protocol.
-        copy: A model of ours.
-        tokens: What is run.
-        points: Names of hook points.
     """
     theirs, ours = _outputs(original, tokens, points), _outputs(copy, tokens, points)
     return {name: _relative(ours[name], theirs.get(name)) for name in (LOGITS, *points)}
@@ -47,12 +41,6 @@ def written_difference(original: Any, copy: HookedTransformer, tokens: Tokens, p
 
     Equal activations do not say that writing there does the same: TransformerLens' bridge shows at ``hook_resid_mid``
     what its MLP's norm reads, and the stream goes on beside it.
-
-    Args:
-        original: Follows TransformerLens' protocol, and runs the point.
-        copy: A model of ours.
-        tokens: What is run.
-        point: Name of a hook point, where the last axis is turned around.
     """
     hooks = [(point, _turned)]
     theirs, ours = (model.run_with_hooks(tokens, fwd_hooks=hooks) for model in (original, copy))
@@ -67,11 +55,7 @@ class ModuleLogits(nn.Module):
         self._module = module
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """The logits; of a body alone, those of its embedding.
-
-        Raises:
-            LoadError: The module does not run, or gives something else.
-        """
+        """The logits; of a body alone, those of its embedding."""
         module: Any = self._module
         training, by_name = {each: each.training for each in module.modules()}, module.config.return_dict
         try:
@@ -95,16 +79,7 @@ class ModuleLogits(nn.Module):
 
 @torch.no_grad()
 def require_agreement(original: Any, copy: HookedTransformer, name: str) -> None:
-    """Refuse a copy that computes something else. What all logits of a position share counts for its rounding alone.
-
-    Args:
-        original: Follows TransformerLens' protocol, or gives logits of tokens.
-        copy: A model of ours, in the original's dtype.
-        name: What the original is called.
-
-    Raises:
-        LoadError: Its logits on a few tokens are not the original's, or these are no finite numbers.
-    """
+    """Refuse a copy that computes something else. What all logits of a position share counts for its rounding alone."""
     config, parameter = copy.config, next(original.parameters())
     tokens = torch.arange(min(16, config.n_ctx))[None] * 97 % config.d_vocab
     with whole_precision():

@@ -43,10 +43,6 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     Its points and parameters carry TransformerLens' names, so what is written for them runs on it. No code that comes
     with a model is run. A head that predicts tokens, where none was saved, is NaN, with a warning: transformers would
     draw one at random, another each time.
-
-    Raises:
-        LoadError: There is no name, TransformerLens cannot load the model, or a tensor of its body was not saved, or
-            holds NaN.
     """
     from transformer_lens.model_bridge import TransformerBridge
 
@@ -147,11 +143,7 @@ def is_bridge(model: object) -> bool:
 
 
 def module_behind(bridge: Any) -> nn.Module:
-    """The module that a bridge stands around.
-
-    Raises:
-        LoadError: It runs elsewhere, and there is none here.
-    """
+    """The module that a bridge stands around."""
     try:
         module = bridge.original_model
     except AttributeError as error:

@@ -1,7 +1,8 @@
 """One call for every source of a model: the embedded default, a folder, a file, a hub name, a transformers module.
 
 1. Nothing given: the embedded default (``interp/model/zoo``), or one of its siblings by name.
-2. A folder or a file: ``sources.py`` says who reads it.
+2. A folder or a file, by what lies there: our own (``native.py``), Hugging Face's (``huggingface.py``), nanoGPT's or
+   minGPT's ``.pt`` (``nanogpt.py``), llama2.c's ``.pt`` or ``.bin`` (``llama2c.py``).
 3. A ``transformers`` module: its state dict, in memory; a ``TransformerBridge``: that of the module behind it.
 4. ``bridge:NAME``: TransformerLens' ``TransformerBridge``, for architectures that are not known here.
 5. Anything else is a hub name, fetched once by ``huggingface_hub`` and then read as a folder.
@@ -21,17 +22,137 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
-from interp.model.devices import resolve_device, resolve_dtype
-from interp.model.given_tokenizer import as_tokenizer
+from interp.model.devices import documented, resolve_device, resolve_dtype
+from interp.model.inputs import as_tokenizer
 from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
-from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, why_no_head
-from interp.model.loading.build import Checkpoint, build
-from interp.model.loading.checkpoint import BIN, BIN_INDEX
-from interp.model.loading.sources import ADAPTER, file_checkpoint, folder_checkpoint, module_checkpoint
-from interp.model.loading.tokenizer_files import FILES as TOKENIZER_FILES
-from interp.model.loading.wrappers import module_within
-from interp.model.modes import documented
+from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, own_state, why_no_head
+from interp.model.loading.files import (
+    BIN,
+    BIN_INDEX,
+    GGUF,
+    as_state,
+    file_state,
+    gguf_refusal,
+    no_weights,
+    read_json,
+    read_torch,
+    read_weights,
+)
+from interp.model.loading.huggingface import family_of
+from interp.model.loading.llama2c import bin_checkpoint, llama2c_checkpoint
+from interp.model.loading.modules import module_within
+from interp.model.loading.nanogpt import mingpt_checkpoint, nanogpt_checkpoint
+from interp.model.loading.native import ARCHITECTURE, native_checkpoint
+from interp.model.loading.tensors import Checkpoint, build
+from interp.model.loading.tokenizer import FILES as TOKENIZER_FILES
+from interp.model.loading.tokenizer import load_tokenizer, name_ends
 from interp.model.transformer import HookedTransformer
+
+CONFIG, ADAPTER, MINGPT = "config.json", "adapter_config.json", "model.pt"
+PYTORCH = (".pt", ".pth", ".ckpt")
+
+
+def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
+    """The checkpoint in a folder, with its own tokenizer unless another is given."""
+    _require_no_adapter(folder)
+    if not (folder / CONFIG).is_file():
+        return _file_checkpoint(_only_file(folder), tokenizer)
+    config = read_json(folder / CONFIG)
+    if config.get("architecture") == ARCHITECTURE:
+        return native_checkpoint(folder, config, tokenizer)
+    if "model_type" not in config and isinstance(config.get("model"), dict):
+        return _file_checkpoint(folder / MINGPT, tokenizer)
+    family = family_of(config, str(folder))
+    if tokenizer is None and (tokenizer := load_tokenizer(folder, family.vocabulary)) is not None:
+        name_ends(tokenizer, family.vocabulary)
+    return family.checkpoint(config, lambda: read_weights(folder), str(folder), tokenizer)
+
+
+def _require_no_adapter(folder: Path) -> None:
+    """Refuse a folder of PEFT's: its adapter changes the weights, which may lie beside it or elsewhere."""
+    if (folder / ADAPTER).is_file():
+        raise LoadError(
+            f"{folder}: an adapter of PEFT ({ADAPTER}); merge it into its model's weights first, and give load_model "
+            f"what AutoPeftModelForCausalLM.from_pretrained({str(folder)!r}).merge_and_unload() returns"
+        )
+
+
+def _only_file(folder: Path) -> Path:
+    """The one file in a folder that may be a whole checkpoint."""
+    files = sorted(path for path in folder.iterdir() if path.suffix in (*PYTORCH, ".bin", GGUF))
+    files = [path for path in files if path.name != BIN and not path.name.startswith("tok")]
+    if not files:
+        raise no_weights(folder, "no config.json here; expected it, model.safetensors and a tokenizer")
+    if len(files) > 1:
+        names = ", ".join(path.name for path in files)
+        raise LoadError(f"{folder}: the folder has no config.json and several checkpoints ({names}); name one of them")
+    return files[0]
+
+
+def _file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
+    """The checkpoint that is one file: nanoGPT's, minGPT's or llama2.c's."""
+    if path.suffix == GGUF:
+        raise gguf_refusal(path)
+    llama2c_bin = path.suffix == ".bin" and path.name != BIN
+    if not llama2c_bin and path.suffix not in PYTORCH:
+        raise LoadError(
+            f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), or "
+            "llama2.c's (.bin), got another file; give its folder"
+        )
+    if tokenizer is None:
+        tokenizer = load_tokenizer(path.parent)
+    if llama2c_bin:
+        return bin_checkpoint(path, tokenizer)
+    content = read_torch(path)
+    if isinstance(content, dict) and {"model", "model_args"} <= content.keys():
+        arguments = content["model_args"]
+        if not isinstance(arguments, dict):
+            kind = type(arguments).__name__
+            raise LoadError(f"{path}: 'model_args': expected a dictionary of the model's sizes, got {kind}")
+        return (llama2c_checkpoint if "dim" in arguments else nanogpt_checkpoint)(path, content, tokenizer)
+    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
+        raise LoadError(
+            f"{path}: a checkpoint of Lightning, which does not say what the model is made of; save its 'state_dict' "
+            f"as {BIN} in a folder with the config.json of the model, and give that folder"
+        )
+    if not (path.parent / CONFIG).is_file():
+        raise LoadError(
+            f"{path}: expected a dictionary with 'model' and 'model_args', as nanoGPT writes, or minGPT's config.json "
+            "beside it, which says how many heads there are; got neither"
+        )
+    return mingpt_checkpoint(path, file_state(content, path), read_json(path.parent / CONFIG), tokenizer)
+
+
+def module_checkpoint(module: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
+    """The model in a ``transformers`` module.
+
+    Raises:
+        LoadError: It is not from ``transformers``, or of an unknown architecture.
+    """
+    if isinstance(module, HookedTransformer):
+        raise LoadError(f"{module.name!r} already is an interp model; use it as it is, or move it with its own .to()")
+    name = type(module).__name__
+    if not _has_config(module):
+        raise LoadError(
+            f"expected a transformers model, such as GPT2LMHeadModel, got {name}, which has no config{_hint(module)}"
+        )
+    config: Any = module.config
+    # The state dict of a tied model lists the unembedding too; it is read as the embedding's transpose.
+    fields = config.to_dict()
+    return family_of(fields, name).checkpoint(fields, lambda: as_state(own_state(module), name), name, tokenizer)
+
+
+def _has_config(module: nn.Module) -> bool:
+    return hasattr(getattr(module, "config", None), "to_dict")
+
+
+def _hint(module: nn.Module) -> str:
+    """What to do with a module that is not from ``transformers``."""
+    if hasattr(module, "run_with_cache"):
+        return "; pass it to the methods as it is, which run on it, too"
+    held = next(((name, each) for name, each in module.named_modules() if _has_config(each)), None)
+    return f"; give the {type(held[1]).__name__} in it, module.get_submodule({held[0]!r})" if held else ""
+
 
 DEFAULT = "default"
 ZOO = Path(str(resources.files("interp.model.zoo")))
@@ -105,17 +226,13 @@ def configuration_and_tokenizer(
 
 def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | None, files: list[str]) -> Checkpoint:
     path = _default_folder() if name is None else _find(name, files)
-    return (file_checkpoint if path.is_file() else folder_checkpoint)(path, tokenizer)
+    return (_file_checkpoint if path.is_file() else _folder_checkpoint)(path, tokenizer)
 
 
 def _from_module(
     module: nn.Module, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
 ) -> HookedTransformer:
-    """A model of ours with the weights of a module, which computes what the module does.
-
-    Raises:
-        LoadError: They are of no architecture that is known here, or the module computes something else with them.
-    """
+    """A model of ours with the weights of a module, which computes what the module does."""
     checkpoint = module_checkpoint(module, tokenizer)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return build(checkpoint, device, dtype)  # a forward pass of the module may wait for the other processes
@@ -135,11 +252,7 @@ def _agreeing(
 def _from_bridge(
     bridge: Any, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
 ) -> HookedTransformer:
-    """A model of ours with the weights of the module behind a bridge, and the bridge's tokenizer unless one is given.
-
-    Raises:
-        LoadError: They are of no architecture that is known here, or the bridge computes something else with them.
-    """
+    """A model of ours with the weights of the module behind a bridge, and its tokenizer unless one is given."""
     why = why_no_head(bridge)
     if why is not None:
         raise LoadError(

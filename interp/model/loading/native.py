@@ -18,11 +18,9 @@ from interp.arguments import named_arguments
 from interp.errors import ConfigError, LoadError, OutputError, shown
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
-from interp.model.loading.build import Checkpoint
-from interp.model.loading.checkpoint import WEIGHTS, State, check_numbers, read_weights
-from interp.model.loading.layers import Parameters
-from interp.model.loading.taker import Taker
-from interp.model.loading.tokenizer_files import holds_tokenizer, load_tokenizer
+from interp.model.loading.files import WEIGHTS, State, check_numbers, read_weights
+from interp.model.loading.tensors import Checkpoint, Parameters, Taker
+from interp.model.loading.tokenizer import holds_tokenizer, load_tokenizer
 from interp.model.transformer import HookedTransformer
 
 ARCHITECTURE = "interp"

@@ -10,7 +10,7 @@ from tiny_models import random_gpt2, random_tokens, relative_error
 from transformers import BertConfig, BertForPreTraining
 
 from interp.model.loading import load_model, save_model
-from interp.model.loading.families import FAMILIES
+from interp.model.loading.huggingface import FAMILIES
 
 
 def error(model, theirs):

@@ -137,7 +137,7 @@ def test_transformers_own_name_of_a_gpt2s_context(gpt2):
         ("neox", {"attention_bias": False}, "attention.dense.bias' is not part of GPT-NeoX"),
         ("neox", {"hidden_size": 27}, r"embed_in.weight': expected shape \(41, 27\), got \(41, 24\)"),
         ("bert", {"type_vocab_size": 5}, r"token_type_embeddings.weight': expected shape \(5, 12\), got \(2, 12\)"),
-        ("bert", {"num_hidden_layers": 10**25}, "'bert.encoder.layer.2.attention.self.query.weight' is missing"),
+        ("bert", {"num_hidden_layers": 10**25}, "'bert.encoder.layer.2.attention.output.LayerNorm.weight' is missing"),
         ("gpt1", {"n_positions": 99}, r"positions_embed.weight': expected shape \(99, 12\), got \(16, 12\)"),
         ("gpt1", {"model_type": "gpt2"}, "tensor 'transformer.wte.weight' is missing"),
     ],
@@ -234,7 +234,7 @@ def test_no_room_is_made_for_what_is_refused(folder_of, monkeypatch):
     def made(*_arguments, **_options):
         raise AssertionError("a model was made")
 
-    monkeypatch.setattr("interp.model.loading.build.HookedTransformer", made)
+    monkeypatch.setattr("interp.model.loading.tensors.HookedTransformer", made)
     refused(folder, "k_proj.weight': expected shape")
     change_config(folder, num_key_value_heads=3)
     with pytest.raises(AssertionError, match="a model was made"):

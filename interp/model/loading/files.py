@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from interp.errors import LoadError, shown
-from interp.model.loading.taker import UNQUANTISED, Taker, require_numbers
-from interp.model.loading.wrappers import unwrapped
+from interp.model.loading.modules import unwrapped
+from interp.model.loading.tensors import UNQUANTISED, Taker, require_numbers
 
 State = dict[str, Tensor]
 WEIGHTS = "model.safetensors"
@@ -30,11 +30,7 @@ GGUF = ".gguf"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`.
-
-    Raises:
-        LoadError: It cannot be read, is not JSON, or is not an object.
-    """
+    """The JSON object in `path`."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # also a number of thousands of digits, or endless nesting
@@ -45,13 +41,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(folder: Path) -> State:
-    """All tensors of a checkpoint folder: safetensors, else PyTorch files; one file or shards.
-
-    Raises:
-        LoadError: There are no weights, a shard is missing or repeats a tensor, or a file is damaged or holds
-            more than dense tensors.
-    """
-    for whole, index, read in ((WEIGHTS, INDEX, _plain_safetensors), (BIN, BIN_INDEX, _plain_torch)):
+    """All tensors of a checkpoint folder: safetensors, else PyTorch files; one file or shards."""
+    readers: Any = {
+        (WEIGHTS, INDEX): lambda path: unwrapped(read_safetensors(path), path),
+        (BIN, BIN_INDEX): lambda path: file_state(read_torch(path), path),
+    }
+    for (whole, index), read in readers.items():
         if (folder / whole).is_file():
             return read(folder / whole)
         if (folder / index).is_file():
@@ -78,14 +73,6 @@ def gguf_refusal(path: Path) -> LoadError:
     )
 
 
-def _plain_safetensors(path: Path) -> State:
-    return unwrapped(read_safetensors(path), path)
-
-
-def _plain_torch(path: Path) -> State:
-    return file_state(read_torch(path), path)
-
-
 def _shards(folder: Path, index: str, read: Callable[[Path], State]) -> State:
     """The tensors of all files that an index names."""
     weight_map = read_json(folder / index).get("weight_map")
@@ -105,11 +92,7 @@ def _shards(folder: Path, index: str, read: Callable[[Path], State]) -> State:
 
 
 def read_safetensors(path: Path) -> State:
-    """The tensors of one safetensors file.
-
-    Raises:
-        LoadError: It is missing or damaged.
-    """
+    """The tensors of one safetensors file."""
     try:
         return load_file(path)
     except (OSError, ValueError, SafetensorError) as error:
@@ -117,11 +100,7 @@ def read_safetensors(path: Path) -> State:
 
 
 def read_torch(path: Path) -> Any:
-    """What a PyTorch file holds, its tensors mapped and not read where the file's format allows that.
-
-    Raises:
-        LoadError: It is damaged, compressed, or holds more than tensors and plain values.
-    """
+    """What a PyTorch file holds, its tensors mapped and not read where the file's format allows that."""
     try:
         zipped = zipfile.is_zipfile(path)
         if zipped:
@@ -151,11 +130,7 @@ def _require_uncompressed(path: Path) -> None:
 
 
 def as_state(content: object, source: str | Path) -> State:
-    """`content`, which must be a dictionary from names to dense tensors with values; its names are unwrapped.
-
-    Raises:
-        LoadError: It is something else.
-    """
+    """`content`, which must be a dictionary from names to dense tensors with values; its names are unwrapped."""
     if not isinstance(content, dict):
         raise LoadError(f"{source}: expected a dictionary of tensors, got {type(content).__name__}")
     for name, value in content.items():
@@ -184,9 +159,6 @@ def file_state(content: object, path: Path) -> State:
     """The same of a file's content, whose tensors must also be as large as they say.
 
     In a pickle, a few stored numbers can stand for any number of tensors of any size, which would all be made room for.
-
-    Raises:
-        LoadError: It is something else.
     """
     state = as_state(content, path)
     stored = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in state.values()}
@@ -208,16 +180,7 @@ def fill(model: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 
 def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, tuple[int, ...]]], source: str) -> None:
-    """Refuse weights that are not exactly those of the architecture, before anything is made room for.
-
-    Args:
-        state: The weights.
-        shapes: Each tensor's name and shape. They are read one by one and may be more than could ever be held.
-        source: Where the weights came from, for the message.
-
-    Raises:
-        LoadError: A tensor is missing, extra or of another shape; it is named.
-    """
+    """Refuse weights that are not exactly those of the architecture, before anything is made room for."""
     take = Taker({name: tensor.to("meta") for name, tensor in state.items()}, source)
     for name, shape in shapes:
         take(name, *shape)
@@ -225,10 +188,6 @@ def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, tuple[
 
 
 def check_numbers(state: Mapping[str, Tensor], source: str) -> None:
-    """Refuse weights that are not finite floating-point numbers.
-
-    Raises:
-        LoadError: A tensor holds whole numbers (a quantised checkpoint), NaN or infinity; it is named.
-    """
+    """Refuse weights that are not finite floating-point numbers."""
     for name, tensor in state.items():
         require_numbers(tensor, name, source)

@@ -1,4 +1,4 @@
-"""Positions inside attention: queries and keys that turn, and scores that depend on how far apart two tokens are.
+"""Positions in attention: where queries and keys stand, who may look at whom, and how distances change the scores.
 
 ==============  =============================================================================================
 ``rotary``      the components of q and k turn, pair by pair, by an angle that grows with the position, so that
@@ -10,17 +10,75 @@
 """
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
-from interp.model.places import Places
-from interp.model.scores import AttentionScores, Queries
 
+SeenMask = Bool[Tensor, "batch key_pos"]
+Mask = Bool[Tensor, "#batch 1 query_pos key_pos"]
 Turned = Float[Tensor, "batch pos head d_head"]
-HeadsFirst = Float[Tensor, "batch head query_pos d_head"]
+Queries = Float[Tensor, "batch head query_pos d_head"]
+AttentionScores = Float[Tensor, "batch head query_pos key_pos"]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The queries and keys of one attention.
+
+    Attributes:
+        query: The position of each query in its prompt, padding not counted.
+        key: The same of each key.
+        mask: True where a query may look; None where `causal` says all.
+        causal: Without a mask: whether each query looks at itself and those before, or at all.
+    """
+
+    query: Int[Tensor, "#batch query_pos"]
+    key: Int[Tensor, "#batch key_pos"]
+    mask: Mask | None
+    causal: bool
+
+    def allowed(self) -> Mask:
+        """True where a query may look."""
+        if self.mask is not None:
+            return self.mask
+        shape = (1, 1, self.query.shape[1], self.key.shape[1])
+        everywhere = torch.ones(shape, dtype=torch.bool, device=self.query.device)
+        return everywhere.tril() if self.causal else everywhere
+
+    def distances(self) -> Int[Tensor, "#batch query_pos key_pos"]:
+        """How far before its query each key stands; negative for keys behind."""
+        return self.query[:, :, None] - self.key[:, None, :]
+
+
+def looks_back_only(model: Any) -> bool:
+    """Whether the attention of `model`, ours or one that follows TransformerLens' protocol, is causal."""
+    own = getattr(getattr(model, "config", None), "causal", None)
+    return getattr(model.cfg, "attention_dir", "causal") == "causal" if own is None else bool(own)
+
+
+def positions_of(seen: SeenMask) -> Int[Tensor, "batch key_pos"]:
+    """Where each token stands in its prompt, padding not counted."""
+    return (seen.long().cumsum(-1) - 1).clamp(min=0)
+
+
+def places_of(seen: SeenMask, n_new: int, *, causal: bool) -> Places:
+    """The places of the last `n_new` of the tokens that are seen.
+
+    A padding position may look at itself, so that its (unused) softmax stays finite.
+    """
+    positions = positions_of(seen)
+    n = seen.shape[1]
+    if bool(seen.all()) and (n == n_new or not causal):
+        return Places(positions[:, n - n_new :], positions, None, causal)
+    key = torch.arange(n, device=seen.device)
+    query = key[n - n_new :, None]
+    visible = seen[:, None, :] & (key <= query) if causal else seen[:, None, :].expand(-1, n_new, -1)
+    return Places(positions[:, n - n_new :], positions, (visible | (key == query))[:, None], causal)
 
 
 class Rotary(nn.Module):
@@ -51,7 +109,7 @@ class NoTurn(nn.Module):
 
 
 class NoOffsets(nn.Module):
-    """Scores do not know of distances. ``fused`` says that PyTorch's own attention can do the rest."""
+    """Scores do not depend on distances. ``fused`` says that PyTorch's own attention can do the rest."""
 
     fused = True
 
@@ -63,7 +121,7 @@ class NoOffsets(nn.Module):
         """The scores with what the distances add."""
         return scores
 
-    def to_z(self, z: HeadsFirst, pattern: AttentionScores, places: Places) -> HeadsFirst:
+    def to_z(self, z: Queries, pattern: AttentionScores, places: Places) -> Queries:
         """The values' means with what the distances add."""
         return z
 
@@ -93,8 +151,12 @@ class Alibi(NoOffsets):
         return self._bias(places, like).masked_fill(~places.allowed(), -torch.inf)
 
     def to_scores(self, scores: AttentionScores, q: Queries, places: Places) -> AttentionScores:
-        """The scores with what the distances add."""
+        """The scores less the slope times the distance."""
         return scores + self._bias(places, scores)
+
+
+def _slopes(n: int) -> Float[Tensor, " head"]:
+    return 2 ** (-8 * torch.arange(1, n + 1, dtype=torch.float64, device="cpu") / n)
 
 
 class Relative(NoOffsets):
@@ -111,23 +173,18 @@ class Relative(NoOffsets):
         shape = (2 * self.most + 1, config.d_head)
         self.rel_K, self.rel_V = nn.Parameter(torch.empty(shape)), nn.Parameter(torch.empty(shape))
 
-    def _index(self, places: Places) -> Int[Tensor, "#batch query_pos key_pos"]:
-        return places.distances().clamp(-self.most, self.most) + self.most
+    def _index(self, places: Places, like: AttentionScores) -> Int[Tensor, "batch head query_pos key_pos"]:
+        index = places.distances().clamp(-self.most, self.most) + self.most
+        return index[:, None].expand(len(like), like.shape[1], -1, -1)
 
     def to_scores(self, scores: AttentionScores, q: Queries, places: Places) -> AttentionScores:
-        """The scores with what the distances add."""
-        index = self._index(places)[:, None].expand(len(scores), scores.shape[1], -1, -1)
-        return scores + (q * self.scale @ self.rel_K.T).gather(-1, index)
+        """The scores with the queries' products with the distances' vectors."""
+        return scores + (q * self.scale @ self.rel_K.T).gather(-1, self._index(places, scores))
 
-    def to_z(self, z: HeadsFirst, pattern: AttentionScores, places: Places) -> HeadsFirst:
-        """The values' means with what the distances add."""
-        index = self._index(places)[:, None].expand(len(pattern), pattern.shape[1], -1, -1)
-        by_distance = pattern.new_zeros(*pattern.shape[:-1], len(self.rel_V)).scatter_add(-1, index, pattern)
-        return z + by_distance @ self.rel_V
-
-
-def _slopes(n: int) -> Float[Tensor, " head"]:
-    return 2 ** (-8 * torch.arange(1, n + 1, dtype=torch.float64, device="cpu") / n)
+    def to_z(self, z: Queries, pattern: AttentionScores, places: Places) -> Queries:
+        """The values' means with those of the distances' vectors."""
+        by_distance = pattern.new_zeros(*pattern.shape[:-1], len(self.rel_V))
+        return z + by_distance.scatter_add(-1, self._index(places, pattern), pattern) @ self.rel_V
 
 
 def make_turn(config: TransformerConfig) -> Rotary | NoTurn:

@@ -1,14 +1,19 @@
-"""What enters the first block: the embedding of the token, of its position, of its kind; together the input."""
+"""What enters the first block, and what turns the last stream into logits.
 
+In: the embedding of the token, of its position, of its kind. Out: BERT's head, and the unembedding, tied or not.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
-from interp.model.points import HookPoint
-from interp.shapes import Residual, Tokens
+from interp.model.layers import ACTIVATIONS, add_bias, make_norm
+from interp.shapes import Logits, Residual, Tokens
 
 PositionsOfTokens = Int[Tensor, "batch pos"]
 
@@ -77,20 +82,62 @@ class TokenTypeEmbed(nn.Module):
         return self.W_token_type[torch.zeros_like(positions)]
 
 
-class AddedEmbedding(nn.Module):
-    """Adds an embedding to the input, at a point where it can be read."""
-
-    def __init__(self, embed: nn.Module, hook: HookPoint):
-        super().__init__()
-        self._parts = (embed, hook)  # in a tuple, since both are the model's own and have their names there
-
-    def forward(self, x: Residual, positions: PositionsOfTokens) -> Residual:
-        embed, hook = self._parts
-        return x + hook(embed(positions))
-
-
 def make_pos_embed(config: TransformerConfig) -> PosEmbed | SinusoidalPosEmbed | None:
     """The embedding of positions; None where order is known otherwise, or not."""
     if config.positions == "learned":
         return PosEmbed(config.n_ctx, config.d_model)
     return SinusoidalPosEmbed(config.n_ctx, config.d_model) if config.positions == "sinusoidal" else None
+
+
+class Unembed(nn.Module):
+    """``x @ W_U + b_U``; ``W_U`` is ``[d_model d_vocab]``."""
+
+    W_U: Tensor
+    b_U: Tensor
+
+    def __init__(self, d_model: int, d_vocab: int, *, bias: bool = True):
+        super().__init__()
+        self.W_U = nn.Parameter(torch.empty(d_model, d_vocab))
+        add_bias(self, "b_U", (d_vocab,), present=bias)
+
+    def forward(self, x: Residual) -> Logits:
+        return F.linear(x, self.W_U.T, self.b_U)
+
+
+class TiedUnembed(nn.Module):
+    """``x @ W_E.T + b_U``: the embedding read backwards, with no weights of its own but ``b_U``."""
+
+    b_U: Tensor
+
+    def __init__(self, embed: Embed, *, bias: bool = True):
+        super().__init__()
+        self._embed = (embed,)  # in a tuple, so that its parameters are not registered twice
+        add_bias(self, "b_U", (embed.W_E.shape[0],), present=bias)
+
+    @property
+    def W_U(self) -> Float[Tensor, "d_model d_vocab"]:  # noqa: N802
+        """The embedding's transpose, a view."""
+        return self._embed[0].W_E.T
+
+    def forward(self, x: Residual) -> Logits:
+        return F.linear(x, self.W_U.T, self.b_U)
+
+
+class PredictionHead(nn.Module):
+    """``norm(act(x W + b))``: what BERT puts before its unembedding."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.W = nn.Parameter(torch.empty(config.d_model, config.d_model))
+        self.b = nn.Parameter(torch.zeros(config.d_model))
+        self.ln = make_norm(config)
+        self.act: Callable[[Tensor], Tensor] = ACTIVATIONS[config.act_fn]
+
+    def forward(self, x: Residual) -> Residual:
+        return self.ln(self.act(x @ self.W + self.b))
+
+
+def make_unembed(config: TransformerConfig, embed: Embed) -> Unembed | TiedUnembed:
+    """The unembedding of a config."""
+    bias = "unembed" in config.biases
+    return TiedUnembed(embed, bias=bias) if config.tied else Unembed(config.d_model, config.d_vocab, bias=bias)

@@ -1,16 +1,34 @@
-"""Every family's tokenizer, from ``tokenizer.json`` and from the files that it had before."""
+"""The tokenizer of a loaded model: its family's files, one of another library, and what is refused."""
 
+import base64
 import json
 import random
+import sys
+from io import BytesIO
+from types import ModuleType
 
 import pytest
 import sentencepiece
 import torch
+from as_users_call import unchecked
 from foreign_models import random_foreign
+from kinds_of_tokenizers import byte_level
 from refusals import refused
-from transformers import AutoTokenizer, BertTokenizer, GPT2Tokenizer, OpenAIGPTTokenizer, Qwen2Tokenizer
+from tiny_models import random_gpt2, random_model, word_tokenizer
+from transformers import (
+    AutoTokenizer,
+    BertTokenizer,
+    GPT2Tokenizer,
+    LlamaTokenizer,
+    OpenAIGPTTokenizer,
+    PreTrainedTokenizerFast,
+    Qwen2Tokenizer,
+    T5Tokenizer,
+)
+from transformers.integrations.tiktoken import convert_tiktoken_to_fast
 
-from interp.model.loading import load_model
+from interp.errors import InputError, LoadError
+from interp.model.loading import load_model, save_model
 
 BYTE_LEVEL = ({"<|endoftext|>": 0, "k": 1, "e": 2, "ke": 3, "Ġ": 4, "Ġke": 5}, "k e\nĠ ke\n")
 WORDS_OF_BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "key", "##s"]
@@ -149,3 +167,134 @@ def test_a_sentencepiece_file_that_is_damaged(tmp_path):
 def test_files_of_another_family_are_no_tokenizer(tmp_path):
     model_with(tmp_path, "bert", vocab_size=6, files=with_pairs(*BYTE_LEVEL))
     assert load_model(tmp_path).tokenizer is None
+
+
+class SentencePieceProcessor:
+    """As SentencePiece's is called; it takes no options of transformers."""
+
+    __module__ = "sentencepiece"
+
+    def encode(self, text):
+        return [len(text)]
+
+    def __len__(self):
+        return 40
+
+
+class Encoding:
+    """As tiktoken's is made of ranks, a pattern and special tokens."""
+
+    __module__ = "tiktoken.core"
+    _pat_str = r" ?\w+|\s"
+    _special_tokens = {"<|end|>": 256}  # noqa: RUF012
+
+    def __init__(self):
+        self._mergeable_ranks = {bytes([each]): each for each in range(256)}
+
+
+def loaded(tokenizer):
+    return unchecked(load_model)(random_gpt2(vocab_size=300), tokenizer=tokenizer)
+
+
+def test_one_of_tokenizers_is_wrapped():
+    own = word_tokenizer()
+    model = loaded(own.backend_tokenizer)
+    assert isinstance(model.tokenizer, PreTrainedTokenizerFast)
+    assert model.to_tokens("the keys").tolist() == loaded(own).to_tokens("the keys", prepend_bos=False).tolist()
+    model.tokenizer.bos_token = own.bos_token
+    assert model.to_tokens("the keys").tolist() == loaded(own).to_tokens("the keys").tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (SentencePieceProcessor(), "got SentencePiece's SentencePieceProcessor; .*LlamaTokenizer.from_pretrained"),
+        (Encoding(), r"got tiktoken's Encoding; call .*convert_tiktoken_to_fast\(encoding, FOLDER\)"),
+        ("gpt2", r"got 'gpt2'; give what AutoTokenizer.from_pretrained\(FOLDER\) returns"),
+        (GPT2Tokenizer, r"got <class '.*GPT2Tokenizer'>; give what AutoTokenizer"),
+        (3, "got 3; give what AutoTokenizer"),
+    ],
+)
+def test_what_is_none_of_transformers(given, message):
+    for source in (random_gpt2(), None):
+        with pytest.raises(ValueError, match=f"^tokenizer: expected one of transformers, {message}"):
+            unchecked(load_model)(source, tokenizer=given)
+    model = random_model()
+    model.tokenizer = given
+    with pytest.raises(InputError, match=f"tokenizer: expected one of transformers, {message}"):
+        model.to_tokens("the keys", prepend_bos=False)
+
+
+def test_one_of_tokenizers_that_was_set():
+    model = random_model(d_vocab=300)
+    model.tokenizer = byte_level().backend_tokenizer
+    with pytest.raises(InputError, match=r"give PreTrainedTokenizerFast\(tokenizer_object=tokenizer\)"):
+        model.to_string([1, 2])
+    model.tokenizer = PreTrainedTokenizerFast(tokenizer_object=model.tokenizer)
+    assert model.to_string(model.to_tokens("a", prepend_bos=False)) == ["a"]
+
+
+def test_the_advice_about_tiktoken(tmp_path, monkeypatch):
+    """With a stand-in for the two functions of its library that transformers calls."""
+    tiktoken, load = ModuleType("tiktoken"), ModuleType("tiktoken.load")
+    tiktoken.get_encoding = None
+
+    def dump(ranks, path):
+        with open(path, "wb") as file:
+            file.writelines(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items())
+
+    def read(path):
+        with open(path, "rb") as file:
+            return {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, file)}
+
+    load.dump_tiktoken_bpe, load.load_tiktoken_bpe = dump, read
+    monkeypatch.setitem(sys.modules, "tiktoken", tiktoken)
+    monkeypatch.setitem(sys.modules, "tiktoken.load", load)
+    with pytest.raises(LoadError, match="convert_tiktoken_to_fast"):
+        loaded(Encoding())
+    convert_tiktoken_to_fast(Encoding(), str(tmp_path / "made"))
+    model = loaded(PreTrainedTokenizerFast.from_pretrained(tmp_path / "made"))
+    assert model.to_tokens("ab", prepend_bos=False).tolist() == [[97, 98]]
+
+
+@pytest.mark.parametrize(("kind", "reader"), [("bpe", LlamaTokenizer), ("unigram", T5Tokenizer)])
+def test_the_advice_about_sentencepiece(tmp_path, kind, reader):
+    texts = ["the key to the cabinets is on the table", "Mary gave a book to John", "he is a keeper of the books"]
+    made = BytesIO()
+    options = {"vocab_size": 45, "model_type": kind, "hard_vocab_limit": False, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=made, **options)
+    given = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+    with pytest.raises(LoadError, match=f"serialized_model_proto.*{reader.__name__}.from_pretrained"):
+        loaded(given)
+    (tmp_path / "tokenizer.model").write_bytes(given.serialized_model_proto())
+    model = loaded(reader.from_pretrained(tmp_path))
+    for text in texts:
+        assert model.to_tokens(text, prepend_bos=False)[0].tolist() == given.encode(text)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "ours"])
+def test_a_broken_tokenizer_is_refused_or_replaced(gpt2, family):
+    if family == "ours":
+        save_model(random_model(), gpt2)
+    mine = word_tokenizer()
+    mine.save_pretrained(gpt2)
+    (gpt2 / "tokenizer.json").write_text("{oops")
+    refused(gpt2, "the tokenizer's files cannot be read")
+    assert load_model(gpt2, tokenizer=mine).tokenizer is mine
+
+
+@pytest.mark.parametrize("family", ["gpt2", "ours"])
+def test_a_tokenizer_that_would_run_code_is_refused_and_does_not(tmp_path, monkeypatch, family):
+    """Whoever answers transformers' question, if it were asked, says yes."""
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    folder, target = tmp_path / "model", tmp_path / "it ran"
+    random_gpt2().save_pretrained(folder) if family == "gpt2" else save_model(random_model(), folder)
+    (folder / "vocab.json").write_text(json.dumps({"<|endoftext|>": 0, "k": 1}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    fields = {"auto_map": {"AutoTokenizer": ["it.It", "it.It"]}, "tokenizer_class": "It"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(fields))
+    (folder / "it.py").write_text(f"from pathlib import Path\nPath({str(target)!r}).touch()\nclass It: pass\n")
+    refused(folder, r"tokenizer_config.json: the tokenizer needs code of its own \('auto_map'\), which is not run")
+    assert load_model(folder, tokenizer=word_tokenizer()).tokenizer is not None  # as the message advises
+    assert not target.exists()

@@ -1,7 +1,7 @@
-"""What PyTorch and training libraries put around a module, and so into the names of its tensors.
+"""What somebody gives as a model: wrapped by a library, one of TransformerLens' protocol, or one of ours.
 
-Compilation, data parallelism, sharding and recomputation each keep the module that they wrap as their only child, and
-run it as it is. Any block of a model may be wrapped as well as the whole.
+PyTorch and training libraries wrap modules (compilation, data parallelism, sharding, recomputation). Each keeps the
+module as its only child and runs it as it is; any block may be wrapped as well as the whole.
 """
 
 import re
@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
-from interp.errors import LoadError
+from interp.errors import InputError, LoadError, shown
+from interp.model.transformer import HookedTransformer
 
 WRAPPERS = ("_orig_mod", "module", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 """What wrappers call the module within: ``torch.compile``; data parallelism and DeepSpeed; Lightning; FSDP; torch's
@@ -41,12 +43,7 @@ def _has_more(module: nn.Module, within: nn.Module) -> bool:
 
 
 def unwrapped(state: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:
-    """`state` with the names that the module itself has, without those of what wrapped it.
-
-    Raises:
-        LoadError: Two tensors then have the same name, or some are adapters of PEFT, or parts of a weight that is
-            computed, as by weight norm.
-    """
+    """`state` with the names that the module itself has, without those of what wrapped it."""
     plain: dict[str, Tensor] = {}
     for name, tensor in state.items():
         own = _WRAPPED.sub("", name)
@@ -64,3 +61,23 @@ def unwrapped(state: Mapping[str, Tensor], source: str | Path) -> dict[str, Tens
             )
         plain[own] = tensor
     return plain
+
+
+def require_model(given: object) -> None:
+    """Refuse what does not follow TransformerLens' protocol."""
+    if not hasattr(given, "cfg"):
+        raise InputError(f"model: expected a model, got {shown(given)}; {_advice(given)}")
+
+
+def require_ours(given: object, what: str) -> None:
+    """Refuse a model whose weights nobody here knows how to read."""
+    if not isinstance(given, HookedTransformer):
+        raise InputError(f"{what}: expected one of our own models, got {shown(given)}; {_advice(given)}")
+
+
+def _advice(given: object) -> str:
+    """Where a model comes from: of a ``transformers`` module, its weights can be read, whatever wraps it."""
+    module = module_within(given) if isinstance(given, nn.Module) else None
+    if isinstance(module, PreTrainedModel):
+        return "give interp.load_model(module), which copies its weights"
+    return "load its weights with interp.load_model"
