@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from interp.calibration.nulls import NULLS
+from interp.calibration.controls import NULLS
 
 SINGLE = {"agreement": "tracks", "coreference": "tracks", "induction": "none"}
 FOUND = {"tracker": "tracks", "loud": "general", "idle": "none"}

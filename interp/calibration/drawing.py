@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from interp.calibration.language import PHENOMENA, TASKS, TaskName, load
-from interp.calibration.planted import Shape, plant
+from interp.calibration.planted import FEWEST, WORDS, Shape, plant
 from interp.calibration.roles import BY_ATTRACTORS, Planted, Role
-from interp.calibration.stream import FEWEST, WORDS
 from interp.claims.rules import Verdict
 from interp.errors import InputError
 from interp.model.devices import documented

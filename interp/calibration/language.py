@@ -1,7 +1,7 @@
-"""What do models of known truth speak? A small language whose words show what they are, with three tasks.
+"""A small language for models of known truth, with three tasks; every word form shows its class, lemma and feature.
 
-Nouns come in two cases, as in Latin or Russian: what a verb agrees with, and what merely stands there. So one head can
-find the subject among attractors, by one rule, and be written down by hand.
+Nouns come in two cases, as in Latin or Russian: one that verbs agree with, and one that does not matter. So one head
+can find the subject among attractors, by one rule, and be written down by hand.
 
 - **agreement**: ``so noun3s of-noun7 well verb`` is followed by ``are``: the verb has the number of the noun in the
   nominative, wherever it stands, whatever the others have.
@@ -10,13 +10,13 @@ find the subject among attractors, by one rule, and be written down by hand.
   of the person; which of these is asked for, and which of the two words is tagged, is up to the task.
 - **induction**: ``key4 item1s key2 item9 so key4`` is followed by ``item1s``, not by ``item9``.
 
-One token a word. The tasks are ``MinimalPair``s, encoded as any others. Where the two examples of a pair differ in more
-than the related word, each has a word counterfactual: itself with the other form of that word.
+A word is one token. The tasks are ``MinimalPair``s, encoded as any others. Where the two examples of a pair differ in
+more than the related word, each has a word counterfactual: itself with the other form of that word.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -48,9 +48,9 @@ class Word:
 
     Attributes:
         text: As it is written.
-        kind: Its class: what a head can look for.
-        lemma: Which word of its class; 0 where there is one.
-        value: -1 or 1: which of its feature's two values it has; 0 where it has none.
+        kind: Its class, which a head can look for.
+        lemma: Its number in its class.
+        value: Of its feature: -1 or 1; 0 without one.
     """
 
     text: str
@@ -66,10 +66,10 @@ class Phenomenon:
     Attributes:
         feature: Its name.
         values: The names of -1 and 1.
-        noun: The class of the related word; the others' begins with ``of-``.
+        noun: The class of the related word; that of its attractors begins with ``of-``.
         query: The word that looks back.
         answers: What follows where the value is -1, and where it is 1.
-        relation: What the related word is to the query.
+        relation: Of the related word to the query.
     """
 
     feature: str
@@ -140,48 +140,62 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5, ordered: bool = False) -> Task:
-    """One of the tasks.
+    """One of the tasks, with `n` pairs whose lemmas come round evenly, so that there are as many clusters as can be.
 
     Args:
         name: Which.
-        n: Pairs; their lemmas come round evenly, so that there are as many clusters as can be.
+        n: Pairs.
         seed: Of the draw.
         correlation: How often an attractor has the value of the related word. Above .5, the counterfactual turns the
             attractors, too, so that the correlation holds there.
         ordered: Whether there is one attractor, and the related word stands before it.
     """
-    draws, references = (np.random.default_rng([seed, half, TASKS.index(name)]) for half in range(2))
-    return encode_task(
-        pairs(name, n, draws, correlation, ordered),
-        tokenizer=tokenizer(),
-        name=name,
-        description=DESCRIPTIONS[name],
-        metric="logit_difference",
-        references=pairs(name, REFERENCES, references, correlation, ordered),
-        n_ctx=LONGEST,
-        feature="ending" if name == "induction" else PHENOMENA[name].feature,
-    )
+
+    def drawn(n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
+        return pairs(name, n, generator, correlation, ordered)
+
+    feature = "ending" if name == "induction" else PHENOMENA[name].feature
+    return _encoded(name, DESCRIPTIONS[name], feature, drawn, n, [seed, TASKS.index(name)])
 
 
 def load_told(name: TaskName, *, n: int, seed: int) -> Task:
-    """A task whose answer a key tells: the related word, tagged as in `name`, has nothing to do with it.
+    """A task with words and answers of agreement or coreference, of which a key tells the answer, as in ``told``."""
+    what = PHENOMENA[name]
+    description = "A key among the words tells the answer; no other word does."
+    return _encoded(f"{name}, told", description, what.feature, partial(told, what), n, [seed, TASKS.index(name)])
+
+
+def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Task:
+    """A task whose answer depends on two words: the value of one tells the right answer from the wrong one.
 
     Args:
-        name: ``agreement`` or ``coreference``: where its words and answers are from.
+        feature: Whose word is another in the counterfactual.
+        tagged: Whose word is tagged as the related one; where it is the other one, the tag is wrong. The word
+            counterfactual has the tagged word's other form, the answer that this makes, and the same value of the
+            feature: so by rule nothing can be said of what a head reads there.
         n: Pairs.
         seed: Of the draw.
     """
-    what = PHENOMENA[name]
-    draws, references = (np.random.default_rng([seed, half, TASKS.index(name)]) for half in range(2))
+    name = f"{PHENOMENA[feature].feature} at the {PHENOMENA[tagged].noun}"
+    description = "Which of four answers is right depends on a noun's number and a person's gender."
+    seeds = [seed, 7, TASKS.index(feature)]
+    return _encoded(name, description, PHENOMENA[feature].feature, partial(crossed, feature, tagged), n, seeds)
+
+
+def _encoded(
+    name: str, description: str, feature: str, drawn: Callable[..., Iterator[MinimalPair]], n: int, seeds: Sequence[int]
+) -> Task:
+    """The task of `n` pairs and their references, which have draws of their own."""
+    own, references = (np.random.default_rng([seeds[0], half, *seeds[1:]]) for half in range(2))
     return encode_task(
-        told(what, n, draws),
+        drawn(n, own),
         tokenizer=tokenizer(),
-        name=f"{name}, told",
-        description="A key among the words tells the answer; no other word does.",
+        name=name,
+        description=description,
         metric="logit_difference",
-        references=told(what, REFERENCES, references),
+        references=drawn(REFERENCES, references),
         n_ctx=LONGEST,
-        feature=what.feature,
+        feature=feature,
     )
 
 
@@ -218,30 +232,6 @@ def _with_word(example: Example, place: int, word: str) -> Example:
     distractors = {role: spans[span] for role, span in old.distractors.items()}
     relation = Relation(old.name, spans[old.query], spans[old.related], distractors)
     return replace(example, prompt=" ".join(words), relation=relation)
-
-
-def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Task:
-    """A task whose answer depends on two words: the value of one tells the right answer from the wrong one.
-
-    Args:
-        feature: ``agreement`` or ``coreference``: whose word is another in the counterfactual.
-        tagged: Whose word is tagged as the related one; where it is the other one, the tag is wrong. The word
-            counterfactual has the tagged word's other form, the answer that this makes, and the same value of the
-            feature: so by rule nothing can be said of what a head reads there.
-        n: Pairs.
-        seed: Of the draw.
-    """
-    draws, references = (np.random.default_rng([seed, half, 7, TASKS.index(feature)]) for half in range(2))
-    return encode_task(
-        crossed(feature, tagged, n, draws),
-        tokenizer=tokenizer(),
-        name=f"{PHENOMENA[feature].feature} at the {PHENOMENA[tagged].noun}",
-        description="Which of four answers is right depends on a noun's number and a person's gender.",
-        metric="logit_difference",
-        references=crossed(feature, tagged, REFERENCES, references),
-        n_ctx=LONGEST,
-        feature=PHENOMENA[feature].feature,
-    )
 
 
 def crossed(feature: Crossed, tagged: Crossed, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:

@@ -1,21 +1,28 @@
-"""How far may a mean lie from the truth? The studentised cluster bootstrap.
+"""Standard errors and intervals of means: the studentised cluster bootstrap.
 
-1. A mean's error is a sum of its clusters' contributions (``contributions.py``).
-2. Whole clusters are drawn with replacement, as many as there are, among those that occur in the same templates; what
-   occurs in templates as no other cluster does is drawn with the others of its kind.
-3. In every resample the sum of the contributions is divided by **its own** standard error: a studentised error ``t``.
-   Where contributions are skewed, a sum that is too large comes with a spread that is too large, and ``t`` knows
-   it; Student's t and sign flips take both sides to be alike.
-4. The truth lies within ``estimate - t se``, for ``t`` between the quantiles; the interval's ends are both as far as
-   the farther of the two. A sample that lacks the few clusters which deviate has a short tail where they would be: with
-   each end at its own quantile, intervals of some heads without effect cover in 87 % (``analyses/false_claims``).
+1. A cluster's **contribution** is the sum of its units' deviations from the mean of their template (of their template
+   and layout, where layouts are balanced), each with the weight that a unit has in the mean over templates. To first
+   order, the estimate deviates from the truth by the sum of the contributions. Of a ratio of two means it is
+   ``(contribution to the numerator - ratio x contribution to the denominator) / denominator``.
+2. Deviations from a mean that was estimated from the same units are too small. They are divided by ``sqrt(1 - h)``,
+   where ``h`` is the cluster's share of the units behind that mean (CR2). Then the sum of squared contributions
+   estimates the variance of the mean.
+3. Whole clusters are drawn with replacement, as many as there are, among the clusters that occur in the same templates.
+   Clusters that share their templates with no other cluster are drawn among themselves.
+4. In every resample the sum of the contributions is divided by **its own** standard error: a studentised error ``t``.
+   Where contributions are skewed, a sum that is too large comes with a spread that is too large, and ``t`` takes
+   account of that; Student's t and sign flips assume symmetry.
+5. The interval is ``estimate +- max(|t_.025|, |t_.975|) se``: both ends are as far as the farther of the two. A sample
+   that lacks the few clusters which deviate has a short tail where they would be: with each end at its own quantile,
+   intervals of some heads without effect cover in 87 % (``analyses/false_claims``).
    Tests compare ``estimate / se`` with ``t`` (``claim.py``).
-5. Clusters in which a cell was not measured are none of its own: it has the draws that it would have alone. Cells with
-   the same clusters share their draws.
+6. A cell is resampled over the clusters in which it was measured, so its interval is the one that it would have alone.
+   Cells with the same clusters share their draws.
 
 Efron (1981), "Nonparametric standard errors and confidence intervals" (bootstrap-t); Hall (1992), "The bootstrap and
 Edgeworth expansion"; Cameron, Gelbach & Miller (2008), "Bootstrap-based improvements for inference with clustered
-errors".
+errors"; Bell & McCaffrey (2002), "Bias reduction in standard errors for linear regression with multi-stage samples"
+(CR2).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,26 +35,54 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from threadpoolctl import ThreadpoolController
 
-from interp.claims.contributions import Contributions, contributions
-from interp.claims.units import Table
+from interp.claims.units import Table, UnitTable, balanced_layouts, cluster_sums, numbered, stratum_means
 
 FEWEST_CLUSTERS = 30
 """With fewer clusters than this, nothing is decided: neither interval nor test can be trusted."""
 RESAMPLES = 2000
-"""Of an interval, unless it is told otherwise."""
+"""Of an interval, unless told otherwise."""
 _BLOCK = 100
 _LEAST_VARIANCE = 0.05
-"""Of a resample, as a share of the variance: one that misses the few clusters that deviate has none, and would outdo
-any mean, however far it lies beyond its minimum."""
+"""Floor of a resample's variance, as a share of the variance of the sample. A resample that misses the few clusters
+which deviate has no variance, and its ``t`` would exceed any estimate, however far that lies beyond its minimum."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """A mean and its interval, by cell; NaN where not measured, or where a template has one cluster."""
+    """A mean and its 95 % interval, by cell; NaN where not measured, or where a template has one cluster."""
 
     estimate: Float[np.ndarray, " cell"]
     low: Float[np.ndarray, " cell"]
     high: Float[np.ndarray, " cell"]
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """A mean, cell by cell, and what clusters contribute to its error.
+
+    Attributes:
+        estimate: NaN where nothing was measured.
+        values: 0 for clusters in which a cell was not measured.
+        measured: Whether a cell was measured in a cluster.
+        stratum: Equal for clusters that occur in the same templates; these are drawn together.
+        known: Whether the standard error can be estimated: no template has a single cluster.
+    """
+
+    estimate: Float[np.ndarray, " cell"]
+    values: Float[np.ndarray, "cluster cell"]
+    measured: Bool[np.ndarray, "cluster cell"]
+    stratum: Int[np.ndarray, " cluster"]
+    known: Bool[np.ndarray, " cell"]
+
+    @property
+    def standard_error(self) -> Float[np.ndarray, " cell"]:
+        """Of the estimate; NaN where it cannot be estimated."""
+        return np.where(self.known, np.sqrt((self.values**2).sum(axis=0)), np.nan)
+
+    @property
+    def n_clusters(self) -> Int[np.ndarray, " cell"]:
+        """Number of clusters in which a cell was measured."""
+        return self.measured.sum(axis=0)
 
 
 def few_clusters(n_clusters: int, n_units: int) -> str:
@@ -62,11 +97,7 @@ def few_clusters(n_clusters: int, n_units: int) -> str:
 
 
 def cluster_bootstrap(
-    table: Table,
-    *,
-    per: Table | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    table: Table, *, per: Table | None = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Intervals:
     """Interval of every cell's mean over templates, or of a ratio of two: 95 %, as long on both sides.
 
@@ -74,7 +105,7 @@ def cluster_bootstrap(
         table: One value per unit and cell.
         per: What the means are divided by, of the same units and cells; None for the means themselves. A ratio to 0
             is NaN.
-        resamples: How often the clusters are drawn.
+        resamples: Number of bootstrap samples.
         seed: Of the draws.
 
     Returns:
@@ -89,8 +120,64 @@ def cluster_bootstrap(
     return Intervals(found.estimate, found.estimate - error, found.estimate + error)
 
 
+def contributions(table: Table, per: Table | None = None) -> Contributions:
+    """The contributions to every cell's mean, or to a ratio of two.
+
+    Args:
+        table: One value per unit and cell.
+        per: What the means are divided by, as in ``cluster_bootstrap``.
+    """
+    found = _of_means(table)
+    if per is None:
+        return found
+    below = _of_means(per)
+    there = np.nan_to_num(below.estimate) != 0
+    divisor = np.where(there, below.estimate, 1.0)
+    ratio = np.where(there, found.estimate / divisor, np.nan)
+    values = np.where(there, (found.values - np.nan_to_num(ratio) * below.values) / divisor, 0.0)
+    return Contributions(ratio, values, found.measured, found.stratum, found.known & there)
+
+
+def _of_means(table: Table) -> Contributions:
+    sums, counts = cluster_sums(table)
+    by_template = counts.sum(axis=1)  # [template cell]
+    weight = np.divide(1.0, by_template, out=np.zeros_like(by_template), where=by_template > 0)
+    weight /= np.maximum((by_template > 0).sum(axis=0), 1)  # of a unit, in the mean over templates
+    values = _deviations(sums, counts, weight)
+    layouts = balanced_layouts(table) if isinstance(table, UnitTable) else None
+    if layouts is not None and isinstance(table, UnitTable):
+        template = np.zeros(layouts.max() + 1, dtype=int)
+        template[layouts] = numbered(table.strata)
+        within = _deviations(*cluster_sums(table, layouts), weight[template])
+        # A cell that was measured in some of the units only is not balanced.
+        values = np.where(np.isfinite(table.values).all(axis=0), within, values)
+    n_clusters = (counts > 0).sum(axis=1)
+    _, stratum = np.unique((counts > 0).any(axis=2), axis=1, return_inverse=True)
+    return Contributions(
+        stratum_means(sums.sum(axis=1), by_template),
+        values,
+        np.asarray((counts > 0).any(axis=0)),
+        stratum.ravel(),
+        (n_clusters > 0).any(axis=0) & (n_clusters != 1).all(axis=0),
+    )
+
+
+def _deviations(
+    sums: Float[np.ndarray, "stratum cluster cell"],
+    counts: Float[np.ndarray, "stratum cluster cell"],
+    weight: Float[np.ndarray, "stratum cell"],
+) -> Float[np.ndarray, "cluster cell"]:
+    """Each cluster's weighted deviations from its strata's means, divided by ``sqrt(1 - h)``."""
+    n_units = counts.sum(axis=1, keepdims=True)
+    means = np.divide(sums.sum(axis=1, keepdims=True), n_units, out=np.zeros_like(n_units), where=n_units > 0)
+    free = 1 - np.divide(counts, n_units, out=np.zeros_like(counts), where=n_units > 0)
+    deviations = (sums - counts * means) * weight[:, None]
+    # A cluster that is alone in its stratum does not deviate from itself.
+    return np.divide(deviations, np.sqrt(free), out=np.zeros_like(sums), where=free > 1e-9).sum(axis=0)
+
+
 def studentised(found: Contributions, resamples: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Studentised errors of all cells, resample by resample, in blocks; NaN where the spread is not known."""
+    """Blocks [resample cell] of studentised errors; NaN where the standard error is not known."""
     groups = list(groups_of(found))
     blocks = [group.blocks(resamples, each) for group, each in zip(groups, generator.spawn(len(groups)), strict=True)]
     for start in range(0, resamples, _BLOCK):
@@ -102,18 +189,16 @@ def studentised(found: Contributions, resamples: int, generator: np.random.Gener
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that were measured in the same clusters, and so are drawn for together.
+    """Cells that were measured in the same clusters, and so share their draws.
 
     Attributes:
-        cells: Which they are.
-        estimate: Of each.
+        cells: Their numbers.
         standard_error: Of each.
-        strata: The contributions of the clusters that are drawn among each other, less their mean, in units of the
-            cell's standard error.
+        strata: By set of clusters that are drawn among each other: their contributions, less their mean, in units of
+            the cell's standard error.
     """
 
     cells: Int[np.ndarray, " cell"]
-    estimate: Float[np.ndarray, " cell"]
     standard_error: Float[np.ndarray, " cell"]
     strata: Sequence[Float[np.ndarray, "_ cell"]]
 
@@ -121,47 +206,32 @@ class Group:
         """Studentised errors, some resamples at a time."""
         squares = np.concatenate([_unbiased(len(each)) * each**2 for each in self.strata])
         for start in range(0, resamples, _BLOCK):
-            yield self._drawn(min(_BLOCK, resamples - start), squares, generator)
-
-    def _drawn(
-        self, n: int, squares: Float[np.ndarray, "cluster cell"], generator: np.random.Generator
-    ) -> Float[np.ndarray, "resample cell"]:
-        times = [_drawn_times(len(each), n, generator) for each in self.strata]
-        variances, errors = np.concatenate(times, axis=1) @ squares, np.zeros((n, len(self.cells)), dtype=np.float32)
-        for drawn, values in zip(times, self.strata, strict=True):
-            summed = drawn @ values
-            errors += summed
-            np.square(summed, out=summed)
-            summed *= _unbiased(len(values)) / len(values)
-            variances -= summed
-        np.maximum(variances, _LEAST_VARIANCE, out=variances)
-        return np.divide(errors, np.sqrt(variances, out=variances), out=errors)
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Products of small matrices are many here, and threads that wait for each other take longer than one."""
-    limits: AbstractContextManager[Any] = _threads().limit(limits=1, user_api="blas")
-    return limits
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
+            n = min(_BLOCK, resamples - start)
+            times = [_times_drawn(len(each), n, generator) for each in self.strata]
+            variances, errors = np.concatenate(times, axis=1) @ squares, np.zeros((n, len(self.cells)), np.float32)
+            for drawn, values in zip(times, self.strata, strict=True):
+                summed = drawn @ values
+                errors += summed
+                np.square(summed, out=summed)
+                summed *= _unbiased(len(values)) / len(values)
+                variances -= summed
+            np.maximum(variances, _LEAST_VARIANCE, out=variances)
+            yield np.divide(errors, np.sqrt(variances, out=variances), out=errors)
 
 
 def _unbiased(n_clusters: int) -> float:
-    """What a variance among so many is multiplied by, since its mean is drawn from them."""
+    """The factor ``n / (n - 1)`` of a variance around an estimated mean."""
     return n_clusters / (n_clusters - 1)
 
 
-def _drawn_times(n_clusters: int, n: int, generator: np.random.Generator) -> Float[np.ndarray, "resample cluster"]:
+def _times_drawn(n_clusters: int, n: int, generator: np.random.Generator) -> Float[np.ndarray, "resample cluster"]:
     """How often each cluster is drawn, in each of `n` resamples."""
     drawn = generator.integers(0, n_clusters, (n, n_clusters)) + n_clusters * np.arange(n)[:, None]
     return np.bincount(drawn.ravel(), minlength=n * n_clusters).reshape(n, n_clusters).astype(np.float32)
 
 
 def groups_of(found: Contributions) -> Iterator[Group]:
-    """The cells whose spread is known, those with the same clusters together."""
+    """The cells whose standard error is known, those with the same clusters together."""
     patterns: dict[bytes, list[int]] = {}
     for cell in np.flatnonzero(found.known):
         patterns.setdefault(found.measured[:, cell].tobytes(), []).append(int(cell))
@@ -174,14 +244,25 @@ def groups_of(found: Contributions) -> Iterator[Group]:
             ((part - part.mean(axis=0)) / scale).astype(np.float32)
             for part in (values[each] for each in _drawn_together(found.stratum[own]))
         ]
-        yield Group(cells, found.estimate[cells], error[cells], strata)
+        yield Group(cells, error[cells], strata)
 
 
 def _drawn_together(stratum: Int[np.ndarray, " cluster"]) -> list[Bool[np.ndarray, " cluster"]]:
-    """Clusters of one stratum; those that are alone in theirs are drawn with each other, or with the most."""
+    """Masks of clusters by stratum. Clusters alone in theirs are drawn with each other; a single one, with the most."""
     sizes = np.bincount(stratum)[stratum]
     alone = sizes == 1
     strata = np.where(alone, -1, stratum)
     if alone.sum() == 1 and len(stratum) > 1:
         strata[alone] = strata[sizes.argmax()]
     return [strata == each for each in np.unique(strata)]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """One BLAS thread: with many products of small matrices, threads wait for each other longer than they work."""
+    limits: AbstractContextManager[Any] = _threads().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()

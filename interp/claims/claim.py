@@ -1,18 +1,18 @@
-"""Is an effect larger than a minimum, or shown to be smaller? One test of both for every method.
+"""Tests of means against a minimum: is an effect shown to be larger, or shown to be smaller? One test for all methods.
 
-1. **Shown**: the hypothesis "no more than the minimum, that way" is rejected. What is tested is the mean of
+1. **Shown**: the hypothesis "no more than the minimum, in that direction" is rejected. Tested is the mean of
    ``value - minimum`` (of a rise) or ``value + minimum`` (of a drop) over units. The minimum is a number, or a share of
-   the base run's metric, which is measured on the same units; it is never divided by.
-2. **Absent**: the hypothesis "at least the minimum" is rejected, on either side (two one-sided tests).
-3. Both by the studentised cluster bootstrap (``bootstrap.py``): ``mean / se`` against its distribution where the mean
-   is just what the hypothesis allows. The cells of a task are drawn for together, tasks independently.
+   the base run's metric, which is measured on the same units; values are never divided by it.
+2. **Absent**: the hypothesis "at least the minimum" is rejected on both sides (two one-sided tests).
+3. Both by the studentised cluster bootstrap (``bootstrap.py``): ``mean / se`` is compared with its distribution under
+   the boundary of the hypothesis. The cells of a task are drawn together, tasks independently.
 4. Family-wise (``p_adjusted``) over all cells, both sides and all tasks: the largest statistic of the family (max-T),
-   step by step: what is rejected leaves the family of the rest. Shown and absent are a family each.
-5. A cell of fewer than ``FEWEST_CLUSTERS`` clusters is no hypothesis: nobody decides it.
-6. Where all clusters are alike, no resample shows a spread. Of counts of right answers, which lie within 1 of each
-   other, that may be luck: the mean can be beyond the minimum only if a share of all clusters is of another kind, and p
-   is at least the chance that none of these was drawn, times the number of cells where it is corrected. Attention and
-   effects are the same to the last digit only where nothing that differs between clusters has a part in them.
+   step-down: a rejected hypothesis leaves the family of the rest. Shown and absent are a family each.
+5. A cell of fewer than ``FEWEST_CLUSTERS`` clusters is no hypothesis: it stays undecided.
+6. Where all clusters are alike, resamples have no spread. For counts of right answers, whose differences lie within 1
+   of each other, that may be chance: the mean can be beyond the minimum only if a share of all clusters is of another
+   kind, and p is at least the chance that none of these was drawn, times the number of cells where it is corrected.
+   Attention and effects are the same to the last digit only if nothing that differs between clusters matters to them.
 
 Romano & Wolf (2005), "Exact and approximate stepdown methods for multiple hypothesis testing"; Westfall & Young (1993),
 "Resampling-based multiple testing"; Schuirmann (1987) on two one-sided tests; Phipson & Smyth (2010) on the +1 that
@@ -26,10 +26,17 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS, Intervals, cluster_bootstrap, one_thread, studentised
-from interp.claims.contributions import Contributions, contributions
+from interp.claims.bootstrap import (
+    FEWEST_CLUSTERS,
+    Contributions,
+    Intervals,
+    cluster_bootstrap,
+    contributions,
+    one_thread,
+    studentised,
+)
 from interp.claims.corrections import Correction, benjamini_hochberg
 from interp.claims.units import Table, UnitTable
 from interp.errors import InputError
@@ -37,18 +44,18 @@ from interp.errors import InputError
 Alternative = Literal["two-sided", "greater"]
 State = Literal["rise", "drop", "none", "undecided"]
 RESAMPLES = 10_000
-"""Of a test, unless it is told otherwise; no p is below 1 / (1 + this)."""
+"""Of a test, unless told otherwise; no p is below 1 / (1 + this)."""
 
 Cells = Float[np.ndarray, " cell"]
 Several = Float[np.ndarray, " _"]
-"""Of several tasks, which have cells each."""
+"""The cells of several tasks."""
 Draws = Float[np.ndarray, "resample cell"]
 _TESTED = ("standard_error", "minimum", "p", "p_adjusted", "p_absent", "n_units", "n_clusters", "critical")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One task's cells, and what they are held against.
+    """One task's cells, and the minimum that they are tested against.
 
     Attributes:
         values: Effects, or excesses.
@@ -64,20 +71,20 @@ class Measured:
 
 @dataclass(frozen=True)
 class Claims:
-    """What is claimed of one task's cells; NaN where a cell was not measured or nothing is known of its spread.
+    """The tests of one task's cells; NaN where a cell was not measured or its standard error is not known.
 
     Attributes:
-        estimate: The mean over templates of their means.
+        estimate: The mean over templates of the template means.
         standard_error: Of the estimate, less the minimum: the larger, of the two sides.
         minimum: The mean of the minimum.
-        p: That the mean is no larger than the minimum (two-sided: in size).
+        p: Of "the mean is no larger than the minimum" (two-sided: in size).
         p_adjusted: The same, corrected over the family; NaN where a cell is no hypothesis.
-        p_absent: That the mean is at least as large as the minimum (two-sided: in size), corrected over the family; 1
+        p_absent: Of "the mean is at least as large as the minimum" (two-sided: in size), corrected over the family; 1
             without a minimum.
-        n_units: How many were measured.
-        n_clusters: How many these come from.
-        critical: What ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent if that is
-            more (where fewer cells are hypotheses), at the alpha that was asked for, before anything is: the same for
+        n_units: Number of measured units.
+        n_clusters: Number of their clusters.
+        critical: The threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent
+            if that is more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for
             all cells.
         values: What was tested.
         seed: Of the draws.
@@ -101,7 +108,7 @@ class Claims:
         return cluster_bootstrap(self.values, seed=self.seed)
 
     def frame(self, kind: str) -> pd.DataFrame:
-        """All of it, one row a cell, in columns named after the `kind`: ``effect``, ``effect_low``, ``effect_p`` ..."""
+        """One row per cell, in columns named after the `kind`: ``effect``, ``effect_low``, ``effect_p`` ..."""
         found = [self.estimate, self.interval.low, self.interval.high, *(getattr(self, name) for name in _TESTED)]
         return pd.DataFrame(dict(zip(self.columns(kind), found, strict=True)), index=self.values.cells)
 
@@ -111,7 +118,7 @@ class Claims:
         return [kind, *(f"{kind}_{name}" for name in ("low", "high", *_TESTED))]
 
     def states(self, alpha: float) -> list[State]:
-        """What is shown of each cell at `alpha`: it rises, it drops, or it does neither by the minimum."""
+        """What is shown of each cell at `alpha`: a rise, a drop, or that it does neither by the minimum."""
         shown, absent = self.p_adjusted <= alpha, self.p_absent <= alpha
         found = np.select([shown & (self.estimate > 0), shown, absent], ["rise", "drop", "none"], "undecided")
         return list(found)
@@ -131,17 +138,17 @@ def claim(
     """Test every cell against its minimum, one family over all tasks.
 
     Args:
-        measured: One a task.
-        alternative: ``"greater"`` asks only for means above the minimum, and calls absent what is below it.
+        measured: One per task.
+        alternative: ``"greater"`` tests only for means above the minimum, and calls absent what is below it.
         correction: ``"max-T"`` bounds the chance of any false claim, ``"fdr"`` the expected share of them.
-        hypotheses: Which cells may be shown, one mask a task; None for all.
+        hypotheses: Which cells may be shown, one mask per task; None for all.
         absences: Which cells may be absent; None for all.
         alpha: Of ``Claims.critical``.
-        resamples: How often the clusters are drawn.
+        resamples: Number of bootstrap samples.
         seed: Of the draws.
 
     Returns:
-        One a task, in order.
+        One per task, in order.
 
     Raises:
         InputError: A minimum is below 0, or no number.
@@ -157,11 +164,22 @@ def claim(
             shown.count([each for each, _ in drawn])
             absent.count([each for _, each in drawn])
     critical = float(np.fmax(shown.critical(alpha), absent.critical(alpha)))
+    tests = zip(measured, sides, shown.p_values(correction), absent.p_values(correction), strict=True)
     return [
-        _claims(each, side, one, other, critical, seed)
-        for each, side, one, (_, other) in zip(
-            measured, sides, shown.p_values(correction), absent.p_values(correction), strict=True
+        Claims(
+            estimate=side.estimate,
+            standard_error=side.standard_error,
+            minimum=side.minimum,
+            p=p,
+            p_adjusted=p_adjusted,
+            p_absent=p_absent,
+            n_units=each.values.n_units,
+            n_clusters=each.values.n_clusters,
+            critical=np.full(len(side.estimate), critical),
+            values=each.values,
+            seed=seed,
         )
+        for each, side, (p, p_adjusted), (_, p_absent) in tests
     ]
 
 
@@ -172,31 +190,15 @@ def _members(sides: Sequence["_Sides"], asked: Sequence[Bool[np.ndarray, " _"]] 
     return [each.decidable & one for each, one in zip(sides, asked, strict=True)]
 
 
-def _claims(
-    measured: Measured, sides: "_Sides", shown: tuple[Cells, Cells], absent: Cells, critical: float, seed: int
-) -> Claims:
-    return Claims(
-        estimate=sides.estimate,
-        standard_error=sides.standard_error,
-        minimum=sides.minimum,
-        p=shown[0],
-        p_adjusted=shown[1],
-        p_absent=absent,
-        n_units=measured.values.n_units,
-        n_clusters=measured.values.n_clusters,
-        critical=np.full(len(sides.estimate), critical),
-        values=measured.values,
-        seed=seed,
-    )
-
-
 @dataclass(frozen=True)
 class _Sides:
-    """The contributions to a mean less its minimum, and to a mean plus it (None where nobody asks for a drop)."""
+    """One task's means, and the contributions to what is tested.
+
+    `tested` holds the cells of the mean less its minimum and then, if two-sided, those of the mean plus its minimum.
+    """
 
     estimate: Cells
-    less: Contributions
-    plus: Contributions | None
+    tested: Contributions
     minimum: Cells
     counted: bool
 
@@ -209,41 +211,51 @@ class _Sides:
             size, moved = base.estimate, base.values
         if not (size[values.known] >= 0).all():
             raise InputError(f"minimum: expected a number from 0, got {np.min(size[values.known])}")
-        less, plus = (
-            Contributions(
-                values.estimate - sign * size,
-                values.values - sign * moved,
-                values.measured,
-                values.stratum,
-                values.known,
-            )
-            for sign in (1, -1)
+        signs = (1, -1) if alternative == "two-sided" else (1,)
+        tested = Contributions(
+            np.concatenate([values.estimate - sign * size for sign in signs]),
+            np.concatenate([values.values - sign * moved for sign in signs], axis=1),
+            np.concatenate([values.measured] * len(signs), axis=1),
+            values.stratum,
+            np.concatenate([values.known] * len(signs)),
         )
-        return cls(values.estimate, less, plus if alternative == "two-sided" else None, size, measured.counted)
+        return cls(values.estimate, tested, size, measured.counted)
+
+    def _by_side(self, cells: np.ndarray) -> Shaped[np.ndarray, "side cell"]:
+        return cells.reshape(-1, len(self.estimate))
 
     @property
     def decidable(self) -> Bool[np.ndarray, " cell"]:
         """Whether a cell is a hypothesis."""
-        return self.less.known & (self.less.n_clusters >= FEWEST_CLUSTERS)
+        known, n_clusters = (self._by_side(each)[0] for each in (self.tested.known, self.tested.n_clusters))
+        return known & (n_clusters >= FEWEST_CLUSTERS)
 
     @property
     def standard_error(self) -> Cells:
-        """The larger of the two."""
-        error = self.less.standard_error
-        return error if self.plus is None else np.maximum(error, self.plus.standard_error)
+        """The larger of the two sides."""
+        return self._by_side(self.tested.standard_error).max(axis=0)
+
+    @cached_property
+    def _observed(self) -> tuple[Cells, Cells]:
+        """How far the mean is above its minimum and below minus its minimum, in standard errors.
+
+        Infinite where the standard error is 0 and the difference is not.
+        """
+        estimate, error = self.tested.estimate, self.tested.standard_error
+        sure = np.where(estimate == 0, 0.0, np.copysign(np.inf, estimate))
+        t = np.divide(estimate, error, out=np.where(np.isnan(error), np.nan, sure), where=error > 0)
+        return _rise_and_drop(self._by_side(t))
 
     @property
     def shown(self) -> Cells:
         """How far a mean is beyond its minimum, in standard errors."""
-        rise = _studentised(self.less)
-        return rise if self.plus is None else np.maximum(rise, -_studentised(self.plus))
+        return np.maximum(*self._observed)
 
     @property
     def absent(self) -> Cells:
         """How far it stays below, on the side where it comes nearest."""
-        below = -_studentised(self.less)
-        found = below if self.plus is None else np.minimum(below, _studentised(self.plus))
-        return np.where(self.minimum > 0, found, -np.inf)
+        rise, drop = self._observed
+        return np.where(self.minimum > 0, np.minimum(-rise, -drop), -np.inf)
 
     @property
     def least_p(self) -> tuple[Cells, Cells]:
@@ -251,40 +263,27 @@ class _Sides:
         alike = self.standard_error <= 1e-9
         if not (self.counted and alike.any()):
             return np.zeros_like(self.estimate), np.zeros_like(self.estimate)
-        above, below = self.less.estimate, -self.less.estimate
+        above, n_clusters = (self._by_side(each)[0] for each in (self.tested.estimate, self.tested.n_clusters))
         # The share of clusters at the other end of the range that would bring the mean to the minimum.
-        others = (above / np.maximum(1 + self.estimate, 1e-9), below / np.maximum(1 - self.estimate, 1e-9))
-        shown, absent = ((1 - np.clip(each, 0.0, 1.0)) ** self.less.n_clusters for each in others)
+        others = (above / np.maximum(1 + self.estimate, 1e-9), -above / np.maximum(1 - self.estimate, 1e-9))
+        shown, absent = ((1 - np.clip(each, 0.0, 1.0)) ** n_clusters for each in others)
         return np.where(alike, shown, 0.0), np.where(alike, absent, 0.0)
 
     def draws(self, resamples: int, generator: np.random.Generator) -> Iterator[tuple[Draws, Draws]]:
-        """What ``shown`` and ``absent`` are where the mean is at the minimum, in blocks of resamples."""
-        both = self.less if self.plus is None else _beside(self.less, self.plus)
-        n_cells = len(self.minimum)
-        for block in studentised(both, resamples, generator):
-            rise = block[:, :n_cells]
-            drop = -block[:, n_cells:] if self.plus is not None else rise
+        """Blocks of ``shown`` and ``absent`` under a mean at its minimum."""
+        for block in studentised(self.tested, resamples, generator):
+            rise, drop = _rise_and_drop(block.reshape(len(block), -1, len(self.estimate)))
             yield np.maximum(rise, drop), np.maximum(-rise, -drop)
 
 
-def _beside(one: Contributions, other: Contributions) -> Contributions:
-    """Both as cells of one table, so that they are drawn for together."""
-    estimate, known = (np.concatenate([getattr(each, name) for each in (one, other)]) for name in ("estimate", "known"))
-    values, measured = (
-        np.concatenate([getattr(each, name) for each in (one, other)], axis=1) for name in ("values", "measured")
-    )
-    return Contributions(estimate, values, measured, one.stratum, known)
-
-
-def _studentised(found: Contributions) -> Cells:
-    """The estimate in standard errors; infinite where it has none, and 0 where it is 0 then."""
-    error = found.standard_error
-    sure = np.where(found.estimate == 0, 0.0, np.copysign(np.inf, found.estimate))
-    return np.divide(found.estimate, error, out=np.where(np.isnan(error), np.nan, sure), where=error > 0)
+def _rise_and_drop(t: Float[np.ndarray, "*resample side cell"]) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics of either side; those of a rise twice where only that is tested."""
+    rise = t[..., 0, :]
+    return rise, -t[..., 1, :] if t.shape[-2] == 2 else rise
 
 
 class _Family:
-    """How often draws reach what was observed: cell by cell, and step by step over the family."""
+    """Counts how often draws reach what was observed: cell by cell, and step by step over the family."""
 
     def __init__(
         self, observed: Sequence[Several], least_p: Sequence[Several], members: Sequence[Bool[np.ndarray, " _"]]
@@ -300,19 +299,19 @@ class _Family:
         self._n = 0
 
     def count(self, drawn: Sequence[Float[np.ndarray, "resample _"]]) -> None:
-        """Take in some resamples of all tasks."""
+        """Add some resamples of all tasks."""
         every = np.concatenate(drawn, axis=1)
         self._n += len(every)
         self._own += (every >= self._threshold).sum(axis=0)
         if not len(self._order):
             return
-        # The largest of a cell and all that are less clear than it.
+        # The largest statistic of a cell and all cells that are less clear than it.
         largest = np.maximum.accumulate(every[:, self._order[::-1]], axis=1)[:, ::-1]
         self._stepwise += (largest >= self._threshold[self._order]).sum(axis=0)
         self._largest.append(largest[:, 0])
 
     def critical(self, alpha: float) -> float:
-        """What the clearest cell has to reach."""
+        """The threshold of the clearest cell."""
         return float(np.quantile(np.concatenate(self._largest), 1 - alpha)) if self._largest else np.nan
 
     def p_values(self, correction: Correction) -> list[tuple[Several, Several]]:

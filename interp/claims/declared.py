@@ -1,4 +1,4 @@
-"""What was claimed before anything was measured? A file of claims, and what became of them.
+"""Claims that were declared before anything was measured: the file, and what became of each claim.
 
 .. code-block:: toml
 
@@ -9,9 +9,9 @@
     task = "agreement"
     verdict = "tracks"
 
-Only what is declared can be shown, and is corrected for among itself; of the heads that are declared, absence is tested
+Only declared rows can be shown, and they are corrected for among themselves. Absence is tested of the declared heads,
 on every task. So ``general`` has to be declared on all tasks, and ``redundant`` of all heads of the set. A claim is
-*confirmed* where the head gets its verdict, or one that says more; *open* where it could still get it if what is
+*confirmed* where the head gets its verdict, or one that says more; *open* where it could still get it if everything
 undecided or not testable were known; *refuted* where it could not.
 """
 
@@ -38,28 +38,28 @@ else:
 
 Outcome = Literal["confirmed", "refuted", "open"]
 THRESHOLDS = ("alpha", "minimum_attention", "minimum_effect", "minimum_probe")
-CLAIM = ("head", "task", "verdict")
 EXPECTED: tuple[Verdict, ...] = tuple(each for each in ORDER if each != "undecided")
 IMPLIED: Mapping[str, tuple[str, ...]] = {
     "attends and causal": ("tracks",),
     "causal": ("tracks", "attends and causal", "causal, by another route", "general"),
 }
-"""By what is expected, the verdicts that say more."""
+"""By expected verdict, the verdicts that say more."""
+_EXAMPLE = {"head": "2.1", "task": "agreement", "verdict": "tracks"}
+_KEYS = ", ".join(_EXAMPLE)
 
 
 @dataclass(frozen=True)
 class DeclaredClaim:
-    """What is expected of a head on a task.
-
-    Attributes:
-        head: Layer and head.
-        task: Its name.
-        verdict: That it is expected to get.
-    """
+    """The `verdict` that a head, given by layer and index, is expected to get on a task."""
 
     head: tuple[int, int]
     task: str
     verdict: str
+
+    @property
+    def name(self) -> str:
+        """Of the head, such as ``2.1``."""
+        return f"{self.head[0]}.{self.head[1]}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Declared:
     """A file of claims.
 
     Attributes:
-        claims: What is expected.
+        claims: In the file's order.
         thresholds: Minimums and alpha that the file sets.
         file: Its name.
         sha256: Of its bytes.
@@ -81,14 +81,7 @@ class Declared:
     written: str
 
     def require_measured(self, left_out: Mapping[str, str]) -> None:
-        """Refuse claims on tasks that are left out.
-
-        Args:
-            left_out: By their names, the reasons.
-
-        Raises:
-            InputError: There is one.
-        """
+        """Refuse claims on tasks that are left out, given with the reasons, by an ``InputError``."""
         for each in self.claims:
             if each.task in left_out:
                 raise InputError(
@@ -100,22 +93,22 @@ class Declared:
         """Refuse heads and tasks that are not measured.
 
         Args:
-            tasks: Those that are asked.
+            tasks: Names of the measured tasks.
             shape: Of the model: its layers, and the heads of each.
 
         Raises:
             InputError: It says which there are.
         """
         for each in self.claims:
-            name = f"{each.head[0]}.{each.head[1]}"
             if each.task not in tasks:
                 raise InputError(
                     f"{self.file}: expected claims of tasks that are measured ({', '.join(tasks)}), got one of head "
-                    f"{name} on {each.task!r}; measure that task, too, if there is one; {suggest(each.task, tasks)}"
+                    f"{each.name} on {each.task!r}; measure that task, too, if there is one; "
+                    f"{suggest(each.task, tasks)}"
                 )
             if each.head[0] >= shape[0] or each.head[1] >= shape[1]:
                 raise InputError(
-                    f"{self.file}: expected heads of the model (0.0 to {shape[0] - 1}.{shape[1] - 1}), got {name}"
+                    f"{self.file}: expected heads of the model (0.0 to {shape[0] - 1}.{shape[1] - 1}), got {each.name}"
                 )
 
     def outcomes(self, frame: pd.DataFrame) -> list[dict[str, str]]:
@@ -125,38 +118,30 @@ class Declared:
             frame: One row per layer, head and task, as of ``verdicts``, with ``verdict`` and ``reason``.
 
         Returns:
-            One dictionary a claim: ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``.
+            By claim: ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``.
         """
         rows = frame.set_index(["layer", "head", "task"])
-        found = []
-        for each in self.claims:
-            row = rows.loc[(*each.head, each.task)]
-            found.append(
-                {
-                    "head": f"{each.head[0]}.{each.head[1]}",
-                    "task": each.task,
-                    "expected": each.verdict,
-                    "verdict": str(row["verdict"]),
-                    "outcome": "open" if row["undecidable"] else outcome(each.verdict, states_of(row)),
-                    "reason": str(row["reason"]),
-                }
-            )
-        return found
+        return [
+            {
+                "head": each.name,
+                "task": each.task,
+                "expected": each.verdict,
+                "verdict": str(row["verdict"]),
+                "outcome": "open" if row["undecidable"] else outcome(each.verdict, states_of(row)),
+                "reason": str(row["reason"]),
+            }
+            for each, row in ((each, rows.loc[(*each.head, each.task)]) for each in self.claims)
+        ]
 
     def described(self, frame: pd.DataFrame, measured: datetime) -> dict[str, Any]:
-        """All of it, for a manifest.
-
-        Args:
-            frame: As of ``outcomes``.
-            measured: When measuring began, as far as is known.
-        """
+        """File, times, thresholds and ``outcomes`` of `frame`, for a manifest; `measured` is when measuring began."""
         times = {"written": self.written, "measured": _in_utc(measured)}
         about = {"file": self.file, "sha256": self.sha256, **times, "thresholds": dict(self.thresholds)}
         return {**about, "claims": self.outcomes(frame)}
 
 
 def outcome(expected: str, found: States) -> Outcome:
-    """What the states of the evidence are to a claim."""
+    """What the states of the evidence say of a claim."""
     confirming = (expected, *IMPLIED.get(expected, ()))
     if judge(found)[0] in confirming:
         return "confirmed"
@@ -164,10 +149,7 @@ def outcome(expected: str, found: States) -> Outcome:
 
 
 def read_claims(path: str | PathLike[str]) -> Declared:
-    """Read a file of claims.
-
-    Args:
-        path: Of a TOML file, as in the module's docstring.
+    """Read a TOML file of claims, as in the module's docstring.
 
     Raises:
         InputError: It cannot be read, or is no such file: it says what was expected and what there is.
@@ -178,50 +160,45 @@ def read_claims(path: str | PathLike[str]) -> Declared:
         found = tomllib.loads(content.decode())
     except (OSError, TypeError, ValueError, RuntimeError) as error:  # a path with a NUL, of a user that there is not
         raise InputError(f"claims: expected a TOML file that can be read, got {str(path)!r}: {error}") from None
-    name = Path(path).name
-    _check_keys(name, found, ("claim", *THRESHOLDS))
-    thresholds = {each: found[each] for each in THRESHOLDS if each in found}
+    _check_keys(file.name, found, ("claim", *THRESHOLDS))
+    claims, thresholds = found.get("claim", []), {each: found[each] for each in THRESHOLDS if each in found}
     for key, value in thresholds.items():
-        check_share(f"{name}: {key}", value)
-    claims = found.get("claim", [])
+        check_share(f"{file.name}: {key}", value)
     if not isinstance(claims, list) or not claims:
-        got = "[claim]; write it in double brackets" if isinstance(claims, dict) else "none"
-        if not isinstance(claims, dict | list):
-            got = f"claim = {claims!r:.40}"
-        raise InputError(f"{name}: expected at least one [[claim]] with {', '.join(CLAIM)}; got {got}")
-    read = [_claim(name, number, each) for number, each in enumerate(claims, start=1)]
-    asked = [(each.head, each.task) for each in read]
-    if len(set(asked)) < len(asked):
-        twice = next(each for each in asked if asked.count(each) > 1)
-        raise InputError(
-            f"{name}: expected one claim a head and task, got several of {twice[0][0]}.{twice[0][1]} on {twice[1]!r}"
-        )
+        got = "none" if claims == [] else f"claim = {claims!r:.40}"
+        if isinstance(claims, dict):
+            got = "[claim]; write it in double brackets"
+        raise InputError(f"{file.name}: expected at least one [[claim]] with {_KEYS}; got {got}")
+    read = [_claim(f"{file.name}: claim {number}", each) for number, each in enumerate(claims, start=1)]
+    seen = set()
+    for each in read:
+        if (each.head, each.task) in seen:
+            raise InputError(
+                f"{file.name}: expected one claim a head and task, got several of {each.name} on {each.task!r}"
+            )
+        seen.add((each.head, each.task))
     at = _in_utc(datetime.fromtimestamp(written, timezone.utc))
-    return Declared(tuple(read), thresholds, name, hashlib.sha256(content).hexdigest(), at)
+    return Declared(tuple(read), thresholds, file.name, hashlib.sha256(content).hexdigest(), at)
 
 
 def _in_utc(time: datetime) -> str:
-    """To the second; later times are later texts."""
+    """To the second; the order of the texts is that of the times."""
     return time.astimezone(timezone.utc).isoformat(timespec="seconds")
 
 
-def _claim(name: str, number: int, found: Any) -> DeclaredClaim:
-    where = f"{name}: claim {number}"
+def _claim(where: str, found: Any) -> DeclaredClaim:
     if not isinstance(found, dict):
-        raise InputError(f"{where}: expected a table [[claim]] with {', '.join(CLAIM)}, got {found!r}")
-    _check_keys(where, found, CLAIM)
-    for key in CLAIM:
+        raise InputError(f"{where}: expected a table [[claim]] with {_KEYS}, got {found!r}")
+    _check_keys(where, found, tuple(_EXAMPLE))
+    for key, example in _EXAMPLE.items():
         if not isinstance(found.get(key), str):
-            raise InputError(f"{where}: {key}: expected a text, such as {_EXAMPLE[key]!r}, got {found.get(key)!r}")
+            raise InputError(f"{where}: {key}: expected a text, such as {example!r}, got {found.get(key)!r}")
     layer, dot, head = found["head"].partition(".")
     if not (dot and layer.isdecimal() and head.isdecimal() and len(found["head"]) < 20):
         raise InputError(f"{where}: head: expected layer and head such as '2.1', both from 0, got {found['head']!r}")
     if found["verdict"] not in EXPECTED:
         raise InputError(f"{where}: verdict {found['verdict']!r} is unknown{among(found['verdict'], EXPECTED)}")
     return DeclaredClaim((int(layer), int(head)), found["task"], found["verdict"])
-
-
-_EXAMPLE = {"head": "2.1", "task": "agreement", "verdict": "tracks"}
 
 
 def _check_keys(where: str, found: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -1,9 +1,8 @@
-"""What may be concluded from effects by themselves? A state for each cell: drop, rise, none or undecided.
+"""Conclusions from effects by themselves: a state for each cell: drop, rise, none or undecided.
 
 1. The mean over balanced units, its interval, and the tests of ``claim.py``, corrected over all cells.
-2. They are held against a minimum: a share of the base run's metric, unit by unit.
-3. Where the base run is not shown to be above chance (``above_chance``), there is nothing to lose, and all is
-   undecided.
+2. Means are tested against a minimum: a share of the base run's metric, unit by unit.
+3. Where the base run is not shown to be above chance (``above_chance``), all is undecided: there is nothing to lose.
 """
 
 from collections.abc import Sequence
@@ -50,7 +49,6 @@ def conclusions(
     """
     (found,) = claim([against_base(frame, column, by, minimum_effect)], alpha=alpha, seed=seed)
     above = above_chance(frame, by, metric=metric, seed=seed)
-    states = [each if known else "undecided" for each, known in zip(found.states(alpha), above, strict=True)]
     columns = {
         column: found.estimate,
         "low": found.interval.low,
@@ -58,7 +56,7 @@ def conclusions(
         **{name: getattr(found, name) for name in ("p", "p_adjusted", "p_absent")},
         "base": estimates(UnitTable.from_frame(frame, "base", by=by)),
         "minimum": found.minimum,
-        "state": states,
+        "state": np.where(above, found.states(alpha), "undecided"),
         "n_units": found.n_units,
         "n_clusters": found.n_clusters,
     }
@@ -66,26 +64,22 @@ def conclusions(
 
 
 def against_base(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> Measured:
-    """A column of effects, held against a share of the base run's metric, unit by unit.
-
-    Args:
-        frame: With ``base`` and `column`.
-        column: The effects.
-        by: The columns that name a cell.
-        share: Of the base run's metric; its sign is that of the base run's mean.
-    """
+    """The effects in `column` of cells named by the columns `by`, with ``share_of`` their ``base`` as the minimum."""
     base = UnitTable.from_frame(frame, "base", by=by)
-    return Measured(
-        UnitTable.from_frame(frame, column, by=by), base.with_values(share * np.sign(estimates(base)) * base.values)
-    )
+    return Measured(UnitTable.from_frame(frame, column, by=by), share_of(base, share))
+
+
+def share_of(base: UnitTable, share: float) -> UnitTable:
+    """A share of the base run's metric, unit by unit, with the sign that makes its mean positive."""
+    return base.with_values(share * np.sign(estimates(base)) * base.values)
 
 
 def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: int) -> Bool[np.ndarray, " cell"]:
     """Whether the base run is shown to be above chance, cell by cell: the whole interval is.
 
-    A difference of answers has to lie above 0. All else says nothing about chance by itself (a probability is above 0
-    in any model), so there the share of right answers has to lie above a half. Where that share is not known, because
-    the answers have several tokens, nothing is shown; nor is it where the interval is not known.
+    A difference of answers has to lie above 0. Other metrics say nothing about chance by themselves (a probability is
+    above 0 in any model), so for these the share of right answers has to lie above a half. Where that share is not
+    known, because the answers have several tokens, or the interval is not known, nothing is shown.
 
     Args:
         frame: With ``base`` and ``base_correct``.
@@ -98,7 +92,7 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: i
 
 
 def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
-    """Refuse what nothing can be judged by.
+    """Refuse options by which nothing can be judged.
 
     Raises:
         InputError: A share outside 0 and 1, or a KL divergence, which is 0 for the base run.
@@ -113,11 +107,7 @@ def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
 
 
 def check_share(name: str, value: object) -> None:
-    """Refuse what is no share.
-
-    Raises:
-        InputError: `value` is not between 0 and 1.
-    """
+    """Refuse a `value` that is not between 0 and 1, with an ``InputError``."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name}: expected a share between 0 and 1, got {value!r}")
 

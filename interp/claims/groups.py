@@ -1,27 +1,27 @@
-"""Who stands in for a head? Heads that are not missed one by one, ablated together.
+"""Heads that stand in for each other: ablated together, because none is missed by itself.
 
 A head whose ablation costs nothing may have others that do the same: the task then needs one of them, and none alone.
-The heads that could do a task's work look at the related word, or carry its feature; an effect is no criterion. Those
-of them that are not missed by themselves are ablated together. Heads are a **group that stands in for each other** if
+Candidates look at the related word, or carry its feature; an effect is no criterion. Those that are not missed by
+themselves are ablated together. Heads are a **group that stands in for each other** if
 
 1. ablating all of them is a drop, shown under both replacements as any effect is;
 2. so is ablating each one of them, where the others are gone: its **share**.
 
 A claim needs all four. It is shown *not* to hold of a head where any of the four is absent, or a rise; else it is
-undecided. What is shown to be no member leaves, and the rest is measured again, as long as it has two heads or more,
-one of them a shown member. So where a head has partners, the set that is named (``group``) is the set that was ablated;
-of some in it, it may be undecided. Each time is a test of its own: p is doubled at the first, and once more at each
-that follows, so that sets given beforehand would share alpha (a half, a quarter, ...). These are chosen on the same
-items, so that is no proof; how often a set is named falsely is measured (``interp/calibration``).
+undecided. Heads that are shown to be no members leave, and the rest is measured again, as long as it has at least two
+heads, one of them a shown member. So where a head has partners, the named set (``group``) is the set that was ablated;
+for some in it, membership may be undecided. Each time is a test of its own: p is doubled at the first, and once more
+at each that follows, so that sets given beforehand would share alpha (a half, a quarter, ...). These sets are chosen on
+the same items, so that is no proof; how often a set is named falsely is measured (``interp/calibration``).
 
-What that says of one head:
+For one head this gives
 
 - **partners**: the others of its group, of a head whose mean in its place costs less than the minimum. (Another
   example's answer in its place may well cost more: it contradicts the others.)
 - **doubtful**: heads of which it is undecided whether they and this one stand in for each other.
-- A verdict that a head does nothing says so where the task needs it when the others and those that are missed by
-  themselves are gone, too; where the task needs it or others, though no one of them; and where it was not ablated with
-  others that could do the work.
+- a **caveat** for a verdict that the head does nothing: the task needs it when the others and those that are missed by
+  themselves are gone, too; or the task needs it or others, though no one of them; or it was not ablated with others
+  that could do the work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,6 +35,8 @@ from interp.claims.effects import against_base
 from interp.claims.evidence import Evidence
 
 KINDS = ("together", "mean_together", "share", "mean_share", "backup", "mean_backup")
+"""Effects by resample and by mean: of the whole set; of a head where the others of the set are gone; and of a head
+where those that are missed by themselves are gone as well."""
 GROUP_COLUMNS = (
     *("task", "heads", "missed", "head", "member"),
     *(f"{kind}{end}" for kind in KINDS for end in ("", "_low", "_high", "_p_adjusted", "_p_absent")),
@@ -53,19 +55,19 @@ ALONE = "it was not ablated together with others that could do the work"
 
 
 def could(frame: pd.DataFrame) -> pd.Series:
-    """Row by row, whether a head could do the task's work: it looks at the related word, or carries the feature."""
+    """Whether a head could do the task's work, row by row: it looks at the related word, or carries the feature."""
     return (frame["attention_state"] == "shown") | (frame["representation"] == "carried")
 
 
 def candidates(frame: pd.DataFrame, most: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The heads of one task that could do its work and are not missed by themselves; and those that look, and are.
+    """The heads of one task that could do its work and are not missed by themselves; and those that look and are.
 
-    What looks at the related word comes before what carries the feature, and what does it most first. With the mean in
-    its place nothing contradicts the others: that says whether a head is missed.
+    Heads that look at the related word come before heads that carry the feature, the strongest first. Whether a head is
+    missed is judged with the mean in its place, which contradicts no other head.
 
     Args:
         frame: One task's rows, with the states of the evidence.
-        most: How many of the former at most.
+        most: Limit on the number of the former.
     """
     found = frame[could(frame)]
     looks = found["attention_state"] == "shown"
@@ -82,14 +84,14 @@ def _heads(rows: pd.DataFrame) -> list[tuple[int, int]]:
 def judged_groups(
     found: Mapping[str, pd.DataFrame], *, minimum_effect: float, alpha: float, seed: int, step: int = 1
 ) -> pd.DataFrame:
-    """Who is a member, of the sets of all tasks.
+    """Judge who is a member, of the sets of all tasks.
 
     Args:
         found: By task, what ``ablated_together`` measured; empty where there was no set.
         minimum_effect: As a share of the base run's metric.
         alpha: Chance of any false claim that a head is a member, over all heads, tasks and steps.
         seed: Of the resamples.
-        step: How often sets have been measured, with this time.
+        step: How often sets have been measured, this time included.
 
     Returns:
         One row per task and head of a set; columns as in ``GROUP_COLUMNS``, and of every kind what ``Claims.frame``
@@ -104,41 +106,42 @@ def judged_groups(
         adjusted = [f"{kind}_p_adjusted", f"{kind}_p_absent"]
         tests[adjusted] = np.minimum(1.0, 2**step * tests[adjusted])
         frame = frame.merge(tests, on=["task", "head"], how="left")
-    states = [[_state(row, kind, alpha) for kind in KINDS[:4]] for row in frame.to_dict("records")]
     minimum = frame[[f"{kind}_minimum" for kind in KINDS]].bfill(axis=1).iloc[:, 0]
-    return frame.assign(member=[_member(each) for each in states], minimum=minimum)
+    return frame.assign(member=[_member(row, alpha) for row in frame.to_dict("records")], minimum=minimum)
 
 
 def _tested(
     found: Mapping[str, pd.DataFrame], kind: str, minimum_effect: float, alpha: float, seed: int
 ) -> pd.DataFrame:
-    """One kind over the tasks in which it was measured; what is of a whole set stands with each of its heads."""
+    """Tests of one kind over the tasks in which it was measured; those of a whole set are repeated for its heads."""
     measured = {task: each for task, each in found.items() if each[kind].notna().any()}
+    if not measured:
+        numbers = Claims.columns(kind)
+        return pd.DataFrame(columns=["task", "head", *numbers]).astype(dict.fromkeys(numbers, float))
     whole = kind.endswith("together")
     tables = [
         against_base(each[each["head"] == each["head"].iloc[0]] if whole else each, kind, ["head"], minimum_effect)
         for each in measured.values()
     ]
     parts = []
-    found_by_task = claim(tables, alpha=alpha, seed=seed) if tables else []
-    for (task, each), one in zip(measured.items(), found_by_task, strict=True):
+    for (task, each), one in zip(measured.items(), claim(tables, alpha=alpha, seed=seed), strict=True):
         rows = one.frame(kind).reset_index()
         if whole:
             rows = pd.DataFrame({"head": each["head"].unique()}).merge(rows.drop(columns="head"), how="cross")
         parts.append(rows.assign(task=task))
-    empty = pd.DataFrame(columns=["task", "head", *Claims.columns(kind)])
-    return pd.concat(parts, ignore_index=True) if parts else empty.astype(dict.fromkeys(Claims.columns(kind), float))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _state(row: Mapping[str, Any], kind: str, alpha: float) -> str:
-    return Evidence.of(row, kind).effect(alpha) if row[f"{kind}_n_clusters"] > 0 else "not measured"
+    return Evidence.of(row, kind).exchange(alpha)
 
 
-def _member(states: Sequence[str]) -> str:
-    """Of the states of all together and of the share, each under both replacements."""
-    if set(states) == {"drop"}:
+def _member(row: Mapping[str, Any], alpha: float) -> str:
+    """By the states of all together and of the share, each under both replacements."""
+    states = {_state(row, kind, alpha) for kind in KINDS[:4]}
+    if states == {"drop"}:
         return "yes"
-    return "no" if {"none", "rise", "not measured"} & set(states) else "undecided"
+    return "no" if {"none", "rise", "not testable"} & states else "undecided"
 
 
 def remaining(groups: pd.DataFrame, task: str) -> list[tuple[int, int]] | None:
@@ -171,19 +174,20 @@ def partners(
     """
     rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
     members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
-    alone = _left_out(frame, taken)
     found = []
-    for each, is_alone in zip(frame.to_dict("records"), alone, strict=True):
+    for each, is_alone in zip(frame.to_dict("records"), _left_out(frame, taken), strict=True):
         task, name = each["task"], f"{each['layer']}.{each['head']}"
         row = rows.get((task, name))
         said: dict[str, Any] = {"caveat": ALONE} if is_alone else {}
         member = "" if row is None else row["member"]
         if row is not None and each["mean_state"] == "none":
             others = [other for other in members[task] if other != name]
-            if row["member"] == "yes" and others:
+            if member == "yes" and others:
                 said = _group(row, others)
+            elif member == "undecided":
+                said = _doubt(row, alpha)
             else:
-                said = _doubt(row, alpha) or {"caveat": _caveat(row, len(members[task]) > 1, alpha)}
+                said = {"caveat": _caveat(row, len(members[task]) > 1, alpha)}
         found.append({"member": member, **said})
     texts = dict.fromkeys(("partners", "group", "caveat", "doubtful"), "")
     return pd.DataFrame(
@@ -192,7 +196,7 @@ def partners(
 
 
 def _left_out(frame: pd.DataFrame, taken: Mapping[str, Sequence[tuple[int, int]]]) -> pd.Series:
-    """Who could do the work, as others could, and was not ablated together with them."""
+    """Heads that could do the work, as others could, and were not ablated together with them."""
     able = could(frame) & frame["mean_state"].isin(_UNMISSED)
     cells = zip(frame["task"], frame["layer"], frame["head"], strict=True)
     left = [(layer, head) not in taken.get(task, ()) for task, layer, head in cells]
@@ -205,27 +209,23 @@ def _group(row: Mapping[str, Any], others: Sequence[str]) -> dict[str, Any]:
     return dict(zip(PARTNER_COLUMNS, (" ".join(others), row["heads"], *effect, *share, largest), strict=True))
 
 
+def _others(row: Mapping[str, Any]) -> list[str]:
+    return [each for each in str(row["heads"]).split("+") if each != row["head"]]
+
+
 def _doubt(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
-    """The first undecided kind of evidence of a head that may be a member; empty where it is one, or none."""
-    if row["member"] != "undecided":
-        return {}
+    """The undecided kind of evidence of a head that may be a member; a share comes before the whole set."""
     kind = next(each for each in KINDS[3::-1] if _state(row, each, alpha) == "undecided")
-    others = (each for each in str(row["heads"]).split("+") if each != row["head"])
-    return {
-        "doubtful": " ".join(others),
-        "doubtful_effect": row[kind],
-        "doubtful_se": row[f"{kind}_standard_error"],
-        "doubtful_critical": row[f"{kind}_critical"],
-    }
+    effect = {"effect": row[kind], "se": row[f"{kind}_standard_error"], "critical": row[f"{kind}_critical"]}
+    return {"doubtful": " ".join(_others(row)), **{f"doubtful_{name}": value for name, value in effect.items()}}
 
 
 def _caveat(row: Mapping[str, Any], explained: bool, alpha: float) -> str:
-    """What else is to be said of a head that is no member."""
-    together, mean_together, _, _, backup, mean_backup = (_state(row, kind, alpha) for kind in KINDS)
-    if backup == mean_backup == "drop" and row["member"] != "yes":
-        gone = [*str(row["missed"]).split("+"), *(each for each in str(row["heads"]).split("+") if each != row["head"])]
+    """What ablating heads together adds for a head that is no member; `explained` if others are a group."""
+    states = {kind: _state(row, kind, alpha) for kind in KINDS}
+    if states["backup"] == states["mean_backup"] == "drop" and row["member"] != "yes":
+        gone = [*str(row["missed"]).split("+"), *_others(row)]
         return f"the task needs it where {' and '.join(gone)} {'is' if len(gone) == 1 else 'are'} ablated"
-    if together == mean_together == "drop" and not explained:
-        others = " or ".join(each for each in str(row["heads"]).split("+") if each != row["head"])
-        return f"the task needs it or {others}: ablated together, they cost it"
+    if states["together"] == states["mean_together"] == "drop" and not explained:
+        return f"the task needs it or {' or '.join(_others(row))}: ablated together, they cost it"
     return ""

@@ -1,30 +1,26 @@
-"""What do attention, ablation, the related word and probes together say about a head? One table, strict and total.
+"""From the states of all kinds of evidence on a head to one verdict: a strict and total table.
 
 Each kind of evidence is first judged by itself (``evidence.py``): it is *shown* where "no more than the minimum" is
-rejected, *none* where "at least the minimum" is (of effects, on either side), both family-wise over all heads and
-tasks; else *undecided*. Fewer than ``FEWEST_CLUSTERS`` clusters decide nothing.
+rejected, *none* where "at least the minimum" is (of effects, on both sides), both family-wise over all heads and
+tasks; else *undecided*. With fewer than ``FEWEST_CLUSTERS`` clusters everything is undecided.
 
 - **attention**: the excess over the best baseline. *Not testable* if no example could be scored, or the baseline is the
-  related word itself too often to leave the minimum to be better by.
-- **effect** of ablation: a *drop* or a *rise* if that is shown under both replacements, resample and the positional
-  mean (or the template's); *none* if it is absent under both; *disagree* where one shows what the other excludes.
-- **what it reads at the related word**: keys and values there, for this head only, are those of a run in which only
-  that word is exchanged (``methods/word_exchange.py``). A *drop* if that turns the answer by the minimum at least. *Not
-  testable* if no item has such a twin, if a twin has the same value of the task's feature, if the model is not shown to
-  tell the two words' answers apart or does not show keys and values, or if these hold other words, too (behind the
-  first layer of a bidirectional model).
+  related word itself too often to be exceeded by the minimum.
+- **effect** of ablation: a *drop* or a *rise* if shown under both replacements, resample and the positional mean (or
+  the template's); *none* if absent under both; *disagree* where one shows what the other excludes.
+- **exchange** of the related word: this head's keys and values there are those of a run in which only that word is
+  exchanged (``methods/word_exchange.py``). A *drop* if that turns the answer by at least the minimum. *Not testable* if
+  no item has such a twin, if a twin has the same value of the task's feature, if the model is not shown to tell the two
+  words' answers apart, does not show keys and values, or if these hold other words, too (behind the first layer of a
+  bidirectional model).
 - **representation**: the task's feature is *carried* if a probe reads it from what the head writes better than from its
-  toughest control, and its selectivity is shown to be above 0. *Not testable* if the task has no feature, or too few
-  clusters or values of it, or the probes were left out, or a control leaves less than the minimum to be better by.
-- **specificity**, of a drop: *general* if it is a drop on every other task, too, and the head is shown not to look at
-  the related word on some task; *specific* if another task is shown not to need it, or it looks on all
-  (``specificity.py``).
+  toughest control, and its selectivity is shown to be above 0. *Not testable* without a feature, with too few clusters
+  or values of it, without probes, or if a control cannot be exceeded by the minimum.
+- **specificity** of a drop: *general*, *specific* or *undecided* (``verdicts.py``).
 - **partners**: heads that stand in for it, and it for them, where its mean in its place costs less than the minimum
   (``groups.py``).
 
-Then, rows are the effect, columns the attention:
-
-| effect    | shown                  | none                     | not testable | undecided |
+| effect    | attention shown        | none                     | not testable | undecided |
 |-----------|------------------------|--------------------------|--------------|-----------|
 | drop      | attends and causal [1] | causal, by another route | causal       | undecided |
 | rise      | opposes                | opposes                  | opposes      | opposes   |
@@ -32,20 +28,20 @@ Then, rows are the effect, columns the attention:
 | disagree  | undecided              | undecided                | undecided    | undecided |
 | undecided | undecided              | undecided                | undecided    | undecided |
 
-A drop is ``general`` where its specificity is, whatever the attention. What has partners is ``redundant`` in the last
-three rows, whatever resampling it alone does: another example's answer in its place contradicts theirs.
+A drop is ``general`` where its specificity is, whatever the attention. A head with partners is ``redundant`` in the
+last three rows, whatever resampling it alone does: another example's answer in its place contradicts theirs.
 
-[1] ``tracks`` where what it reads at the related word is a drop, too, the head is specific or that is not testable,
-and, if the task names a feature, the feature is carried. ``causal, by another route`` where what it reads there is none
-or a rise: it looks at the related word, and that is not why the task needs it. ``undecided`` where that is.
+[1] ``tracks`` where the exchange is a drop, too, the head is specific or that is not testable, and, if the task names a
+feature, the feature is carried. ``causal, by another route`` where the exchange is none or a rise: the head looks at
+the related word, and that is not why the task needs it. ``undecided`` where the exchange is.
 
-[2] ``encodes, unused`` where the feature is carried: the head holds what nothing needs there. ``none`` claims nothing
-of what can be read; where that is undecided, the reason says so. A head without an effect is ``undecided`` where it is
-undecided whether others stand in for it.
+[2] ``encodes, unused`` where the feature is carried. ``none`` claims nothing of what can be read; where that is
+undecided, the reason says so. A head without an effect is ``undecided`` if it is undecided whether others stand in for
+it.
 
-A joint claim's p is the largest of its kinds': of one head it is false only where one of these tests shows what the
-head does not have. Heads may lack different kinds: that some joint claim of a report is false has a chance of alpha for
-each of these kinds, at most. ``undecided`` always has a reason.
+A joint claim's p is the largest of its kinds'. The claim is false only if one of these tests shows what the head does
+not have. Heads may lack different kinds: some joint claim of a report is false with a chance of at most alpha for each
+of these kinds. ``undecided`` always has a reason.
 """
 
 import itertools
@@ -79,14 +75,14 @@ Verdict = Literal[
 Specificity = Literal["specific", "general", "not testable", "undecided"]
 
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
-"""What claims most comes first."""
+"""The strongest claim comes first."""
 FINDINGS = ORDER[: ORDER.index("encodes, unused")]
 """Verdicts that claim something of a head's attention or its effect: they earn it a card."""
 UNRELATED: Mapping[str, str] = {
     "none": "what it reads at the related word turns the answer by less than the minimum",
     "rise": "what it reads at the related word speaks against the answer",
 }
-"""By what exchanging the word does, if that is no drop."""
+"""By the state of the exchange, why it is no drop."""
 NO_EXCHANGE = "what it reads at the related word is not testable"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 NOT_PROBED = "whether the feature can be read there was not asked: probes were left out"
@@ -98,18 +94,18 @@ class States:
     """What each kind of evidence comes to by itself, and what other tasks and heads say.
 
     Attributes:
-        attention: Where it looks.
-        effect: What its ablation does.
-        representation: Whether the feature is read from what it writes.
-        specificity: Whether it is about this task; of a drop.
-        exchange: What exchanging the related word does; of a drop that attends.
+        attention: To the related word.
+        effect: Of ablation.
+        representation: Of the feature in what the head writes.
+        specificity: Of a drop.
+        exchange: Of the related word; of a drop that attends.
         has_feature: Whether the task names a feature.
         partners: The heads that stand in for it, such as ``1.3``.
         doubtful: Heads of which it is undecided whether they stand in for it.
         no_partners: Whether it is shown that none stands in for it.
-        caveat: What else ablating heads together says, for a verdict that its effect is below the minimum.
+        caveat: What ablating heads together adds to a verdict that its effect is below the minimum.
         probed: Whether the feature was probed for.
-        replacements: What ablation does by resample and by the mean; nothing, if that is ``effect`` by both.
+        replacements: Effect by resample and by the mean; empty if both are ``effect``.
     """
 
     attention: AttentionState
@@ -127,7 +123,7 @@ class States:
 
 
 def judge(states: States) -> tuple[Verdict, str]:
-    """The verdict on a head of a model that can do the task, and the reason where it hides something."""
+    """The verdict on a head of a model that can do the task, and the reason where there is one to tell."""
     if states.partners and states.effect not in ("drop", "rise"):
         return "redundant", ""
     if states.effect == "rise":
@@ -146,8 +142,50 @@ def judge(states: States) -> tuple[Verdict, str]:
     }[states.attention]
 
 
+def _of_a_drop(states: States) -> tuple[Verdict, str]:
+    if states.specificity == "general":
+        return "general", ""
+    if states.attention == "none":
+        return "causal, by another route", ""
+    if states.attention == "not testable":
+        return "causal", "attention is not testable"
+    if states.attention == "undecided":
+        return "undecided", "the task needs the head, and its attention is undecided"
+    if states.exchange in UNRELATED:
+        return "causal, by another route", UNRELATED[states.exchange]
+    if states.exchange == "undecided":
+        return "undecided", "whether what it reads at the related word turns the answer is undecided"
+    if states.exchange == "not testable":
+        return "attends and causal", NO_EXCHANGE
+    if states.specificity == "undecided":
+        return "attends and causal", "whether its effect is about this task is undecided"
+    if states.has_feature and states.representation != "carried":
+        return "attends and causal", {
+            "none": "the feature cannot be read there beyond its controls",
+            "not testable": "whether the feature can be read there is not testable" if states.probed else NOT_PROBED,
+            "undecided": "the probe is undecided",
+        }[states.representation]
+    return "tracks", "" if states.specificity == "specific" else FEW_TASKS
+
+
+def _without_effect(states: States) -> tuple[Verdict, str]:
+    """Of a head whose effect is shown to be below the minimum."""
+    unseen = "attention is not testable" if states.attention == "not testable" else ""
+    if states.attention == "undecided":
+        return "undecided", "attention is undecided"
+    if states.doubtful:
+        doubt = f"whether it and {' or '.join(states.doubtful)} stand in for each other is undecided"
+        return "undecided", "; ".join(filter(None, (doubt, unseen)))
+    if states.attention == "shown":
+        return "attends, not causal", states.caveat
+    if states.representation == "carried":
+        return "encodes, unused", "; ".join(filter(None, (unseen, states.caveat)))
+    unread = "whether the feature can be read there is undecided" if states.representation == "undecided" else ""
+    return "none", "; ".join(filter(None, (unseen, unread)))
+
+
 def completions(states: States) -> Iterator[States]:
-    """What the states may come to once all is known that is undecided or not testable."""
+    """Everything that the states can become once all that is undecided or not testable is known."""
     replacements = states.replacements or (states.effect, states.effect)
     for attention, (resample, mean), representation, specificity, exchange in itertools.product(
         _may_be(states.attention, "shown", "none"),
@@ -166,7 +204,7 @@ def completions(states: States) -> Iterator[States]:
             doubtful=(),
         )
         yield known
-        # Of these, only heads that do not cost the minimum by their mean.
+        # Only such heads can have partners, and only if their mean costs less than the minimum.
         if not states.no_partners and mean == "none" and (attention == "shown" or representation == "carried"):
             yield replace(known, partners=states.partners or ("another",))
 
@@ -180,7 +218,7 @@ def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
 
     Args:
         effects: Of ablation, under both replacements.
-        above_chance: Whether the base run's interval lies above 0.
+        above_chance: Whether the base run's interval lies above chance.
     """
     fewest = min(effects, key=lambda each: each.n_clusters)
     if few := few_clusters(int(fewest.n_clusters), int(fewest.n_units)):
@@ -188,61 +226,3 @@ def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
     if not all(each.decidable for each in effects):
         return "a template has a single cluster, so no interval is known"
     return "" if above_chance else "the unablated model is not shown to be above chance on this task"
-
-
-def _of_a_drop(states: States) -> tuple[Verdict, str]:
-    if states.specificity == "general":
-        return "general", ""
-    if states.attention == "none":
-        return "causal, by another route", ""
-    if states.attention == "not testable":
-        return "causal", "attention is not testable"
-    if states.attention == "undecided":
-        return "undecided", "the task needs the head, and its attention is undecided"
-    if states.exchange in UNRELATED:
-        return "causal, by another route", UNRELATED[states.exchange]
-    if states.exchange == "undecided":
-        return "undecided", "whether what it reads at the related word turns the answer is undecided"
-    short = _short_of_tracking(states)
-    if short:
-        return "attends and causal", short
-    return "tracks", "" if states.specificity == "specific" else FEW_TASKS
-
-
-def _short_of_tracking(states: States) -> str:
-    """What a head lacks that attends and is causal; empty where it tracks."""
-    if states.exchange == "not testable":
-        return NO_EXCHANGE
-    if states.specificity == "undecided":
-        return "whether its effect is about this task is undecided"
-    if not states.has_feature:
-        return ""
-    return {
-        "carried": "",
-        "none": "the feature cannot be read there beyond its controls",
-        "not testable": "whether the feature can be read there is not testable" if states.probed else NOT_PROBED,
-        "undecided": "the probe is undecided",
-    }[states.representation]
-
-
-def _without_effect(states: States) -> tuple[Verdict, str]:
-    """Of a head whose effect is shown to be below the minimum."""
-    unseen = "attention is not testable" if states.attention == "not testable" else ""
-    open_question = _open_question(states)
-    if open_question:
-        return "undecided", "; ".join(filter(None, (open_question, unseen)))
-    if states.attention == "shown":
-        return "attends, not causal", states.caveat
-    if states.representation == "carried":
-        return "encodes, unused", "; ".join(filter(None, (unseen, states.caveat)))
-    unread = "whether the feature can be read there is undecided" if states.representation == "undecided" else ""
-    return "none", "; ".join(filter(None, (unseen, unread)))
-
-
-def _open_question(states: States) -> str:
-    """What is not known of a head without an effect, if it matters; else empty."""
-    if states.attention == "undecided":
-        return "attention is undecided"
-    if not states.doubtful:
-        return ""
-    return f"whether it and {' or '.join(states.doubtful)} stand in for each other is undecided"

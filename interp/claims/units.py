@@ -1,17 +1,17 @@
-"""What do the statistics count? Balanced units in clusters, templates and layouts, one column per cell.
+"""Tables of balanced units: one row per unit, one column per cell, with clusters, templates and layouts.
 
 1. The values of one unit (an item and its counterfactual) are averaged: a unit counts once.
 2. Units with the same lexical draw form a **cluster**: they are not independent of each other.
 3. **Templates** are fixed strata: an estimate is the mean over templates of their means, so that no template counts
    more because it has more items.
-4. **Layouts** (where the words stand) are fixed, too, where the generator has drawn each of a template equally often:
-   then how a value differs from layout to layout is no part of how it differs from draw to draw.
+4. **Layouts** (where the words stand) are fixed, too, if the generator drew each layout of a template equally often:
+   then the differences between layouts are no part of the sampling error.
 
-A cell is what one hypothesis is about, for example one head. What was not measured is NaN.
+A cell is what one hypothesis is about, for example one head. A value that was not measured is NaN.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ class UnitTable:
         clusters: Each unit's lexical draw.
         strata: Each unit's template.
         cells: Labels of the columns, for example ``(layer, head)``.
-        layouts: Where each unit's words stand; empty where nothing is known of that.
+        layouts: Where each unit's words stand; empty if that is not known.
 
     Raises:
         InputError: The parts differ in length.
@@ -54,8 +54,7 @@ class UnitTable:
         """Average `column` of a tidy frame over each unit's examples.
 
         Args:
-            frame: One row per cell and example, with ``unit``, ``cluster``, ``template`` and, where it is known,
-                ``layout``.
+            frame: One row per cell and example, with ``unit``, ``cluster``, ``template`` and, if known, ``layout``.
             column: What to average; NaN is left out.
             by: The columns that name a cell.
         """
@@ -71,30 +70,30 @@ class UnitTable:
 
     def with_values(self, values: Float[np.ndarray, "unit cell"]) -> "UnitTable":
         """Other values of the same units and cells."""
-        return UnitTable(values, self.clusters, self.strata, self.cells, self.layouts)
+        return replace(self, values=values)
 
     def only(self, cells: Bool[np.ndarray, " cell"]) -> "UnitTable":
-        """The table with the other cells as if they had not been measured."""
+        """The table with all other cells set to NaN."""
         return self.with_values(np.where(cells, self.values, np.nan))
 
     @property
     def n_units(self) -> np.ndarray:
-        """How many units were measured, by cell."""
+        """Number of measured units, by cell."""
         return np.isfinite(self.values).sum(axis=0)
 
     @property
     def n_clusters(self) -> np.ndarray:
-        """How many clusters the measured units come from, by cell."""
+        """Number of clusters with a measured unit, by cell."""
         return (cluster_sums(self)[1].sum(axis=0) > 0).sum(axis=0)
 
 
 @dataclass(frozen=True)
 class ClusterTable:
-    """What ``UnitTable`` comes down to, for who adds up units as they come: one stratum, sums by cluster.
+    """Sums by cluster, for callers that add units up as they come; there is one stratum.
 
     Attributes:
         sums: Of the values of a cluster's units.
-        counts: How many these are; 0 where a cluster was not measured.
+        counts: Number of these units; 0 where a cluster was not measured.
         cells: Labels of the columns.
     """
 
@@ -104,12 +103,12 @@ class ClusterTable:
 
     @property
     def n_units(self) -> np.ndarray:
-        """How many units were measured, by cell."""
+        """Number of measured units, by cell."""
         return self.counts.sum(axis=0)
 
     @property
     def n_clusters(self) -> np.ndarray:
-        """How many clusters the measured units come from, by cell."""
+        """Number of clusters with a measured unit, by cell."""
         return (self.counts > 0).sum(axis=0)
 
 
@@ -119,7 +118,7 @@ Table = UnitTable | ClusterTable
 def cluster_sums(
     table: Table, strata: Int[np.ndarray, " unit"] | None = None
 ) -> tuple[Float[np.ndarray, "stratum cluster cell"], Float[np.ndarray, "stratum cluster cell"]]:
-    """Sums of the measured values, and how many they are, by stratum and cluster.
+    """Sums of the measured values and their number, by stratum and cluster.
 
     Args:
         table: The values.
@@ -138,15 +137,15 @@ def cluster_sums(
 
 
 def numbered(names: Sequence[str]) -> Int[np.ndarray, " unit"]:
-    """The number of each name among all, in their order."""
+    """The number of each name in the sorted list of names."""
     return np.unique(np.asarray(names, dtype=str), return_inverse=True)[1]
 
 
 def balanced_layouts(table: UnitTable) -> Int[np.ndarray, " unit"] | None:
-    """Each unit's template and layout, as a number, where the layouts are balanced; else None.
+    """The number of each unit's template and layout if layouts are balanced, else None.
 
-    They are where every layout of a template was drawn equally often (but for one, where the schedule ends), at least
-    twice, and for two clusters or more. Else how often it was drawn is a part of the draw.
+    Balanced means that the layouts of a template occur equally often (up to one unit, where the schedule ends), at
+    least twice, and in at least two clusters. Otherwise the number of units in a layout is random as well.
     """
     if not table.layouts:
         return None
@@ -155,19 +154,10 @@ def balanced_layouts(table: UnitTable) -> Int[np.ndarray, " unit"] | None:
     stratum = stratum.ravel()
     of_template = np.zeros(len(counts), dtype=int)
     of_template[stratum] = template
-    least, most = (
-        np.array([pick(counts[of_template == each]) for each in range(template.max() + 1)]) for pick in (np.min, np.max)
-    )
+    spread = [np.ptp(counts[of_template == each]) for each in range(template.max() + 1)]
     n_clusters = np.bincount(np.unique(np.stack([stratum, numbered(table.clusters)]), axis=1)[0])
-    balanced = (least >= 2).all() and (most - least <= 1).all() and (n_clusters >= 2).all()
+    balanced = counts.min() >= 2 and max(spread) <= 1 and n_clusters.min() >= 2
     return stratum if balanced else None
-
-
-def within_strata(
-    sums: Float[np.ndarray, "stratum ..."], counts: Float[np.ndarray, "stratum ..."]
-) -> Float[np.ndarray, "stratum ..."]:
-    """Each stratum's mean; NaN where it has no value."""
-    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
 
 
 def stratum_means(
@@ -175,20 +165,26 @@ def stratum_means(
 ) -> Float[np.ndarray, "..."]:
     """Mean over the strata of the stratum means; NaN where no stratum has a value.
 
-    A stratum without a value leaves the mean, it does not pull it to 0.
+    A stratum without a value is left out of the mean.
     """
     n_strata = (counts > 0).sum(axis=0)
-    total = np.nansum(within_strata(sums, counts), axis=0)
+    total = np.nansum(_within_strata(sums, counts), axis=0)
     return np.divide(total, n_strata, out=np.full(n_strata.shape, np.nan), where=n_strata > 0)
+
+
+def _within_strata(
+    sums: Float[np.ndarray, "stratum ..."], counts: Float[np.ndarray, "stratum ..."]
+) -> Float[np.ndarray, "stratum ..."]:
+    return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
 
 
 def by_stratum(table: UnitTable) -> Float[np.ndarray, "stratum cell"]:
     """The mean of every cell in every template; NaN where it was not measured."""
     sums, counts = cluster_sums(table)
-    return within_strata(sums.sum(axis=1), counts.sum(axis=1))
+    return _within_strata(sums.sum(axis=1), counts.sum(axis=1))
 
 
 def estimates(table: Table) -> Float[np.ndarray, " cell"]:
-    """The mean over templates of their means, of every cell."""
+    """The mean over templates of the template means, of every cell."""
     sums, counts = cluster_sums(table)
     return stratum_means(sums.sum(axis=1), counts.sum(axis=1))

@@ -1,4 +1,14 @@
-"""From rows of evidence to states, to a verdict, and to the number of units that would decide where nothing is."""
+"""From rows of evidence to states, to a verdict, and to the number of units that would decide an undecided head.
+
+**Specificity**: a head can matter by its size alone: without it, the stream has another norm, or every later head looks
+elsewhere. Such a head costs every task, whether or not it looks at the task's related word. So, of a head whose
+ablation is a drop, with at least two other tasks that the model can do:
+
+- *general*: a drop on all of them, too, and on some task it is shown not to look at the related word;
+- *specific*: another task is shown not to need it, or it looks at the related word on all tasks, and so is about what
+  they share;
+- *undecided*: neither is shown.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.claims.evidence import Evidence, effect_state, exchange_state, representation_state
-from interp.claims.rules import DISAGREE, States, judge, undecidable
+from interp.claims.evidence import Evidence, joint_state
+from interp.claims.rules import DISAGREE, Specificity, States, judge, undecidable
 
+FEWEST_OTHERS = 2
+"""Other tasks that are needed to call a head general or specific."""
 REPLACEMENTS = {"effect": "resampling", "mean_effect": "the mean in its place"}
-"""The kinds of evidence that ablation is, as a sentence has them."""
+"""The kinds of evidence that are ablations, as a sentence names them."""
 
 
 def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
@@ -25,20 +37,25 @@ def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
         ``exchange_state`` and ``representation``, row by row; and ``undecidable``: why nothing can be said of any head
         of the task, empty where something can.
     """
-    rows = frame.to_dict("records")
-    resample, mean = ([Evidence.of(row, kind) for row in rows] for kind in REPLACEMENTS)
-    found = {
-        "attention_state": [Evidence.of(row, "excess").excess(alpha) for row in rows],
-        "effect_state": [effect_state(*both, alpha) for both in zip(resample, mean, strict=True)],
-        "resample_state": [each.effect(alpha) for each in resample],
-        "mean_state": [each.effect(alpha) for each in mean],
-        "exchange_state": [exchange_state(Evidence.of(row, "exchange"), alpha) for row in rows],
-        "representation": [_representation(row, alpha) for row in rows],
-        "undecidable": [
-            undecidable((one, other), row["above_chance"]) for one, other, row in zip(resample, mean, rows, strict=True)
-        ],
+    return pd.DataFrame([_states(row, alpha) for row in frame.to_dict("records")], index=frame.index)
+
+
+def _states(row: Mapping[str, Any], alpha: float) -> dict[str, str]:
+    resample, mean = (Evidence.of(row, kind) for kind in REPLACEMENTS)
+    by_resample, by_mean = resample.effect(alpha), mean.effect(alpha)
+    return {
+        "attention_state": Evidence.of(row, "excess").excess(alpha),
+        "effect_state": joint_state(by_resample, by_mean),
+        "resample_state": by_resample,
+        "mean_state": by_mean,
+        "exchange_state": Evidence.of(row, "exchange").exchange(alpha),
+        "representation": Evidence.of(row, "probe_excess").representation(
+            selective=row["selectivity_p_adjusted"] <= alpha,
+            has_room=not row["probe_baseline_score"] > 1 - row["probe_excess_minimum"],
+            alpha=alpha,
+        ),
+        "undecidable": undecidable((resample, mean), row["above_chance"]),
     }
-    return pd.DataFrame(found, index=frame.index)
 
 
 def decidable(frame: pd.DataFrame) -> pd.DataFrame:
@@ -46,13 +63,39 @@ def decidable(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["undecidable"] == ""]
 
 
+def specificities(frame: pd.DataFrame) -> list[Specificity]:
+    """Whether a head's effect is about the task, row by row.
+
+    Args:
+        frame: One row per layer, head and task, with ``attention_state``, ``effect_state`` and ``undecidable``.
+    """
+    by_head = dict(iter(decidable(frame).groupby(["layer", "head"])))
+    none = frame.iloc[:0]
+    return [
+        _specificity(by_head.get((row["layer"], row["head"]), none), row["task"], row["attention_state"])
+        for row in frame.to_dict("records")
+    ]
+
+
+def _specificity(of_head: pd.DataFrame, task: str, attention: str) -> Specificity:
+    others = of_head[of_head["task"] != task]
+    if len(others) < FEWEST_OTHERS:
+        return "not testable"
+    if others["effect_state"].isin(["none", "rise"]).any():
+        return "specific"
+    looks = {attention, *others["attention_state"]}
+    if looks == {"shown"}:  # whatever its effects are: it is about what the tasks share
+        return "specific"
+    return "general" if "none" in looks and (others["effect_state"] == "drop").all() else "undecided"
+
+
 def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """The verdict, its reason and the number of units that would decide, row by row.
 
     Args:
         frame: As of ``states``, with these, ``specificity`` and what ``groups.partners`` adds; ``probed`` says whether
-            probes were asked for, and ``tested`` of which heads anything can be shown: ``chosen`` or ``declared`` ones,
-            or all (empty).
+            probes were asked for, and ``tested`` which heads can be shown to do anything: ``chosen`` or ``declared``
+            ones, or all (empty).
     """
     judged = [_judge(row) for row in frame.to_dict("records")]
     return pd.DataFrame(judged, columns=["verdict", "reason", "n_to_decide"], index=frame.index)
@@ -72,21 +115,14 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     if reason == DISAGREE:
         mean = row["mean_replacement"].replace("_", " ")
         return verdict, f"{reason}: {row['effect']:.2g} by resample and {row['mean_effect']:.2g} by {mean}", np.nan
-    unshown = _not_shown(row, kinds)
-    exchanged = _exchanged(row) if "the exchanged word" in kinds else ""
-    return verdict, reason + exchanged + unshown, np.nan if unshown else _units_to_decide(row, kinds)
-
-
-def _exchanged(row: Mapping[str, Any]) -> str:
-    """On how many units the word was exchanged, if not on all."""
-    n_units, n_all = row["exchange_n_units"], row["n_units"]
-    if n_units == n_all:
-        return ""
-    return f" (measured on the {n_units:.0f} of {n_all:.0f} units that have a word counterfactual)"
+    unshown, n_exchanged, n_all = _not_shown(row, kinds), row["exchange_n_units"], row["n_units"]
+    if "the exchanged word" in kinds and n_exchanged != n_all:
+        reason += f" (measured on the {n_exchanged:.0f} of {n_all:.0f} units that have a word counterfactual)"
+    return verdict, reason + unshown, np.nan if unshown else _units_to_decide(row, kinds)
 
 
 def states_of(row: Mapping[str, Any]) -> States:
-    """What each kind of evidence comes to, of one row of a frame as of ``verdicts``."""
+    """The states of one row of a frame as of ``verdicts``."""
     return States(
         attention=row["attention_state"],
         effect=row["effect_state"],
@@ -104,40 +140,27 @@ def states_of(row: Mapping[str, Any]) -> States:
 
 
 def _not_shown(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> str:
-    """That some kinds of evidence were not chosen, or not declared, so that more units would not show them either."""
+    """Which kinds of evidence were not chosen, or not declared, so that more units would not show them either."""
     unshown = [name for name, evidence in kinds.items() if evidence.decidable and np.isnan(evidence.p_adjusted)]
     return f"; not {row['tested']}, and so cannot be shown: {', '.join(unshown)}" if unshown else ""
 
 
-def _representation(row: Mapping[str, Any], alpha: float) -> str:
-    return representation_state(
-        Evidence.of(row, "probe_excess"),
-        selective=row["selectivity_p_adjusted"] <= alpha,
-        has_room=not row["probe_baseline_score"] > 1 - row["probe_excess_minimum"],
-        alpha=alpha,
-    )
-
-
 def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     """The kinds of evidence that are undecided, and on which the verdict rests."""
-    found: dict[str, Evidence] = {}
+    asked: dict[str, str] = {}
     if row["effect_state"] == "undecided":
-        states_of = zip(REPLACEMENTS, (row["resample_state"], row["mean_state"]), strict=True)
-        found |= {REPLACEMENTS[kind]: Evidence.of(row, kind) for kind, state in states_of if state == "undecided"}
-    if row["effect_state"] == "drop" and row["attention_state"] == "shown" and row["exchange_state"] == "undecided":
-        found["the exchanged word"] = Evidence.of(row, "exchange")
+        by_kind = {"effect": row["resample_state"], "mean_effect": row["mean_state"]}
+        asked |= {REPLACEMENTS[kind]: kind for kind, state in by_kind.items() if state == "undecided"}
+    if (row["effect_state"], row["attention_state"], row["exchange_state"]) == ("drop", "shown", "undecided"):
+        asked["the exchanged word"] = "exchange"
     if row["attention_state"] == "undecided":
-        found["attention"] = Evidence.of(row, "excess")
+        asked["attention"] = "excess"
+    found = {name: Evidence.of(row, kind) for name, kind in asked.items()}
     if row["effect_state"] == "none" and row["doubtful"]:
-        found["group"] = _doubt(row)
+        one = Evidence.of(row, "effect")
+        doubt = (row["doubtful_effect"], one.minimum, row["doubtful_se"], 1.0, 1.0, row["doubtful_critical"])
+        found["group"] = Evidence(*doubt, one.n_units, one.n_clusters)
     return found
-
-
-def _doubt(row: Mapping[str, Any]) -> Evidence:
-    """That the head and others stand in for each other."""
-    one = Evidence.of(row, "effect")
-    effect, error = row["doubtful_effect"], row["doubtful_se"]
-    return Evidence(effect, one.minimum, error, 1.0, 1.0, row["doubtful_critical"], one.n_units, one.n_clusters)
 
 
 def _units_to_decide(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> float:

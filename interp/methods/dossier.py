@@ -207,7 +207,7 @@ def heads(
         correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
             expected share of false ones.
         choose_on: The same tasks, of other items, on which heads are chosen first: then only of these is anything
-            shown, and corrected for (``interp.claims.choosing``); not with ``"fdr"``. Empty to test all.
+            shown, and corrected for (``interp.claims.corrections``); not with ``"fdr"``. Empty to test all.
         claims: A file of claims that were declared before (``interp.claims.declared``): only these can be shown, and
             corrected among themselves; minimums and alpha that it sets hold. Not with `choose_on`, `siblings` or
             ``"fdr"``. None to test all.

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.claims.choosing import Chosen
 from interp.claims.claim import Claims, Measured, claim
-from interp.claims.corrections import Correction, benjamini_hochberg, holm
+from interp.claims.corrections import Chosen, Correction, benjamini_hochberg, holm
 from interp.claims.effects import above_chance, against_base
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError

@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.claims.choosing import Chosen, choose
-from interp.claims.corrections import Correction
+from interp.claims.corrections import Chosen, Correction, choose
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
-from interp.claims.specificity import specificities
-from interp.claims.verdicts import decidable, states, verdicts
+from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
 from interp.interventions.engine.budget import NoRoomError
 from interp.interventions.given_numbers import as_list

@@ -4,9 +4,8 @@ import pandas as pd
 import pytest
 from fake_jobs import fake_job
 
-from interp.calibration.calibrate import CURVES, FULL, Size, calibrate
+from interp.calibration.calibrate import CURVES, FULL, Job, Size, calibrate
 from interp.calibration.planted import Shape
-from interp.calibration.runs import Job
 from interp.errors import InputError, OutputError
 
 SMALL = Size(planted=3, special=1, groups=2, single=2, trained=2, nulls=2, halves=2, curve=1)

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
+from interp.calibration.calibrate import KINDS, Job, jobs_of, run_jobs
+from interp.calibration.controls import NULLS
 from interp.calibration.drawing import draw
-from interp.calibration.nulls import NULLS
 from interp.calibration.rates import outcomes
-from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs, single_jobs
 from interp.runs import record
 from interp.runs.executors import Local, Processes
 from interp.runs.run import Run
@@ -68,19 +68,19 @@ def test_nulls_track_nothing(kind):
 
 
 def test_names_tell_jobs_apart():
-    jobs = [*planted_jobs(2), *null_jobs(dict.fromkeys(NULLS, 2)), *single_jobs(2), *planted_jobs(1, seed=5)]
-    assert len({job.name for job in jobs}) == len(jobs) == 13
+    jobs = [*(job for kind in KINDS for job in jobs_of(kind, 2)), *jobs_of("planted", 1, seed=5)]
+    assert len({job.name for job in jobs}) == len(jobs) == 2 * len(KINDS) + 1
     assert all("/" not in job.name and " " not in job.name for job in jobs)
 
 
 def test_no_two_nulls_are_of_one_model():
-    jobs = null_jobs(dict.fromkeys(NULLS, 100), seed=7)
+    jobs = [job for kind in NULLS for job in jobs_of(kind, 100, seed=7)]
     assert len({job.seed for job in jobs}) == len(jobs) == 400
-    assert not {job.seed for job in jobs} & {job.seed for job in planted_jobs(200, seed=7)}
+    assert not {job.seed for job in jobs} & {job.seed for job in jobs_of("planted", 200, seed=7)}
 
 
 def test_what_is_done_is_not_done_again(ran, tmp_path):
-    jobs, told = planted_jobs(4), []
+    jobs, told = jobs_of("planted", 4), []
     first = run_jobs(jobs, run=Run(tmp_path), progress=lambda *each: told.append(each))
     assert ran == jobs
     assert told == [(number, 4) for number in range(5)]
@@ -91,7 +91,7 @@ def test_what_is_done_is_not_done_again(ran, tmp_path):
 
 
 def test_an_interruption_loses_only_the_job_in_hand(ran, monkeypatch, tmp_path):
-    jobs = planted_jobs(4)
+    jobs = jobs_of("planted", 4)
 
     def interrupted(job):
         if job == jobs[2]:
@@ -109,14 +109,14 @@ def test_an_interruption_loses_only_the_job_in_hand(ran, monkeypatch, tmp_path):
 
 def test_without_a_run_nothing_is_kept(ran, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_jobs(planted_jobs(2))
+    run_jobs(jobs_of("planted", 2))
     assert list(tmp_path.iterdir()) == []
     assert len(ran) == 2
 
 
 @pytest.mark.slow
 def test_processes_give_what_one_gives():
-    jobs = [*planted_jobs(2), *null_jobs({"permuted labels": 1})]
+    jobs = [*jobs_of("planted", 2), *jobs_of("permuted labels", 1)]
     alone, together = (
         run_jobs(jobs, run=Run(None, executor)).drop(columns="seconds") for executor in (Local(), Processes(2))
     )
@@ -124,7 +124,7 @@ def test_processes_give_what_one_gives():
 
 
 def test_another_program_is_another_result(tmp_path, ran, monkeypatch):
-    jobs = planted_jobs(1)
+    jobs = jobs_of("planted", 1)
     run_jobs(jobs, run=Run(tmp_path))
     monkeypatch.setattr(record, "code_hash", lambda: "another")
     run_jobs(jobs, run=Run(tmp_path))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from interp.calibration.controls import NULLS, at_attractors, null_case, permuted
 from interp.calibration.drawing import Difficulty, draw
 from interp.calibration.language import load
-from interp.calibration.nulls import NULLS, at_attractors, null_case, permuted
 from interp.calibration.planted import Shape
 from interp.methods.word_exchange import against_other_words
 from interp.tasks.task import Unit

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from interp.calibration import trained
+from interp.calibration import controls as trained
+from interp.calibration.controls import SEEING, seeing_head, seeing_model
 from interp.calibration.language import load_crossed, vocabulary
-from interp.calibration.trained import SEEING, seeing_head, seeing_model
 from interp.methods.word_exchange import SAME_VALUE, against_other_words
 
 

@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from interp.claims.bootstrap import cluster_bootstrap, groups_of
-from interp.claims.contributions import contributions
+from interp.claims.bootstrap import cluster_bootstrap, contributions, groups_of
 from interp.claims.units import UnitTable
 
 

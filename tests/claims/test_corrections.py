@@ -1,8 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from interp.claims.corrections import benjamini_hochberg, holm
-from interp.claims.power import required_units
+from interp.claims.corrections import benjamini_hochberg, choose, holm
+from interp.claims.evidence import required_units
 
 
 def test_holm_by_hand():
@@ -58,3 +59,22 @@ def test_required_units_of_an_unknown_spread_are_unknown():
     assert np.isnan(required_units(0.0, 10, 0.5, critical=2.0))
     assert np.isnan(required_units(1.0, 10, 0.0, critical=2.0))
     assert np.isnan(required_units(1.0, 10, 0.5, critical=np.nan))
+
+
+ROWS = pd.DataFrame(
+    {
+        "effect_p": [0.01, 0.2, 0.01, np.nan],
+        "mean_effect_p": [0.01, 0.01, 0.2, 0.01],
+        "excess_p": [0.01, 0.2, 0.05, np.nan],
+        "probe_excess_p": [0.01, 0.2, 0.051, np.nan],
+    }
+)
+
+
+def test_what_is_beyond_its_minimum_by_its_raw_p_is_chosen():
+    found = choose(ROWS, 0.05)
+    assert found["effect"].tolist() == [True, False, False, False]  # under both replacements, or not at all
+    assert found["excess"].tolist() == [True, False, True, False]
+    assert found["probe"].tolist() == [True, False, False, False]
+    assert found["exchange"].tolist() == [True, False, False, False]  # of a head that looks and matters
+    assert choose(ROWS, 0.2)["effect"].tolist() == [True, True, True, False]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.claims.evidence import Evidence, effect_state, exchange_state, representation_state
+from interp.claims.evidence import Evidence, joint_state
 
 MANY = FEWEST_CLUSTERS + 10
 DOES = {
@@ -31,8 +31,8 @@ def change(evidence, **fields):
 @pytest.mark.parametrize("state", DOES)
 def test_effects_and_exchanges(state):
     assert DOES[state].effect(0.05) == state
-    assert exchange_state(DOES[state], 0.05) == state
-    assert exchange_state(change(DOES[state], n_clusters=0), 0.05) == "not testable"
+    assert DOES[state].exchange(0.05) == state
+    assert change(DOES[state], n_clusters=0).exchange(0.05) == "not testable"
 
 
 @pytest.mark.parametrize("state", LOOKS)
@@ -65,7 +65,7 @@ def test_few_clusters_or_an_unknown_spread_decide_nothing(lacking):
 
 @pytest.mark.parametrize(("resample", "mean"), list(itertools.product(DOES, DOES)))
 def test_an_effect_is_what_both_replacements_say(resample, mean):
-    found = effect_state(DOES[resample], DOES[mean], 0.05)
+    found = joint_state(resample, mean)
     if resample == mean:
         assert found == resample
     else:
@@ -91,4 +91,4 @@ PROBE = Evidence(0.3, 0.1, 0.05, 0.01, 1.0, 3.0, 80, MANY)
 )
 def test_what_a_claim_of_the_feature_needs(changes, how, state):
     asked = {"selective": True, "has_room": True, "alpha": 0.05, **how}
-    assert representation_state(change(PROBE, **changes), **asked) == state
+    assert change(PROBE, **changes).representation(**asked) == state

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from interp.claims.specificity import specificities
+from interp.claims.verdicts import specificities
 
 
 def rows(*states, undecidable=None):

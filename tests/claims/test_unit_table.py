@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.claims.contributions import contributions
+from interp.claims.bootstrap import contributions
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 

@@ -7,7 +7,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibration"))
 from fake_jobs import fake_job
 
-from interp.calibration.runs import Job
+from interp.calibration.calibrate import Job
 
 
 @pytest.fixture(autouse=True)

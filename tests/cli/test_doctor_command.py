@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from interp.doctor.finding import Finding, Look
+from interp.doctor.examine import Finding, Look
 
 WELL = Look("b", lambda: [Finding("b", "well", "fine")], "")
 WRONG = Look("c", lambda: [Finding("c", "wrong", "is broken", "mend it")], "")

@@ -19,7 +19,7 @@ from planted_trees import FORMS, trees
 from stores import collected, files_of
 from tiny_models import random_model
 
-from interp.calibration.runs import null_jobs, run_jobs
+from interp.calibration.calibrate import jobs_of, run_jobs
 from interp.cluster.ray import Ray, _Actors
 from interp.errors import InputError
 from interp.methods.relations import counting as reader
@@ -210,7 +210,7 @@ def test_attention_is_counted_to_the_same_bits(ray, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_models_are_judged_to_the_same_numbers(ray, tmp_path, monkeypatch):
     monkeypatch.undo()  # parts are small in this process only, and a job has its own
-    jobs = null_jobs({"untrained": 1})
+    jobs = jobs_of("untrained", 1)
     here, there = (run_jobs(jobs, run=run) for run in (None, Run(tmp_path, Ray(2))))
     pd.testing.assert_frame_equal(here.drop(columns="seconds"), there.drop(columns="seconds"), check_exact=True)
 

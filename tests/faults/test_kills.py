@@ -15,14 +15,14 @@ from kept_sweeps import events, in_small_parts, sweep, total, whole_files
 from killing import begun, killed, seconds_of
 from stores import collected, files_of
 
-from interp.calibration.runs import Job, null_jobs, planted_jobs, run_jobs
+from interp.calibration.calibrate import Job, jobs_of, run_jobs
 from interp.runs.reading import ShardReader
 from interp.runs.run import Run
 
 pytestmark = pytest.mark.unchecked
 
 KILLS = [pytest.param(10, id="10 kills"), pytest.param(100, id="100 kills", marks=pytest.mark.slow)]
-JOBS = [*planted_jobs(12), *null_jobs({"untrained": 6})]
+JOBS = [*jobs_of("planted", 12), *jobs_of("untrained", 6)]
 
 
 def a_sweep(folder):

@@ -9,8 +9,7 @@ from synthetic_probes import probing
 from synthetic_relations import scoring
 
 import interp
-from interp.calibration.calibrate import Size, calibrate
-from interp.calibration.runs import Job
+from interp.calibration.calibrate import Job, Size, calibrate
 from interp.methods.attribution import attribute
 from interp.methods.development import Development
 from interp.methods.dossier import HeadsReport

@@ -1,54 +1,78 @@
-"""Of which trained heads is the truth known? Of an only one; and of all where the related word has no part in the task.
+"""Controls: trained models of which the truth is known without writing them, and nulls on which no head tracks.
+
+Trained models:
 
 - **A single head**: a model of attention alone, one layer of one head: words do not meet anywhere else. Once it is
   trained to agree its verbs, the task needs its head and the related word's feature in it, for nothing else tells the
-  answer. That it looks there more than elsewhere is what training makes of it: a head that looked everywhere alike
-  could tell a related word's value from an attractor's. And whatever it is trained for, it cannot do induction, which
-  takes two layers: the key of an item does not say which word stood before it (Elhage et al. 2021, "A mathematical
-  framework for transformer circuits").
+  answer. Training makes it look there more than elsewhere: a head that looked everywhere alike could not tell a related
+  word's value from an attractor's. And whatever it is trained for, it cannot do induction, which takes two layers: the
+  key of an item does not say which word stood before it (Elhage et al. 2021, "A mathematical framework for transformer
+  circuits").
 - **One that sees**: a model of one layer with LayerNorm and an MLP, of which one head alone can find words by their
   class. The keys of the others are frozen to the subspace in which places are embedded, or, where the head that sees
-  shares its keys with another query, that query is frozen at 0. Words and places are all as long as each other, the
-  norm before attention is not trained, and a related word and its attractors show their values in one direction: so
-  nothing else tells them apart. Once the model is trained to do a task, that head has to do it.
+  shares its keys with another query, that query is frozen at 0. Words and places have equal length, the norm before
+  attention is not trained, and a related word and its attractors show their values in one direction: so nothing else
+  tells them apart. Once the model is trained to do a task, that head has to do it.
 - **Told**: a model that is trained to answer by a key among the words (``language.load_told``). Its heads look for the
   key, carry its value and are needed; none of them tracks what is tagged as the related word.
 
+Nulls, on which every ``tracks`` is a false claim:
+
+- **trained**: a model of the last kind.
+- **permuted labels**: a planted model; in half of the clusters, at random, right and wrong change places, and in half,
+  drawn apart, the two values of the feature. No effect and no probe can be about the task.
+- **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor, each
+  as often. The model does the task as before, and no attention is to the tagged word; that word's other form, as the
+  word counterfactual, turns no answer. The references are permuted apart: baselines are chosen elsewhere.
+- **untrained**: a model with random weights, whose heads do have effects, tiny ones.
+
+Untrained models, and those whose labels are permuted, cannot do the task, or are not shown to: the dossier's first
+question. So verdicts are counted of models that can, and kinds of evidence of all.
+
 Words and places are embedded as in planted models, and answers are read as there (of the one that sees: at random, and
-as is trained); the heads' weights start at random and are trained, in seconds.
+trained); the heads' weights start at random and are trained, in seconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from interp.calibration.drawing import PHENOMENA_TASKS
+from interp.calibration.drawing import PHENOMENA_TASKS, Plan
 from interp.calibration.language import (
     LONGEST,
     PHENOMENA,
     Crossed,
     TaskName,
     crossed,
+    load_told,
+    other_form,
     pairs,
     tokenizer,
     told,
     vocabulary,
+    with_other_values,
 )
-from interp.calibration.planted import Shape, plant
-from interp.calibration.stream import PLACES
+from interp.calibration.planted import PLACES, Shape, plant
 from interp.claims.rules import Verdict
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.task import EncodedExample, Task, Unit
 
+NullKind = Literal["trained", "permuted labels", "permuted pairs", "untrained"]
+NULLS: tuple[NullKind, ...] = get_args(NullKind)
+AT_ATTRACTORS = ", tagged at the attractor"
+"""The end of a task's name whose tags are wrong."""
+MOST_LAYERS, MOST_HEADS = 2, 4
+"""Of a trained null; heads of a layer."""
 SINGLE: Mapping[TaskName, Verdict] = {"agreement": "tracks", "coreference": "tracks", "induction": "none"}
-"""What is true of a single head."""
+"""The right verdicts on a single head."""
 SHAPE = Shape(n_layers=1, n_heads=1)
 ENOUGH, MOST_STEPS = 0.002, 500
 """Training ends when its loss is smaller, or after so many steps."""
@@ -196,3 +220,122 @@ def _encoded(examples: list[Example]) -> tuple[Tensor, Tensor, Tensor]:
         row[: len(own)] = torch.tensor(own)
     answers = [[ids[each.right.strip()], ids[each.wrong.strip()]] for each in examples]
     return tokens, torch.tensor([len(own) - 1 for own in rows]), torch.tensor(answers)
+
+
+@documented
+def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
+    """A model on which nothing is to be found, and its tasks.
+
+    Args:
+        kind: Which.
+        plan: Its layers and heads, tasks, sample size and seed; of permuted ones the planted model itself.
+    """
+    generator = np.random.default_rng([plan.seed, NULLS.index(kind)])
+    if kind == "trained":
+        tasks = [load_told(name, n=plan.difficulty.n, seed=plan.seed) for name in PHENOMENA_TASKS]
+        return told_model(trained_shape(plan.shape), plan.seed), tasks
+    if kind == "untrained":
+        return HookedTransformer(_config(plan), tokenizer(), seed=plan.seed).eval(), plan.tasks()
+    return plan.model(), [permuted(task, kind, generator) for task in plan.tasks()]
+
+
+def trained_shape(shape: Shape) -> Shape:
+    """That of the trained model of a plan: of no more heads than can be trained and judged in seconds."""
+    n_heads = min(MOST_HEADS, shape.n_heads)
+    n_kv_heads = None if shape.n_kv_heads is None else max(1, n_heads // shape.n_queries)
+    return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=n_heads, n_kv_heads=n_kv_heads)
+
+
+def _config(plan: Plan) -> TransformerConfig:
+    return TransformerConfig(
+        **asdict(plan.shape), d_mlp=0, d_vocab=len(vocabulary()), n_ctx=LONGEST, tied=False, init_std=0.3
+    )
+
+
+Way = Callable[[EncodedExample], EncodedExample]
+
+
+def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], generator: np.random.Generator) -> Task:
+    """The task with each cluster's examples permuted in one way; its references apart from its units."""
+    permute = _labels if kind == "permuted labels" else _related
+    return _changed(task, lambda: permute(generator))
+
+
+def _changed(task: Task, draw: Callable[[], Way]) -> Task:
+    """The task with the examples of each cluster changed in the first way that is drawn for it."""
+
+    def changed(units: Sequence[Unit]) -> tuple[Unit, ...]:
+        ways: dict[str, Way] = {}
+        found = []
+        for unit in units:
+            way = ways.setdefault(unit.cluster, draw())
+            other = None if unit.counterfactual is None else way(unit.counterfactual)
+            found.append(replace(unit, item=way(unit.item), counterfactual=other))
+        return tuple(found)
+
+    return replace(task, units=changed(task.units), references=tuple(changed(each) for each in task.references))
+
+
+def _labels(generator: np.random.Generator) -> Way:
+    """Exchange the answers, and the feature's values; each or not."""
+    answers, features = generator.random(2) < 0.5
+
+    def way(encoded: EncodedExample) -> EncodedExample:
+        encoded = _values_exchanged(encoded) if features else encoded
+        return _answers_exchanged(encoded) if answers else encoded
+
+    return way
+
+
+def _values_exchanged(encoded: EncodedExample) -> EncodedExample:
+    other = encoded.word_counterfactual
+    turned = None if other is None else replace(other, example=with_other_values(other.example))
+    return replace(encoded, example=with_other_values(encoded.example), word_counterfactual=turned)
+
+
+def _answers_exchanged(encoded: EncodedExample) -> EncodedExample:
+    other = encoded.word_counterfactual
+    turned = None if other is None else replace(other, right=other.wrong, wrong=other.right)
+    return replace(encoded, right=encoded.wrong, wrong=encoded.right, word_counterfactual=turned)
+
+
+def _related(generator: np.random.Generator) -> Way:
+    """Exchange the related word with one of its attractors, or with none; each as likely."""
+    share = generator.random()  # of a cluster, whose templates have different numbers of attractors
+
+    def way(encoded: EncodedExample) -> EncodedExample:
+        names = [None, *sorted(encoded.distractors)]
+        chosen = names[int(share * len(names))]
+        return encoded if chosen is None else tagged_at(encoded, chosen)
+
+    return way
+
+
+def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
+    """The example with a distractor tagged as the related word, and its other form for the word counterfactual."""
+    distractors = {**encoded.distractors, chosen: encoded.related}
+    tagged = replace(encoded, related=encoded.distractors[chosen], distractors=distractors)
+    return replace(tagged, word_counterfactual=_other_form(tagged))
+
+
+def at_attractors(task: Task) -> Task:
+    """The task with its first attractors tagged as the related words: wrong tags."""
+    changed = _changed(task, lambda: lambda encoded: tagged_at(encoded, "first attractor"))
+    return replace(changed, name=f"{task.name}{AT_ATTRACTORS}")
+
+
+def _other_form(encoded: EncodedExample) -> EncodedExample:
+    """The example with the other form of the word that is tagged, as if that decided the feature and the answer."""
+    (place,), example, words = encoded.related, with_other_values(encoded.example), [each.text for each in vocabulary()]
+    other = words.index(other_form(words[encoded.prompt[place]]))
+    prompt = (*encoded.prompt[:place], other, *encoded.prompt[place + 1 :])
+    text = " ".join(words[each] for each in prompt[1:])
+    turned = replace(example, prompt=text, right=example.wrong, wrong=example.right, word_counterfactuals=())
+    return replace(
+        encoded,
+        example=turned,
+        prompt=prompt,
+        right=encoded.wrong,
+        wrong=encoded.right,
+        word_counterfactual=None,
+    )
