@@ -28,7 +28,7 @@ import interp
 from interp.model.config import TransformerConfig
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.residual.batching import batched
+from interp.residual.collecting import batched
 from interp.runs.collecting import collect
 from interp.runs.shards import shards_of
 from interp.runs.store import ActivationStore

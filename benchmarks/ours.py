@@ -12,11 +12,12 @@ from torch import Tensor
 
 from interp import Example, HookedTransformer
 from interp.interventions.audit import audit
-from interp.interventions.engine import attention, layers
-from interp.interventions.engine.budget import Sizes
+from interp.interventions.engine import layers
+from interp.interventions.engine import layers as attention
+from interp.interventions.engine.plan import Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
-from interp.interventions.measured import Measured
+from interp.interventions.metrics import Measured
 from interp.interventions.provenance import model_provenance
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches

@@ -6,8 +6,8 @@ from collections import Counter
 from random_tasks import random_task
 from tiny_models import random_model
 
-from interp.interventions import work
-from interp.interventions.engine import budget
+from interp.interventions import parts as work
+from interp.interventions.engine import plan as budget
 from interp.interventions.intervention import Intervention
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Cell, Sweep

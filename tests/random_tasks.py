@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from interp.interventions.engine.budget import Sizes
+from interp.interventions.engine.plan import Sizes
 from interp.interventions.engine.run import Engine
+from interp.interventions.hooked_runs import PlainRun
 from interp.interventions.intervention import Intervention, heads_at
-from interp.interventions.preparing import make_replacement
-from interp.interventions.reference import PlainRun
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Add, Patch
 from interp.interventions.rows import batches, task_rows
 from interp.model.sites import SITES, Site

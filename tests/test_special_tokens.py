@@ -16,7 +16,7 @@ from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
 from interp.methods.function_heads import repeated
 from interp.methods.task_arguments import as_task
-from interp.residual.head_words import writes
+from interp.residual.circuits import writes
 from interp.residual.logit_lens import logit_lens
 from interp.special_tokens import shown_around, special_around
 

@@ -22,7 +22,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.evidence import required_units
 from interp.claims.units import UnitTable, estimates
-from interp.interventions.preparing import mean_of_positions, with_donors
+from interp.interventions.reference_set import mean_of_positions, with_donors
 from interp.methods.task_attention import BY, task_attention
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")

@@ -42,7 +42,7 @@ from interp.calibration.planted import Shape
 from interp.calibration.roles import TRUTH
 from interp.claims.rules import Verdict
 from interp.errors import InputError
-from interp.interventions.given_numbers import whole_number
+from interp.interventions.numbers import whole_number
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import heads
 from interp.model.devices import documented

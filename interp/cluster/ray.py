@@ -20,7 +20,7 @@ import numpy as np
 
 from interp.cluster.address import require_cluster
 from interp.errors import InputError
-from interp.interventions.given_numbers import whole_number
+from interp.interventions.numbers import whole_number
 from interp.runs.executors import Work, nobody
 from interp.runs.packing import Packed, pack, received
 from interp.runs.queue import JobQueue

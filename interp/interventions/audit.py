@@ -1,4 +1,4 @@
-"""Are the engine's numbers those of the plain way? A random sample of cells and rows, measured again.
+"""The audit of the engine: a random sample of cells and rows is measured again by the plain way.
 
 The base run, and the run that is patched from, are compared as well. Differences of values are relative to the largest
 value among a cell's rows and the base run's, those of margins to the largest margin.
@@ -11,10 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from interp.errors import AuditError
+from interp.interventions.hooked_runs import PlainRun
 from interp.interventions.intervention import Intervention
-from interp.interventions.measured import Measured
-from interp.interventions.metrics import MetricName
-from interp.interventions.reference import PlainRun, RowScores
+from interp.interventions.metrics import Measured, MetricName, RowScores
 from interp.interventions.rows import Batch
 from interp.model.devices import place_of
 from interp.model.loading.agreement import TOLERANCE

@@ -1,4 +1,4 @@
-"""What is left of an activation when a feature can no longer be read out of it? An affine map of what is there.
+"""Erasing a feature from an activation: an affine map after which it can no longer be read out.
 
 ``x - L R (x - mu)``: what the k rows of R read of ``x``, beyond what they read on average, is written back with the k
 columns of L, and taken away. Where ``R L = 1`` this is a projection, and R reads the same number ever after.
@@ -79,12 +79,7 @@ class Erase:
 
     @classmethod
     def of(cls, model: Any, erasers: Mapping[tuple[int, Site], Sequence[Sequence[Eraser]]]) -> "Erase":
-        """Erasers for `model`, on its device and in its dtype.
-
-        Args:
-            model: Follows TransformerLens' protocol.
-            erasers: By fold and site: for every draw, one for each head, or one where the site has no heads.
-        """
+        """Erasers for `model`, on its device and in its dtype."""
         device, dtype = place_of(model)
         rank = max(each.rank for draws in erasers.values() for heads in draws for each in heads)
         maps = {}

@@ -1,9 +1,16 @@
-"""What is changed where? A site, the heads or neurons of it, the positions, and what replaces them."""
+"""Interventions, the cells that they are made in, and whether they did anything.
 
-from collections.abc import Hashable, Mapping, Sequence
+An intervention is a site, the heads or neurons of it, the positions, and what replaces them. Every example gets a
+status, and a cell that did nothing gets a warning.
+"""
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -11,6 +18,7 @@ from torch import Tensor
 from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.interventions.erase import Erase
+from interp.interventions.metrics import Outcome
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import SITES, Site, require_sites
@@ -85,10 +93,12 @@ class Intervention:
         Raises:
             InputError: It says which there are.
         """
-        axes = {"layer": (self.site.layer,), "heads": self.heads, "units": self.units}
-        sizes = {"layer": model.cfg.n_layers, "heads": heads_at(self.site.name, model)}
-        for name, n in (sizes | {"units": getattr(model.cfg, "d_mlp", None)}).items():
-            chosen = axes[name]
+        sizes = {
+            "layer": ((self.site.layer,), model.cfg.n_layers),
+            "heads": (self.heads, heads_at(self.site.name, model)),
+            "units": (self.units, getattr(model.cfg, "d_mlp", None)),
+        }
+        for name, (chosen, n) in sizes.items():
             if n is not None and chosen is not None and max(each or 0 for each in chosen) >= n:
                 raise InputError(f"{name}: the model has {n} (0 to {n - 1}), got {chosen}; choose among these")
         require_sites(model, [self.site], WRITTEN)
@@ -213,3 +223,104 @@ def _one_hot(axis: int, chosen: tuple[int, ...], like: Tensor) -> Tensor:
 def _require_numbers(name: str, chosen: tuple[int, ...] | None) -> None:
     if chosen is not None and (not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen)):
         raise InputError(f"{name}: expected different numbers from 0, at least one, got {chosen}")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Interventions that are made together.
+
+    Attributes:
+        labels: What the cell is called: ``layer``, ``head``, ``pos`` ...
+        interventions: What is changed.
+    """
+
+    labels: Mapping[str, Hashable]
+    interventions: tuple[Intervention, ...]
+
+
+ABSENT = "absent"
+"""Of examples that do not have the positions that a cell is about: they are not measured."""
+
+
+class Statuses:
+    """Says what a cell did to each example; the statuses are those of ``SweepResult``."""
+
+    def __init__(self, rows: Sequence[Row], n_layers: int, *, causal: bool):
+        self._rows, self._n_layers, self._causal = rows, n_layers, causal
+        self._n_examples = 1 + max(row.example for row in rows)
+        self._known: dict[Hashable, Bool[np.ndarray, " example"]] = {}
+
+    def of(self, interventions: Sequence[Intervention], outcome: Outcome) -> np.ndarray:
+        """One status per example."""
+        reached = np.any([self._reached(each) for each in interventions], axis=0)
+        from_another_run = any(
+            each.replacement.from_source or each.replacement.kind == "resample" for each in interventions
+        )
+        unmoved = "identical input" if from_another_run else "no-op"
+        moved = (outcome.change_norm > 0) & self._may_move(interventions)
+        status = np.where(moved, "changed", unmoved)
+        status = np.where(reached | ~moved, status, "unreachable")
+        status = np.where(outcome.fired == 0, "no-op", status)
+        return np.where(self._present(interventions), status, ABSENT).astype(object)
+
+    def _present(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
+        key = ("present", *(each.places for each in interventions))
+        return self._by_example(key, lambda row: any(each.at(row) for each in interventions))
+
+    def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
+        last = each.site.layer == self._n_layers - 1
+        key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, each.places)
+        return self._by_example(key, lambda row: each.reaches(row, self._n_layers, causal=self._causal))
+
+    def _may_move(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
+        """Whether the other run has read other tokens, where all is patched from there."""
+        if not all(each.replacement.from_source for each in interventions):
+            return np.ones(self._n_examples, dtype=bool)
+        key = ("moves", *(each.places for each in interventions))
+        return self._by_example(key, lambda row: any(changed_positions(interventions, row, causal=self._causal)))
+
+    def _by_example(self, key: Hashable, holds: Callable[[Row], bool]) -> Bool[np.ndarray, " example"]:
+        if key not in self._known:
+            self._known[key] = np.zeros(self._n_examples, dtype=bool)
+            for row in self._rows:
+                self._known[key][row.example] |= holds(row)
+        return self._known[key]
+
+
+def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -> None:
+    """Warn of cells that changed nothing, and of different heads that claim changes and give the same bits.
+
+    Args:
+        frame: Of a sweep.
+        labels: The columns that name a cell.
+        twins: Whether equal bits say anything; where values are 0 or 1 they do not.
+    """
+    seen: dict[bytes, tuple[object, ...]] = {}
+    for label, cell in frame.groupby(list(labels), sort=False):
+        if (cell["status"] == "no-op").all():
+            warnings.warn(
+                f"{_name(labels, label)}: the intervention changed nothing on any example (it acted "
+                f"{int(cell['fired'].sum())} times); a dead component, or a replacement equal to what it writes",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        elif twins and {"head", "heads"} & set(labels) and (cell["status"] == "changed").any():
+            twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
+            if _heads(labels, twin) != _heads(labels, label):
+                warnings.warn(
+                    f"{_name(labels, twin)} and {_name(labels, label)} give bit-identical results although both "
+                    "changed; do their interventions reach the metric?",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+
+
+def _heads(labels: Sequence[str], label: tuple[object, ...]) -> list[object]:
+    return [value for name, value in zip(labels, label, strict=True) if name in ("layer", "head", "heads")]
+
+
+def _name(labels: Sequence[str], label: tuple[object, ...]) -> str:
+    """What a cell is called: ``head 2.1``, or its labels one by one."""
+    if list(labels) == ["layer", "head"]:
+        return f"head {label[0]}.{label[1]}"
+    return ", ".join(f"{name} {value}" for name, value in zip(labels, label, strict=True))

@@ -10,20 +10,26 @@
 - **Accuracy**: 1 where the task's own metric is above 0.
 
 Every metric but the last also has a *margin*, above 0 where the example is answered right.
+An example has one row, or two (the right and the wrong sentence) whose signed scores add up: ``Measured`` holds the
+scores by cell, draw and row, and adds them up.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.rows import Batch
+from interp.interventions.rows import Batch, Row
 
 MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
 AnswerLogits = Float[Tensor, "batch answer_pos d_vocab"]
+Squares = Float[np.ndarray, " row"]
+Fired = Int[np.ndarray, " row"]
 
 
 @dataclass(frozen=True)
@@ -121,3 +127,113 @@ def _difference(last: Float[Tensor, "batch d_vocab"], answers: Answers) -> Float
     known = answers.right >= 0
     right, wrong = (last.gather(1, each.clamp(min=0)[:, None]).squeeze(1) for each in (answers.right, answers.wrong))
     return torch.where(known, right - wrong, torch.nan)
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """Scores of the rows of a batch, with the squared change and the number of interventions that acted."""
+
+    value: Float[np.ndarray, " row"]
+    margin: Float[np.ndarray, " row"]
+    squares: Squares
+    fired: Fired
+
+    @classmethod
+    def of(cls, scores: Scores, squares: Squares | None = None, fired: Fired | None = None) -> "RowScores":
+        """Of some scores; without the rest, of a run in which nothing is changed."""
+        nothing = np.zeros(len(scores.value))
+        return cls(
+            as_numbers(scores.value),
+            scores.margin.double().cpu().numpy(),
+            nothing if squares is None else squares,
+            nothing.astype(np.int64) if fired is None else fired,
+        )
+
+    def take(self, rows: slice) -> "RowScores":
+        """Those of some rows."""
+        return RowScores(self.value[rows], self.margin[rows], self.squares[rows], self.fired[rows])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured on each example; NaN where nothing was.
+
+    Attributes:
+        value: The metric, averaged over the draws.
+        correct: 1 where the margin is above 0; the share of draws where it is, with several.
+        fired: How often an intervention acted on the example, over its rows and the draws.
+        change_norm: ``||a' - a||`` of the activation over the example's rows, averaged over the draws.
+    """
+
+    value: Float[np.ndarray, " example"]
+    correct: Float[np.ndarray, " example"]
+    fired: Int[np.ndarray, " example"]
+    change_norm: Float[np.ndarray, " example"]
+
+
+class Measured:
+    """Scores by cell, draw and row, filled in any order.
+
+    Attributes:
+        value: What a row adds to its example's metric, before its sign; NaN until it is measured.
+        margin: Likewise to its margin.
+        squares: ``||a' - a||^2``.
+        fired: How often an intervention acted.
+    """
+
+    def __init__(self, rows: Sequence[Row], draws: Sequence[int]):
+        """Room for cells of `draws` draws each."""
+        shape = (len(draws), max(draws), len(rows))
+        self.draws = np.asarray(draws)
+        self.value, self.margin = np.full(shape, np.nan), np.full(shape, np.nan)
+        self.squares, self.fired = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        self._example = np.array([row.example for row in rows])
+        self._sign = np.array([row.sign for row in rows], dtype=float)
+        self._n_examples = 1 + int(self._example.max())
+
+    def put(self, cell: int, draw: int, first_row: int, scores: RowScores) -> None:
+        """Write down the scores of some rows, from the first on."""
+        rows = slice(first_row, first_row + len(scores.value))
+        self.value[cell, draw, rows], self.margin[cell, draw, rows] = scores.value, scores.margin
+        self.squares[cell, draw, rows], self.fired[cell, draw, rows] = scores.squares, scores.fired
+
+    @property
+    def complete(self) -> Bool[np.ndarray, " row"]:
+        """Which rows are measured in every cell and draw."""
+        draw = np.arange(self.value.shape[1])
+        wanted = draw < self.draws[:, None]
+        return (np.isfinite(self.value) | ~wanted[..., None]).all(axis=(0, 1))
+
+    def outcome(self, cell: int, metric: MetricName) -> Outcome:
+        """What was measured on each example in one cell."""
+        draws = slice(self.draws[cell])
+        value, margin = (self._by_example(each[cell, draws] * self._sign) for each in (self.value, self.margin))
+        correct = np.where(np.isnan(margin), np.nan, margin > 0)
+        if metric == "accuracy":
+            value = correct
+        norm = np.sqrt(self._by_example(self.squares[cell, draws]))
+        fired = self._by_example(self.fired[cell, draws]).sum(axis=0)
+        return Outcome(value.mean(axis=0), correct.mean(axis=0), fired.astype(np.int64), norm.mean(axis=0))
+
+    def _by_example(self, rows: Num[np.ndarray, "draw row"]) -> Float[np.ndarray, "draw example"]:
+        total = np.zeros((self._n_examples, len(rows)))
+        np.add.at(total, self._example, rows.T)
+        return total.T
+
+
+def as_numbers(values: Tensor) -> Float[np.ndarray, " row"]:
+    """Scores as 64-bit floats.
+
+    Raises:
+        InputError: One is not finite. In the statistics NaN means "not measured", which a failed measurement is not.
+    """
+    numbers: np.ndarray = values.double().cpu().numpy()
+    failed = int((~np.isfinite(numbers)).sum())
+    if failed:
+        raise InputError(
+            f"the metric is NaN or infinite on {failed} of {len(numbers)} prompts or sentences: the weights, or a "
+            "hook's result, are no finite numbers, or overflow in the model's dtype",
+            "give dtype='float32' where that is less (of interp.load_model)",
+            "take weights that are finite",
+        )
+    return numbers

@@ -1,29 +1,43 @@
-"""Where does a result come from? What one needs to make it again, as plain JSON-ready values."""
+"""Where a result comes from, and what its numbers follow from, as plain values that JSON can hold.
 
+``*_provenance`` is for whoever reads a result; ``*_asked`` is what a kept measurement is found by (``interp.Run``).
+"""
+
+import hashlib
+import json
 import platform
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from interp.model.devices import place_of
-from interp.model.loading.bridge import BRIDGE, configuration, is_bridge
+from interp.errors import InputError
+from interp.model.devices import arithmetic, place_of
+from interp.model.loading.bridge import (
+    BRIDGE,
+    configuration,
+    has_foreign_code,
+    has_hooks,
+    is_bridge,
+    modules_of,
+    settings_of,
+)
 from interp.model.loading.modules import require_model
 from interp.model.positions import looks_back_only
 from interp.model.weights import config_hash, hash_of_values, tokenizer_hash, weights_hash
 from interp.special_tokens import shown_around
-from interp.tasks.task import Task
+from interp.tasks.task import Task, digest
+
+_OF_MODEL = ("model_hash", "config_hash", "tokenizer_hash", "dtype", "threads")
 
 
 def model_provenance(model: Any) -> dict[str, Any]:
-    """Name, hashes, dtype and device of a model, what stands around its texts, CPU threads, and versions.
+    """Name, hashes, dtype and device of a model, the special tokens around its texts, CPU threads, and versions.
 
-    The hashes of a model that is no ``torch`` module, and so shows no weights, are None; and ``config_hash`` is of one
-    that is neither ours nor behind a ``TransformerBridge``.
-
-    Raises:
-        InputError: It is no model.
+    Hashes are None where the model shows no weights or no configuration. Raises InputError for what is no model.
     """
     require_model(model)
     (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
@@ -44,7 +58,7 @@ def model_provenance(model: Any) -> dict[str, Any]:
 
 
 def shown_around_texts(model: Any) -> str | None:
-    """What stands around the texts of a model, for people: ``[CLS] text [SEP]``; None without a tokenizer."""
+    """The special tokens around a model's texts, for people: ``[CLS] text [SEP]``; None without a tokenizer."""
     tokenizer = getattr(model, "tokenizer", None)
     return None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(model))
 
@@ -53,6 +67,94 @@ def _config_hash(model: nn.Module) -> str | None:
     return hash_of_values(configuration(model)) if is_bridge(model) else config_hash(model)
 
 
+def origin_of(model: Any) -> str:
+    """The hashes and dtype that tell a model from others, in all processes."""
+    own = model_provenance(model)
+    return json.dumps([own[name] for name in ("model_hash", "config_hash", "dtype")])
+
+
 def task_provenance(task: Task) -> dict[str, Any]:
     """Name and data hash of a task."""
     return {"task": task.name, "data_hash": task.hash}
+
+
+def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
+    """All of a model that numbers follow from; `own` is its provenance.
+
+    Raises:
+        InputError: No hash can tell the model from others.
+    """
+    if own["model_hash"] is None or own["config_hash"] is None:
+        raise InputError(
+            f"run: {own['model']} does not show what it is made of, so that no hash could tell it from others; "
+            "expected one of our own models or a TransformerBridge; measure without run"
+        )
+    require_told_by_weights(model, "run", "measure without run")
+    found = {name: own[name] for name in _OF_MODEL}
+    how = {"device": place_of(model)[0].type, "arithmetic": arithmetic()}
+    return {**found, **how, "settings_hash": settings_hash(model)}
+
+
+def settings_hash(model: nn.Module) -> str:
+    """SHA-256 of what a model's modules hold beside weights: an edited ``eps`` is in no configuration."""
+    return hash_of_rows(settings_of(model))
+
+
+def require_told_by_weights(model: nn.Module, what: str, instead: str) -> None:
+    """Refuse a model with hooks or foreign code, or a bridge in training mode: no hash says what it computes.
+
+    `what` was asked for, and `instead` is the advice; both are for the message.
+    """
+    if has_hooks(model):
+        raise InputError(
+            f"{what}: somebody's hooks are on the model, and what they do no hash can tell; expected a model without; "
+            f"remove them (model.reset_hooks(), or .remove() of what register_forward_hook gave), or {instead}"
+        )
+    if has_foreign_code(model):
+        raise InputError(
+            f"{what}: somebody's code is in the model (a class of its own, or a function in the place of a module's), "
+            f"and what it computes no hash can tell; expected a model as interp, transformers or TransformerLens make "
+            f"it; {instead}"
+        )
+    if is_bridge(model) and any(each.training for each in modules_of(model)):
+        raise InputError(
+            f"{what}: the bridge is in training mode, and drops out what chance says; expected evaluation mode; call "
+            f"model.eval(), or {instead}"
+        )
+
+
+def task_asked(task: Task) -> dict[str, Any]:
+    """All of a task that numbers follow from, where the whole task is measured."""
+    units = [[unit.cluster, unit.fold, len(unit.examples)] for unit in task.units]
+    return {
+        **task_provenance(task),
+        **{name: getattr(task, name) for name in ("description", "metric", "query", "feature")},
+        "dropped": dict(task.dropped),
+        "coverage": dict(task.coverage),
+        # A task of some of another's units has the other's hash.
+        "units_hash": digest([task.units, *task.references]),
+        "folds_hash": hash_of_rows(units),
+    }
+
+
+def hash_of_rows(rows: Iterable[Any]) -> str:
+    """SHA-256 of values that JSON can hold, one a line."""
+    found = hashlib.sha256()
+    for row in rows:
+        found.update(canonical(row).encode() + b"\n")
+    return found.hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same for equal values: sorted keys, no spaces. Raises InputError for what JSON cannot hold."""
+    how: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+    try:
+        return json.dumps(value, default=_plain, **how)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"run: expected numbers and texts to be asked for, got something else ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} {value!r:.80}")

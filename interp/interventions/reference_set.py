@@ -1,4 +1,4 @@
-"""What do activations look like on the reference set? Its rows, their activations, and averages of these.
+"""Replacements from a task's reference set, which is run, and averaged or drawn from.
 
 A task's reference set is of a split that its units are not in; ``task.references[unit.fold]`` serves
 the unit. Its rows are made like the units' own (prompts, or sentences with both continuations), of
@@ -6,20 +6,37 @@ items and counterfactuals alike.
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.errors import InputError
-from interp.interventions.engine.budget import rows_in_one_run
-from interp.interventions.rows import Batch, Row, batches, task_rows
+from interp.errors import InputError, suggest
+from interp.interventions.engine.plan import activations_of
+from interp.interventions.erase import Erase
+from interp.interventions.numbers import whole_number
+from interp.interventions.replacement import (
+    DRAWS,
+    Kind,
+    Later,
+    Mean,
+    Means,
+    Patch,
+    PositionalMean,
+    Replacement,
+    Resample,
+    TemplateMean,
+    Zero,
+)
+from interp.interventions.rows import Row, task_rows
+from interp.model.devices import documented
 from interp.model.sites import Site
-from interp.residual.activations import read
 from interp.tasks.task import Task
 
 
@@ -29,7 +46,7 @@ def reference_hash(task: Task) -> str:
 
 
 def hash_of(rows: Sequence[Row]) -> str:
-    """SHA-256 of the token ids of reference rows, and of what says which of them stand for which other rows."""
+    """SHA-256 of the folds, token ids, layouts and templates of reference rows."""
     said = [(row.fold, row.tokens, row.layout, row.encoded.example.template) for row in rows]
     return hashlib.sha256(repr(said).encode()).hexdigest()
 
@@ -54,22 +71,11 @@ def reference_rows(task: Task) -> list[Row]:
     return rows
 
 
-def activations_of(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
-) -> Iterator[tuple[Batch, dict[Site, Float[Tensor, "batch ..."]]]]:
-    """Run the rows once and give the activations at the sites, in batches that the budget holds."""
-    names = {site: site.hook_name for site in sites}
-    for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
-        cache = read(model, batch.tokens, names.values())
-        yield batch, {site: cache[name] for site, name in names.items()}
-
-
-def means(
+def _means(
     model: Any,
     rows: Sequence[Row],
     sites: Sequence[Site],
     memory_budget: int | None = None,
-    *,
     of: Callable[[Row], Hashable] = lambda row: row.fold,
 ) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
     """Mean over all positions of the rows that are alike, by what they are alike in (`of`: their fold) and site."""
@@ -87,11 +93,11 @@ def means(
 
 
 def of_template(row: Row) -> Hashable:
-    """What rows are alike in that a template's mean serves."""
+    """Rows of which this is equal share a template's mean."""
     return row.fold, row.template
 
 
-def positional_means(
+def _positional_means(
     model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
 ) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
     """Mean at every position, by fold, layout and length, and by site."""
@@ -107,32 +113,19 @@ def positional_means(
 
 
 def check_aligned(rows: Sequence[Row], references: Sequence[Row], ways: Sequence[str] = ()) -> None:
-    """Refuse rows whose positions no reference example gives a meaning to.
-
-    Args:
-        rows: What is measured.
-        references: What is averaged.
-        ways: What else can be done, for the message.
-
-    Raises:
-        InputError: A row has no layout, no reference example has it, or a layout has several lengths.
-    """
+    """Refuse rows whose positions no reference example gives a meaning to; `ways` out are for the message."""
     known = {(row.fold, row.layout) for row in references}
     lengths: dict[str, set[int]] = {}
     for row in [*rows, *references]:
         lengths.setdefault(row.layout, set()).add(len(row.tokens))
     for row in rows:
+        text = repr(row.encoded.example.text)
         if not row.layout:
             raise InputError(
-                f"positional mean: {row.encoded.example.text!r} has no layout, so nothing says which positions "
-                "mean the same thing",
-                *ways,
+                f"positional mean: {text} has no layout, so nothing says which positions mean the same thing", *ways
             )
         if (row.fold, row.layout) not in known:
-            raise InputError(
-                f"positional mean: no reference example has the layout {row.layout!r} of {row.encoded.example.text!r}",
-                *ways,
-            )
+            raise InputError(f"positional mean: no reference example has the layout {row.layout!r} of {text}", *ways)
         if len(lengths[row.layout]) > 1:
             raise InputError(
                 f"positional mean: examples of the layout {row.layout!r} have different lengths "
@@ -143,18 +136,13 @@ def check_aligned(rows: Sequence[Row], references: Sequence[Row], ways: Sequence
 
 
 def check_templates(rows: Sequence[Row], references: Sequence[Row], ways: Sequence[str] = ()) -> None:
-    """Refuse rows whose template no reference example has; the arguments are those of ``check_aligned``.
-
-    Raises:
-        InputError: It names one.
-    """
+    """Refuse rows whose template no reference example has; `ways` out are for the message."""
     known = {of_template(row) for row in references}
     for row in rows:
         if of_template(row) not in known:
+            text = row.encoded.example.text
             raise InputError(
-                f"template mean: no reference example has the template {row.template!r} of "
-                f"{row.encoded.example.text!r}",
-                *ways,
+                f"template mean: no reference example has the template {row.template!r} of {text!r}", *ways
             )
 
 
@@ -168,26 +156,19 @@ def draw_donors(
     Raises:
         InputError: A row has no such reference row.
     """
-    others = _others(rows, references)
     generator = np.random.default_rng(seed)
     donors: dict[tuple[int, int], list[int]] = {}
-    for row in rows:
-        key = (row.example, len(row.tokens))
-        if key in donors:
-            continue
-        if not others[key]:
+    texts = {(row.example, len(row.tokens)): row for row in reversed(rows)}
+    for key, others in _others(rows, references).items():
+        if not others:
+            row = texts[key]
             raise InputError(
                 f"resample: no other reference example has the template {row.template!r} and the "
                 f"{len(row.tokens)} tokens of {row.encoded.example.text!r}",
                 *ways,
             )
-        donors[key] = generator.choice(others[key], size=draws).tolist()
+        donors[key] = generator.choice(others, size=draws).tolist()
     return donors
-
-
-def without_donors(rows: Sequence[Row], references: Sequence[Row]) -> set[int]:
-    """The examples that have no other reference example of their template and length."""
-    return {example for (example, _), others in _others(rows, references).items() if not others}
 
 
 def _others(rows: Sequence[Row], references: Sequence[Row]) -> dict[tuple[int, int], list[int]]:
@@ -208,3 +189,143 @@ def _others(rows: Sequence[Row], references: Sequence[Row]) -> dict[tuple[int, i
 def _precise(activation: Tensor) -> Tensor:
     """At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones."""
     return activation.to(torch.promote_types(activation.dtype, torch.float32))
+
+
+_MORE = "give more reference examples (interp.encode_task)"
+
+
+@documented
+def make_replacement(
+    kind: Kind | Means,
+    model: Any,
+    task: Task,
+    *,
+    sites: Sequence[Site],
+    draws: int = DRAWS,
+    seed: int = 0,
+    memory_budget: int | None = None,
+) -> Zero | Means | Resample:
+    """Prepare a replacement for `task`'s units from its reference sets, which are run when it is first needed.
+
+    Args:
+        kind: Which one; ``replacement.py`` has them. Means that were made before are given back as they are, where they
+            have all that is going to be replaced in the task's rows.
+        model: The model that is measured.
+        task: Its units and references.
+        sites: What is going to be replaced.
+        draws: How many resamples to average the effects of; the other kinds have one.
+        seed: Of the resamples.
+        memory_budget: Bytes that are held while the reference set is run; None for the device's default.
+
+    Raises:
+        InputError: The kind is unknown, means that were made before lack a site or a row, a reference set is empty, or
+            a positional mean or resample lacks a matching reference example.
+    """
+    if isinstance(kind, Means):
+        advice = "make it of all sites, for this task and metric, or give its name"
+        require_made(kind, task_rows(task.metric, task.units), sites, advice)
+        return kind
+    if kind not in get_args(Kind):
+        raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
+    draws = whole_number("draws", draws, expected="a whole number of at least 1")
+    if kind == "zero":
+        return Zero()
+    rows, references = task_rows(task.metric, task.units), reference_rows(task)
+    has_mean = all(site.name != "pattern" for site in sites)
+    ways = ["use kind='mean', which needs no alignment" if has_mean else "use kind='zero'", _MORE]
+    if kind in ("mean", "template_mean"):
+        _require_positions_alike(sites)
+
+    def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], *args: Any) -> Later:
+        return Later(partial(compute, model, references, sites, memory_budget, *args), model, memory_budget)
+
+    if kind == "mean":
+        return Mean(later(_means), hash_of(references))
+    if kind == "template_mean":
+        check_templates(rows, references, ways)
+        return TemplateMean(later(_means, of_template), hash_of(references))
+    if kind == "positional_mean":
+        check_aligned(rows, references, ways)
+        return PositionalMean(later(_positional_means), hash_of(references))
+    donors = draw_donors(rows, references, draws, seed, ways)
+    return Resample(later(_of_donors, donors), donors, draws, hash_of(references))
+
+
+def mean_of_positions(task: Task) -> Kind:
+    """The kind of mean that keeps what a head writes by position or, where positions differ, by template."""
+    try:
+        check_aligned(task_rows(task.metric, task.units), reference_rows(task))
+    except InputError:
+        return "template_mean"
+    return "positional_mean"
+
+
+def with_donors(task: Task) -> Task:
+    """The task without the units that have no other reference example to resample from; ``dropped`` counts these.
+
+    Raises:
+        InputError: No unit is left.
+    """
+    rows = task_rows(task.metric, task.units)
+    others = _others(rows, reference_rows(task))
+    missing = {example for (example, _), found in others.items() if not found}
+    numbers = iter(range(len(task.examples)))
+    units = tuple(unit for unit in task.units if not missing & {next(numbers) for _ in unit.examples})
+    if not units:
+        raise InputError(
+            f"task {task.name!r}: expected reference examples of the template and length of some unit, to resample "
+            "heads from, got none",
+            _MORE,
+        )
+    if len(units) == len(task.units):
+        return task
+    dropped = {**task.dropped, "no reference example of its template and length": len(task.units) - len(units)}
+    return replace(task, units=units, dropped=dropped)
+
+
+def _of_donors(
+    model: Any,
+    references: Sequence[Row],
+    sites: Sequence[Site],
+    memory_budget: int | None,
+    donors: Mapping[tuple[int, int], Sequence[int]],
+) -> dict[tuple[int, Site], Float[Tensor, "..."]]:
+    """The activations of the rows that stand in for others."""
+    needed = sorted({each for chosen in donors.values() for each in chosen})
+    return {
+        (row.example, site): activation[index].clone()
+        for batch, by_site in activations_of(model, [references[each] for each in needed], sites, memory_budget)
+        for site, activation in by_site.items()
+        for index, row in enumerate(batch.rows)
+    }
+
+
+def require_made(made: Replacement, rows: Iterable[Row], sites: Iterable[Site], advice: str) -> None:
+    """Refuse sites, and rows that are going to be run, that a replacement of ours was not made for."""
+    for site, row in product(sites, rows):
+        if not _has_values(made, row, site):
+            raise InputError(
+                f"{made.kind}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r} "
+                f"({len(row.tokens)} tokens are run); {advice}"
+            )
+
+
+def _has_values(made: Replacement, row: Row, site: Site) -> bool:
+    """Whether a replacement has values for a row at a site; of somebody's own nothing is known."""
+    if isinstance(made, Means):
+        return (made.group(row, 0), site) in made.means
+    if isinstance(made, Resample):
+        donors = made.donors.get((row.example, len(row.tokens)), ())
+        return bool(donors) and all((donor, site) in made.activations for donor in donors)
+    if isinstance(made, Erase):
+        return (row.fold, site) in made.maps
+    return not isinstance(made, Patch) or site in made.sites
+
+
+def _require_positions_alike(sites: Sequence[Site]) -> None:
+    """Refuse a mean over positions where they are of different kinds."""
+    if any("query_pos" in site.axes for site in sites):
+        raise InputError(
+            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
+            "use positional_mean, resample or zero"
+        )

@@ -22,17 +22,17 @@ patching" (how these differ).
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.interventions.activations import read_source
-from interp.interventions.later import Computed, Later
-from interp.interventions.rows import Batch, Row
+from interp.interventions.provenance import origin_of
+from interp.interventions.rows import Batch, Row, read_source
 from interp.model.sites import Site
 from interp.model.weights import hash_of_tensors
 
@@ -86,10 +86,17 @@ class Replacement(Protocol):
 
 
 class InPlace:
-    """Values take the place of what was there."""
+    """Values take the place of what was there; by default one draw, of no other run, with nothing kept."""
 
-    breadth: ClassVar[int] = 1
     kind: str
+    breadth: ClassVar[int] = 1
+    draws: int = 1
+    from_source: ClassVar[bool] = False
+
+    @property
+    def keeps(self) -> tuple[Site, ...]:
+        """Nothing is kept."""
+        return ()
 
     @property
     def identity(self) -> str | None:
@@ -101,15 +108,55 @@ class InPlace:
         return values
 
 
+class Later(Mapping[Any, Float[Tensor, "..."]]):
+    """Activations that are computed when the first of them is asked for, so that a kept result needs none.
+
+    Attributes:
+        model: Whose they are.
+        memory_budget: Bytes that are held meanwhile, which last bits depend on; None for the device's default.
+    """
+
+    def __init__(
+        self, compute: Callable[[], Mapping[Any, Float[Tensor, "..."]]], model: Any, memory_budget: int | None
+    ):
+        self._compute, self.model, self.memory_budget = compute, model, memory_budget
+
+    @cached_property
+    def _computed(self) -> Mapping[Any, Float[Tensor, "..."]]:
+        return self._compute()
+
+    def __getitem__(self, key: Any) -> Float[Tensor, "..."]:
+        return self._computed[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._computed)
+
+    def __len__(self) -> int:
+        return len(self._computed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent to another process with everything computed."""
+        return Computed, (dict(self._computed), origin_of(self.model), self.memory_budget)
+
+
+class Computed(dict[Any, Float[Tensor, "..."]]):
+    """A ``Later`` in another process; its ``model`` is the ``origin_of`` the one that computed it."""
+
+    def __init__(self, values: Mapping[Any, Float[Tensor, "..."]], model: str, memory_budget: int | None):
+        super().__init__(values)
+        self.model, self.memory_budget = model, memory_budget
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is."""
+        return Computed, (dict(self), self.model, self.memory_budget)
+
+
 @dataclass(frozen=True)
 class Zero(InPlace):
     """Every value becomes 0."""
 
-    reference_hash: None = None
-    kind: str = "zero"
-    draws: int = 1
-    from_source: bool = False
-    keeps: tuple[Site, ...] = ()
+    kind: ClassVar[str] = "zero"
+    reference_hash: ClassVar[None] = None
 
     @property
     def identity(self) -> str | None:
@@ -125,10 +172,16 @@ class Zero(InPlace):
         return ()
 
 
+@dataclass(frozen=True)
 class Averaged(InPlace):
-    """Values are averages over a reference set."""
+    """Values are averages over a reference set.
 
-    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]]
+    Attributes:
+        means: By the rows' group and site, without the axis of the batch.
+        reference_hash: Of the reference sets.
+    """
+
+    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
     reference_hash: str
 
     @property
@@ -136,42 +189,30 @@ class Averaged(InPlace):
         """Its kind, and of what reference set."""
         return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
 
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows that share a mean are alike: here those of one fold."""
+        return row.fold
+
+    def _of_rows(self, site: Site, batch: Batch) -> Float[Tensor, "batch ..."]:
+        return torch.stack([self.means[self.group(row, 0), site] for row in batch.rows])
+
 
 @dataclass(frozen=True)
 class Mean(Averaged):
-    """The mean over a reference set.
+    """The mean over a reference set; ``means`` have no axis of position, and rows of one fold share one."""
 
-    Attributes:
-        means: By the rows' group (their fold) and site, without the axes of batch and position.
-        reference_hash: Of the reference sets.
-    """
-
-    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
-    reference_hash: str
-    kind: str = "mean"
-    draws: int = 1
-    from_source: bool = False
-    keeps: tuple[Site, ...] = ()
+    kind: ClassVar[str] = "mean"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
-        """The mean of each row's fold, the same at all positions."""
-        return torch.stack([self.means[self.group(row, draw), site] for row in batch.rows])[:, None]
-
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Rows of one fold are alike."""
-        return row.fold
+        """The mean of each row's group, the same at all positions."""
+        return self._of_rows(site, batch)[:, None]
 
 
 @dataclass(frozen=True)
 class TemplateMean(Mean):
-    """The mean over the reference examples of the same template.
+    """The mean over the reference examples of the same fold and template."""
 
-    Attributes:
-        means: By the rows' group (their fold and template) and site, without the axes of batch and position.
-        reference_hash: Of the reference sets.
-    """
-
-    kind: str = "template_mean"
+    kind: ClassVar[str] = "template_mean"
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one fold and template are alike."""
@@ -180,47 +221,40 @@ class TemplateMean(Mean):
 
 @dataclass(frozen=True)
 class PositionalMean(Averaged):
-    """The mean over the reference examples of the same layout and length, position by position.
+    """The mean over the reference examples of the same fold, layout and length, position by position."""
 
-    Attributes:
-        means: By the rows' group (their fold, layout and length) and site, without the batch's axis.
-        reference_hash: Of the reference sets.
-    """
-
-    means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
-    reference_hash: str
-    kind: str = "positional_mean"
-    draws: int = 1
-    from_source: bool = False
-    keeps: tuple[Site, ...] = ()
+    kind: ClassVar[str] = "positional_mean"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's layout."""
-        return torch.stack([self.means[self.group(row, draw), site] for row in batch.rows])
+        return self._of_rows(site, batch)
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one layout are alike."""
         return row.fold, row.layout, len(row.tokens)
 
 
+Means = Mean | PositionalMean
+"""Averages hold for whatever is measured; resamples belong to the rows that they were drawn for."""
+
+
 @dataclass(frozen=True)
 class Resample(InPlace):
-    """What the activation is on other reference examples of the same template and length.
+    """The activation of another reference example of the same template and length.
 
     Attributes:
         activations: By reference row and site, without the batch's axis.
         donors: By example and length, one reference row per draw. The right and the wrong
             sentence of an example get the same donor where they are equally long.
+        draws: How many resamples.
         reference_hash: Of the reference sets.
     """
 
     activations: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
-    draws: int
+    draws: int = field()  # without the default of one
     reference_hash: str
-    kind: str = "resample"
-    from_source: bool = False
-    keeps: tuple[Site, ...] = ()
+    kind: ClassVar[str] = "resample"
 
     @property
     def identity(self) -> str | None:
@@ -243,35 +277,6 @@ class Resample(InPlace):
         return self.donor(row, draw)
 
 
-def _is_ours(replacement: object) -> bool:
-    """Whether its class is this package's, and not one that somebody has made of it."""
-    return type(replacement).__module__ == __name__
-
-
-def _told(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:
-    """What tells activations from others of the same reference set and model: their numbers, where they are given."""
-    if isinstance(activations, Later | Computed):
-        return "" if activations.memory_budget is None else f" within {activations.memory_budget} bytes"
-    return f" given as {hash_of_tensors({repr(key): value for key, value in activations.items()})}"
-
-
-def sources_of(replacement: Replacement) -> list[Any]:
-    """The models whose activations its values are, or where these were computed in another process, their origins."""
-    held = [each.model for each in vars(replacement).values() if isinstance(each, Later | Computed)]
-    return [*held, replacement.model] if isinstance(replacement, Patch) else held
-
-
-def compute_now(replacement: Replacement) -> None:
-    """Have a replacement's activations computed, before memory is taken for anything else."""
-    for held in vars(replacement).values():
-        if isinstance(held, Later):
-            held.compute()
-
-
-Means = Mean | PositionalMean
-"""What a task's reference sets come to whatever is measured; resamples belong to the rows that they were drawn for."""
-
-
 @dataclass(frozen=True)
 class Patch(InPlace):
     """The same activation in another run: that of ``Row.source``.
@@ -285,21 +290,19 @@ class Patch(InPlace):
 
     model: Any = field(repr=False)
     sites: tuple[Site, ...] = field(repr=False)
-    kind: str = "patch"
-    draws: int = 1
-    from_source: bool = True
+    kind: ClassVar[str] = "patch"
+    from_source: ClassVar[bool] = True
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def identity(self) -> str | None:
-        """Its kind; whose activations they are, ``sources_of`` says."""
+        """Its kind; ``sources_of`` says whose activations they are."""
         return self.kind if _is_ours(self) else None
 
     @property
     def keeps(self) -> tuple[Site, ...]:
         """What is kept of a batch's sources."""
         return self.sites
-
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what another process runs for itself."""
@@ -310,7 +313,7 @@ class Patch(InPlace):
         vars(self).update(state)
 
     def read(self, batch: Batch) -> Mapping[str, Tensor]:
-        """What the source runs have at all sites, by hook name."""
+        """The source runs' activations at all sites, by hook name."""
         return read_source(self.model, batch, (each.hook_name for each in self.sites))
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
@@ -321,7 +324,7 @@ class Patch(InPlace):
         return activations[site.hook_name]
 
     def group(self, row: Row, draw: int) -> Hashable:
-        """Rows whose sources have read equal tokens are alike, too; who shares prefixes compares these."""
+        """Rows are alike where their sources have read equal tokens, too; sharing of prefixes compares these."""
         return ()
 
 
@@ -337,11 +340,11 @@ class Add:
     """
 
     added: Callable[[Site, Batch], Float[Tensor, "..."]] = field(repr=False)
-    kind: str = "add"
-    draws: int = 1
     from_source: bool = False
     keeps: tuple[Site, ...] = field(default=(), repr=False)
     identity: str | None = None
+    kind: ClassVar[str] = "add"
+    draws: ClassVar[int] = 1
     breadth: ClassVar[int] = 1
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
@@ -355,3 +358,28 @@ class Add:
     def group(self, row: Row, draw: int) -> Hashable:
         """Nothing is known."""
         return None
+
+
+def _is_ours(replacement: object) -> bool:
+    """Whether its class is this package's, and not a subclass that somebody has made."""
+    return type(replacement).__module__ == __name__
+
+
+def _told(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:
+    """What tells activations from others of the same reference set and model: their hash, where they are given."""
+    if isinstance(activations, Later | Computed):
+        return "" if activations.memory_budget is None else f" within {activations.memory_budget} bytes"
+    return f" given as {hash_of_tensors({repr(key): value for key, value in activations.items()})}"
+
+
+def sources_of(replacement: Replacement) -> list[Any]:
+    """The models that its values come from; of what was computed in another process, their ``origin_of``."""
+    held = [each.model for each in vars(replacement).values() if isinstance(each, Later | Computed)]
+    return [*held, replacement.model] if isinstance(replacement, Patch) else held
+
+
+def compute_now(replacement: Replacement) -> None:
+    """Compute a replacement's activations before memory is taken for anything else."""
+    for held in vars(replacement).values():
+        if isinstance(held, Later):
+            len(held)  # which computes them

@@ -1,19 +1,21 @@
-"""Which rows does a model have to run for a task? Prompts or sentences, in batches of equal length.
+"""Rows that a model runs for a task: prompts or sentences, in batches of equal length.
 
-Rows of one batch are equally long, so no padding is needed and any model that follows
-TransformerLens' protocol can run them, whether or not it takes an attention mask.
+Rows of one batch are equally long, so no padding is needed and any model that follows TransformerLens' protocol can run
+them, whether or not it takes an attention mask.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.devices import place_of
+from interp.residual.activations import read
 from interp.shapes import Tokens
 from interp.tasks.alignment import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit
@@ -121,24 +123,17 @@ class Batch:
             return self
         return Batch(tuple(self.rows[each] for each in index), self.tokens[list(index)])
 
+    def split(self, size: int) -> list["Batch"]:
+        """Parts of at most `size` rows."""
+        n = len(self.rows)
+        return [self.take(range(start, min(start + size, n))) for start in range(0, n, size)]
+
 
 def task_rows(metric: str, units: Iterable[Unit], direction: Source | None = None) -> list[Row]:
-    """The rows that `metric` is measured on.
+    """The rows that `metric` is measured on: one per example (its prompt), or two for a sentence's log-probability.
 
-    One per example (its prompt) for a logit difference; two (prompt with right, with wrong) for a
-    sentence's log-probability.
-
-    Args:
-        metric: What says which rows there are.
-        units: Whose examples are measured.
-        direction: For patching: ``denoise`` runs the other example of the unit and patches from this one,
-            ``noise`` runs this one and patches from the other, ``word`` from its word counterfactual; this one's
-            answers are scored. None for nothing.
-
-    Raises:
-        InputError: A logit difference between answers of several tokens; patching in a unit of one example, or
-            between examples of different lengths that no relation aligns; or from a word counterfactual that there is
-            not, or that differs elsewhere, too.
+    For patching, ``denoise`` runs the other example of the unit and patches from this one, ``noise`` runs this one and
+    patches from the other, ``word`` from its word counterfactual; this one's answers are scored.
     """
     rows: list[Row] = []
     pairs = ((unit, encoded) for unit in units for encoded in unit.examples)
@@ -192,11 +187,7 @@ def _with_another_word(encoded: EncodedExample) -> EncodedExample:
 
 
 def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[Batch]:
-    """Group `rows` by length, in batches of at most `size`.
-
-    Raises:
-        InputError: A row is longer than the model's context, or its tokens are not the model's.
-    """
+    """Group `rows` by length, in batches of at most `size`."""
     by_length: dict[tuple[int, int, int], list[Row]] = {}
     for row in rows:
         by_length.setdefault((len(row.tokens), len(row.source_tokens), len(row.run.after)), []).append(row)
@@ -229,10 +220,7 @@ def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
 
 
 def example_labels(task: Task) -> dict[str, np.ndarray]:
-    """What is known of every example before anything is measured.
-
-    ``unit``, ``example``, ``cluster``, ``template``, and ``layout``: where the words of its unit stand, as a number.
-    """
+    """Every example's ``unit``, number, ``cluster``, ``template``, and ``layout`` (its unit's, as a number)."""
     owners = [(number, unit) for number, unit in enumerate(task.units) for _ in unit.examples]
     numbers: dict[tuple[str, ...], int] = {}
     layouts = [tuple(sorted({each.example.layout for each in unit.examples})) for _, unit in owners]
@@ -243,3 +231,21 @@ def example_labels(task: Task) -> dict[str, np.ndarray]:
         "template": np.array([each.example.template for each in task.examples], dtype=object),
         "layout": np.array([numbers.setdefault(each, len(numbers)) for each in layouts]),
     }
+
+
+def read_source(model: Any, batch: Batch, hook_names: Iterable[str]) -> Mapping[str, Tensor]:
+    """The activations of the batch's sources, at the positions of its runs; NaN where none corresponds."""
+    found = read(model, batch.source_tokens, hook_names)
+    if all(row.source_positions == tuple(range(batch.length)) for row in batch.rows):
+        return found
+    if any(name.endswith("hook_pattern") for name in found):
+        raise InputError(
+            "pattern: the clean and the corrupted prompt have different lengths, so a row of one pattern is none of "
+            "the other's; patch q, k or v, or leave such items out"
+        )
+    positions = torch.tensor([row.source_positions for row in batch.rows], device=batch.tokens.device)
+    rows = torch.arange(len(positions), device=positions.device)[:, None]
+    aligned = {name: each[rows, positions.clamp(min=0)] for name, each in found.items()}
+    for each in aligned.values():
+        each[positions < 0] = torch.nan
+    return aligned

@@ -2,10 +2,10 @@
 
 1. Run the task once without interventions: the base run.
 2. Measure it under every cell, a set of interventions with labels: on our own model, or our copy of a
-   ``TransformerBridge`` (``own_copy.py``), by the incremental engine (``engine/``); on any other by the plain way, one
-   hooked forward per cell (``reference.py``). The provenance says which, and why.
-3. The engine is audited: a random sample of cells again by the plain way, on the model that was given; a difference
-   beyond the tolerance raises.
+   ``TransformerBridge``, by the incremental engine (``engine/``); on any other model by the plain way, one hooked
+   forward per cell (``hooked_runs.py``). The provenance says which, and why.
+3. Audit the engine: measure a random sample of cells again by the plain way, on the model that was given; a
+   difference beyond the tolerance raises.
 4. One row per cell and example: ``effect = value - base``; a drop is negative.
 
 Every row says how often its interventions acted and how far they moved the activation. A cell that changed
@@ -15,9 +15,10 @@ wrong result in this field.
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -26,13 +27,10 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
-from interp.interventions.asked import asked_of
-from interp.interventions.cell import Cell
-from interp.interventions.keeping import Answer, Here, Keeper, Kept
+from interp.interventions.intervention import Cell, warn_of_no_ops
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import Source
-from interp.interventions.status import warn_of_no_ops
 from interp.interventions.sweep_run import Progress, SweepRun
 from interp.model.devices import ordinary_modes
 from interp.tasks.task import Task
@@ -116,6 +114,68 @@ _MEANS = {
 _SUMMARY = ("effect", "low", "high", "p", "p_adjusted", *_MEANS, "n_units", "n_clusters")
 
 
+Asking = Callable[[], Mapping[str, Any]]
+"""Gives all that a sweep's numbers follow from, as values that JSON can hold. It may have to hash a model."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A finished sweep: ``frame`` and ``provenance`` of its ``SweepResult``."""
+
+    frame: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+
+class Kept(Protocol):
+    """The place of one sweep."""
+
+    def answer(self) -> Answer | None:
+        """The finished sweep; None where there is something to measure."""
+        ...
+
+    def measure(self, run: SweepRun) -> None:
+        """Bring every part of the sweep to `run`: those that are kept, and those that are measured now."""
+        ...
+
+    def finish(self, answer: Answer) -> Answer:
+        """Keep the finished sweep; returns it as it will be given from here on."""
+        ...
+
+
+class Keeper(Protocol):
+    """Has a place for every sweep (``interp/runs/``)."""
+
+    def open(self, asked: Asking, about: Mapping[str, Any]) -> AbstractContextManager[Kept]:
+        """The place of the sweep that `asked` describes, locked while the context lasts; `about` is kept beside it."""
+        ...
+
+
+class Here:
+    """Measures in this process, and keeps nothing."""
+
+    def open(self, asked: Asking, about: Mapping[str, Any]) -> AbstractContextManager["Here"]:
+        """Nothing to be locked."""
+        return nullcontext(self)
+
+    def answer(self) -> None:
+        """Nothing is kept."""
+
+    def measure(self, run: SweepRun) -> None:
+        """Measure cell by cell, so that an interrupt loses one batch at most."""
+        run.processors.add(run.work.processor)
+        for part in run.work.parts():
+            before = run.work.halvings
+            try:
+                for scores in run.work.measured(part):
+                    run.take(scores)
+            finally:
+                run.halvings += run.work.halvings - before
+
+    def finish(self, answer: Answer) -> Answer:
+        """It stays as it is."""
+        return answer
+
+
 @dataclass(frozen=True)
 class Sweep:
     """Cells to be measured on a task."""
@@ -146,7 +206,7 @@ class Sweep:
             metric: How; None for the task's own metric.
             direction: Which run is patched from which, as in ``task_rows``; None where nothing is patched.
             seed: Of the summary's resampling and the audit; the replacements were drawn before.
-            memory_budget: Bytes beside the model's weights; None for the device's default (``engine/budget.py``).
+            memory_budget: Bytes beside the model's weights; None for the device's default (``engine/plan.py``).
             plainly: Whether to run one hooked forward per cell where the engine could measure, too.
             progress: Called with (cells done, cells in all).
             run: Who measures, and where what was measured is kept and found again (``interp.Run``); None for here
@@ -163,14 +223,10 @@ class Sweep:
         self._check(model, task, direction)
         asked = task.metric if metric is None else metric
         check_metric(asked)
-        sweep = SweepRun(model, task, self.cells, asked, direction, memory_budget, plainly, progress)
+        options: dict[str, Any] = {"memory_budget": memory_budget, "plainly": plainly, "progress": progress}
+        sweep = SweepRun(model, task, self.cells, asked, direction, **options)
         own = model_provenance(model)
-
-        def request() -> dict[str, Any]:
-            plan = {"metric": asked, "direction": direction, "seed": seed, **sweep.plan()}
-            return asked_of(model, own, task, self.cells, sweep.rows, **plan)
-
-        with (run or Here()).open(request, own) as kept:
+        with (run or Here()).open(lambda: sweep.request(own, seed), own) as kept:
             answer = kept.answer() or self._measured(sweep, kept, {**own, **task_provenance(task)}, seed)
         labels = tuple(self.cells[0].labels)
         warn_of_no_ops(answer.frame, labels, twins=asked != "accuracy")
@@ -189,10 +245,10 @@ class Sweep:
             warnings.warn(
                 "interrupted: the result holds the examples that were complete, unaudited", RuntimeWarning, stacklevel=3
             )
-            how = {**sweep.provenance(), "audit": None, "seed": seed, "complete": False}
-            return Answer(sweep.frame(), {**about, **how})
-        how = {**sweep.provenance(), "audit": audited, "seed": seed, "complete": True}
-        return kept.finish(Answer(sweep.frame(), {**about, **how}))
+            how: dict[str, Any] = {"audit": None, "seed": seed, "complete": False}
+            return Answer(sweep.frame(), {**about, **sweep.provenance(), **how})
+        how = {"audit": audited, "seed": seed, "complete": True}
+        return kept.finish(Answer(sweep.frame(), {**about, **sweep.provenance(), **how}))
 
     def _check(self, model: Any, task: Task, direction: Source | None) -> None:
         if not self.cells or not task.units:

@@ -1,28 +1,26 @@
-"""One sweep on one model and task: batches, the engine or the plain way, and the frame that comes of it."""
+"""One sweep on one model and task: its batches, its request, and the frame of what was measured."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
+from interp.errors import InputError
 from interp.interventions.audit import audit
-from interp.interventions.cell import Cell
-from interp.interventions.engine.budget import Sizes, rows_in_one_run
-from interp.interventions.engine.run import Engine
-from interp.interventions.measured import Measured, Outcome
-from interp.interventions.metrics import MetricName
-from interp.interventions.own_copy import engine_model
-from interp.interventions.preparing import require_made
-from interp.interventions.reference import Plain, RowScores
-from interp.interventions.replacement import Replacement, compute_now
+from interp.interventions.engine.plan import Sizes, rows_in_one_run
+from interp.interventions.engine.run import Engine, engine_model
+from interp.interventions.hooked_runs import Plain
+from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
+from interp.interventions.metrics import Measured, MetricName
+from interp.interventions.parts import SOURCE, UNCHANGED, Scores, SweepWork
+from interp.interventions.provenance import hash_of_rows, model_asked, origin_of, task_provenance
+from interp.interventions.reference_set import require_made
+from interp.interventions.replacement import Replacement, compute_now, sources_of
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
-from interp.interventions.status import ABSENT, Statuses
-from interp.interventions.work import SOURCE, UNCHANGED, Scores, SweepWork
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
-from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Task
 
 Progress = Callable[[int, int], None]
@@ -45,32 +43,36 @@ class SweepRun:
         cells: Sequence[Cell],
         metric: MetricName,
         direction: Source | None,
+        *,
         memory_budget: int | None,
         plainly: bool,
-        progress: Progress | None = None,
+        progress: Progress | None,
     ):
-        self._progress = progress
         self._model, self._task, self._cells, self._asked = model, task, cells, metric
+        self._direction, self._patched, self._progress = direction, direction is not None, progress
         # Accuracy is whether the task's own metric is above 0.
         self._metric: MetricName = task.metric if metric == "accuracy" else metric
-        interventions = [each for cell in cells for each in cell.interventions]
+        self._interventions = [each for cell in cells for each in cell.interventions]
         self._sites: dict[int, tuple[Replacement, set[Site]]] = {}
-        for each in interventions:
+        for each in self._interventions:
             self._sites.setdefault(id(each.replacement), (each.replacement, set()))[1].add(each.site)
-        self._patched = direction is not None
+        changes = [each.interventions for each in cells]
         rows = task_rows(self._metric, task.units, direction)
-        sites = {each.site for each in interventions}
+        sites = {each.site for each in self._interventions}
         ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
         self._sizes: Sizes | None = None
         self._batch_size = BATCH_SIZE
+        measurer: Engine | Plain
         if ours is not None:
-            self._sizes = Sizes(ours, self._metric, interventions, memory_budget)
+            self._sizes = Sizes(ours, self._metric, self._interventions, memory_budget)
+            measurer = Engine(ours, self._metric, changes, self._sizes)
         else:
-            kept = {site for each in interventions for site in each.replacement.keeps}
+            kept = {site for each in self._interventions for site in each.replacement.keeps}
             self._batch_size = rows_in_one_run(model, rows, kept, memory_budget, logits=True)
+            measurer = Plain(model, self._metric, changes, patched=self._patched)
         self._batches = self._batched(rows)
         self.rows = [row for batch in self._batches for row in batch.rows]
-        self.work = SweepWork(self._measurer(ours), model, self._batches, patched=self._patched)
+        self.work = SweepWork(measurer, model, self._batches, patched=self._patched)
         draws = [max(each.replacement.draws for each in cell.interventions) for cell in cells]
         self._base, self._source = Measured(self.rows, [1]), Measured(self.rows, [1])
         self._found = Measured(self.rows, draws)
@@ -78,30 +80,18 @@ class SweepRun:
         self.halvings = 0
         self.processors: set[str] = set()
 
-    def _measurer(self, ours: HookedTransformer | None) -> Engine | Plain:
-        cells = [each.interventions for each in self._cells]
-        if ours is None or self._sizes is None:
-            return Plain(self._model, self._metric, cells, patched=self._patched)
-        return Engine(ours, self._metric, cells, self._sizes)
-
     def _batched(self, rows: Sequence[Row]) -> list[Batch]:
-        """Batches as large as the memory budget allows, in no order of length: an interrupt is to leave a mixture."""
+        """Batches as large as the memory budget allows, shuffled: an interrupt leaves a mixture of lengths."""
         parts = batches(self._model, rows, size=self._batch_size)
         if self._sizes is not None:
             self._sizes.fit(rows)
             whole, parts = parts, []
             for batch in whole:
-                size = self._sizes.rows_at_once(batch.rows)
-                starts = range(0, len(batch.rows), size)
-                parts += [batch.take(range(start, min(start + size, len(batch.rows)))) for start in starts]
+                parts += batch.split(self._sizes.rows_at_once(batch.rows))
         return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
 
     def prepare(self) -> None:
-        """Have all replacements' activations computed.
-
-        Raises:
-            InputError: One was made for other sites, or for the rows of another task or metric.
-        """
+        """Compute all replacements' activations. Raises InputError where one was made for other sites or rows."""
         advice = (
             "make it of all sites of the sweep, and of the task as this metric runs it: "
             f"interp.methods.ablation.as_measured(task, {self._asked!r})"
@@ -112,11 +102,11 @@ class SweepRun:
 
     def take(self, found: Scores) -> None:
         """Put what was measured in its place."""
-        rows = slice(found.first_row, found.first_row + len(found.rows.value))
         if found.cell in (UNCHANGED, SOURCE):
-            _put(self._base if found.cell == UNCHANGED else self._source, 0, 0, rows, found.rows)
+            into = self._base if found.cell == UNCHANGED else self._source
+            into.put(0, 0, found.first_row, found.rows)
             return
-        _put(self._found, found.cell, found.draw, rows, found.rows)
+        self._found.put(found.cell, found.draw, found.first_row, found.rows)
         self._done += 1
         n_cells = len(self._cells)
         if self._progress is not None and self._done * n_cells % self._n_steps < n_cells:
@@ -129,55 +119,51 @@ class SweepRun:
 
     def _measured(self) -> Bool[np.ndarray, " example"]:
         """Which examples are measured under every cell and draw, with the others of their units."""
-        labels, rows = example_labels(self._task), self._found.complete
-        of_row = np.array([row.example for row in self.rows])
-        examples = np.ones(len(labels["unit"]), dtype=bool)
-        examples[of_row[~rows]] = False
-        missing = np.isin(labels["unit"], labels["unit"][~examples])
-        return ~missing
+        units = example_labels(self._task)["unit"]
+        missing = {row.example for row, done in zip(self.rows, self._found.complete, strict=True) if not done}
+        return ~np.isin(units, units[list(missing)])
 
     def frame(self) -> pd.DataFrame:
         """One row per cell and example that is measured."""
-        base, source = self._base.outcome(0, self._asked), self._source.outcome(0, self._asked)
+        base = self._base.outcome(0, self._asked)
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
-        measured = self._measured()
+        measured, n_cells = self._measured(), len(self._cells)
         statuses = Statuses(self.rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
-        columns = example_labels(self._task)
-        n_examples = len(measured)
-        tall: dict[str, Any] = {
-            name: np.repeat(_as_column([each.labels[name] for each in self._cells]), n_examples)
+        found: dict[str, Any] = {
+            name: np.repeat(_as_column([each.labels[name] for each in self._cells]), len(measured))
             for name in self._cells[0].labels
         }
-        tall |= {name: np.tile(values, len(self._cells)) for name, values in columns.items()}
-        tall["base"] = np.tile(base.value, len(self._cells))
+        found |= {name: np.tile(values, n_cells) for name, values in example_labels(self._task).items()}
+        found["base"] = np.tile(base.value, n_cells)
         if self._patched:
-            tall["source"] = np.tile(source.value, len(self._cells))
-        tall["value"] = np.concatenate([each.value for each in outcomes])
-        tall["effect"] = tall["value"] - tall["base"]
-        tall["base_correct"] = np.tile(base.correct, len(self._cells))
-        tall |= {name: _joined(outcomes, attribute) for name, attribute in _OUTCOME.items()}
-        tall["status"] = np.concatenate(
+            found["source"] = np.tile(self._source.outcome(0, self._asked).value, n_cells)
+        found["value"] = np.concatenate([each.value for each in outcomes])
+        found["effect"] = found["value"] - found["base"]
+        found["base_correct"] = np.tile(base.correct, n_cells)
+        found["value_correct"] = np.concatenate([each.correct for each in outcomes])
+        found["fired"] = np.concatenate([each.fired for each in outcomes])
+        found["change_norm"] = np.concatenate([each.change_norm for each in outcomes])
+        found["status"] = np.concatenate(
             [statuses.of(cell.interventions, each) for cell, each in zip(self._cells, outcomes, strict=True)]
         )
-        there = np.tile(measured, len(self._cells)) & (tall["status"] != ABSENT)
-        frame = pd.DataFrame(tall)
+        there = np.tile(measured, n_cells) & (found["status"] != ABSENT)
+        frame = pd.DataFrame(found)
         return frame if there.all() else frame[there].reset_index(drop=True)
 
     def provenance(self) -> dict[str, Any]:
         """How the numbers were made."""
-        interventions = [each for cell in self._cells for each in cell.interventions]
         how: dict[str, Any] = {
             "metric": self._asked,
-            "site": " + ".join(sorted({each.site.name for each in interventions})),
-            "replacement": " + ".join(sorted({each.replacement.kind for each in interventions})),
+            "site": " + ".join(sorted({each.site.name for each in self._interventions})),
+            "replacement": " + ".join(sorted({each.replacement.kind for each in self._interventions})),
             "draws": int(max(self._found.draws)),
             "processors": sorted(self.processors),
-            **self.plan(),
+            **self._plan(),
             **self._measured_on,
         }
         return how if self._sizes is None else how | {"halvings": self.halvings}
 
-    def plan(self) -> dict[str, Any]:
+    def _plan(self) -> dict[str, Any]:
         """What the last bits of the numbers follow from, beside the machine and its threads."""
         if self._sizes is None:
             return {"engine": "plain", "batch_size": self._batch_size}
@@ -190,11 +176,7 @@ class SweepRun:
         }
 
     def audit(self, seed: int) -> dict[str, Any] | None:
-        """How the plain way's numbers differ, on a sample; None where it is what has measured.
-
-        Raises:
-            AuditError: They differ by more than rounding.
-        """
+        """How far the plain way's numbers are off, on a sample; None where the plain way has measured."""
         if self._sizes is None:
             return None
         self.work.forget()
@@ -202,19 +184,71 @@ class SweepRun:
         measured = (self._found, self._base, self._source if self._patched else None)
         return audit(self._model, self._metric, self._batches, cells, measured, seed, self._sizes.budget)
 
+    def request(self, own: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        """All that the numbers follow from, as values that JSON can hold; `own` is the model's provenance."""
+        _require_columns(self._cells)
+        replacements = [each for each, _ in self._sites.values()]
+        number = {name: at for at, name in enumerate(self._sites)}
+        units = [[unit.cluster, len(unit.examples)] for unit in self._task.units]
+        return {
+            "kind": "sweep",
+            **model_asked(self._model, own),
+            **task_provenance(self._task),
+            # A task of some of another's units has the other's hash.
+            "rows_hash": hash_of_rows([*map(_as_asked, self.rows), units]),
+            "labels": list(self._cells[0].labels),
+            "n_cells": len(self._cells),
+            "sites": sorted({each.site.name for each in self._interventions}),
+            "replacements": [_named(each, self._model) for each in replacements],
+            "cells_hash": hash_of_rows(
+                [dict(cell.labels), [_change_asked(each, number[id(each.replacement)]) for each in cell.interventions]]
+                for cell in self._cells
+            ),
+            "metric": self._asked,
+            "direction": self._direction,
+            "seed": seed,
+            **self._plan(),
+        }
 
-_OUTCOME = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
 
-
-def _put(into: Measured, cell: int, draw: int, rows: slice, scores: RowScores) -> None:
-    into.value[cell, draw, rows], into.margin[cell, draw, rows] = scores.value, scores.margin
-    into.squares[cell, draw, rows], into.fired[cell, draw, rows] = scores.squares, scores.fired
-
-
-def _as_column(labels: list[Hashable]) -> np.ndarray:
+def _as_column(labels: list[Any]) -> np.ndarray:
     """Labels as they are: numbers as numbers, but never 1 as "1" because another label is a text."""
     return pd.Series(labels, dtype=object).infer_objects().to_numpy()
 
 
-def _joined(outcomes: Sequence[Outcome], attribute: str) -> np.ndarray:
-    return np.concatenate([getattr(each, attribute) for each in outcomes])
+def _require_columns(cells: Sequence[Cell]) -> None:
+    """Refuse labels that no table's column can hold, before anything is measured."""
+    for name in cells[0].labels:
+        labels = [cell.labels[name] for cell in cells]
+        kinds = {type(each.item() if isinstance(each, np.generic) else each) for each in labels}
+        if len(kinds) > 1 or not kinds <= {int, float, str, bool}:
+            names = ", ".join(sorted(each.__name__ for each in kinds))
+            raise InputError(
+                f"run: label {name!r}: expected numbers alone, or texts alone, which a table can hold, got {names}; "
+                "give others, or measure without run"
+            )
+
+
+def _named(replacement: Replacement, model: Any) -> str:
+    """A replacement's identity, with the models that its values come from, if others."""
+    name = replacement.identity
+    if name is None:
+        raise InputError(
+            f"run: a replacement of kind {replacement.kind!r} that does not say what it is, so that no other could be "
+            "told from it; expected one with an identity; give it one, or measure without run"
+        )
+    others = [each for each in sources_of(replacement) if each is not model]
+    origins = [each if isinstance(each, str) else origin_of(each) for each in others]
+    return name + "".join(f" from {each}" for each in origins if each != origin_of(model))
+
+
+def _as_asked(row: Row) -> list[Any]:
+    scored = row.encoded
+    answers = (scored.right, scored.wrong, scored.example.template, row.layout, row.run.critical)
+    return [row.example, row.fold, row.sign, row.tokens, row.source_tokens, row.source_positions, *answers]
+
+
+def _change_asked(each: Intervention, replacement: int) -> list[Any]:
+    at = each.positions
+    positions = sorted(at.items()) if isinstance(at, Mapping) else at
+    return [each.site.name, each.site.layer, each.heads, positions, each.units, each.keys, replacement]

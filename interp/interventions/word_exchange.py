@@ -1,4 +1,4 @@
-"""What does a head compute if another word stands at the related word's place, for this head alone?
+"""A head's ``z`` if another word stood at the related word's place, for this head alone.
 
 1. The item and its word counterfactual are run side by side, and the item once more: the *exchanged* run.
 2. In every layer, the exchanged run's keys and values at the related word's tokens become the counterfactual's. All
@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -46,7 +46,7 @@ class WordExchange(Patch):
     """
 
     words: Mapping[int, tuple[int, ...]] = field(kw_only=True, repr=False)
-    kind: str = "word"
+    kind: ClassVar[str] = "word"
 
     def __post_init__(self) -> None:
         later = sorted({each.layer or 0 for each in self.sites} - {0})

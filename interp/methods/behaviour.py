@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.interventions.reference import run_plainly
+from interp.interventions.hooked_runs import run_plainly
 from interp.interventions.rows import batches, task_rows
 from interp.methods.task_arguments import require_prediction
 from interp.model.devices import documented

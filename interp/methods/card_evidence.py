@@ -21,8 +21,8 @@ import pandas as pd
 from interp.claims.bootstrap import Intervals, cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
-from interp.interventions.engine.budget import NoRoomError
-from interp.interventions.preparing import make_replacement
+from interp.interventions.engine.plan import NoRoomError
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head

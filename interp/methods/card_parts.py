@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import InputError
-from interp.interventions.engine.budget import NoRoomError
+from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head, head_name

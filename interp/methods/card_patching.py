@@ -38,9 +38,8 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
-from interp.interventions.cell import Cell
-from interp.interventions.intervention import Intervention, heads_at
-from interp.interventions.preparing import make_replacement
+from interp.interventions.intervention import Cell, Intervention, heads_at
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import Head, head_name

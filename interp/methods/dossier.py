@@ -31,9 +31,8 @@ from interp.claims.declared import Declared, read_claims
 from interp.claims.effects import check_share
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
-from interp.interventions.asked import model_asked, task_asked
-from interp.interventions.given_numbers import whole_number
-from interp.interventions.provenance import model_provenance, task_provenance
+from interp.interventions.numbers import whole_number
+from interp.interventions.provenance import model_asked, model_provenance, task_asked, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence

@@ -16,7 +16,7 @@ from interp.claims.corrections import Chosen, Correction, benjamini_hochberg, ho
 from interp.claims.effects import above_chance, against_base
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
-from interp.interventions.preparing import make_replacement, mean_of_positions, with_donors
+from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate

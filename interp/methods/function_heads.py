@@ -33,7 +33,7 @@ from interp.errors import InputError
 from interp.methods.relations.words import run_patterns
 from interp.model.devices import documented, place_of
 from interp.model.positions import looks_back_only
-from interp.residual.batching import TOKENS_AT_ONCE
+from interp.residual.collecting import TOKENS_AT_ONCE
 from interp.shapes import Pattern, Tokens
 from interp.special_tokens import special_around
 

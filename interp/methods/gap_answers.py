@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from interp.errors import InputError
 from interp.methods.relations.words import ReadingRow, WordAttention, read_words
 from interp.model.positions import looks_back_only
-from interp.residual.batching import batched
+from interp.residual.collecting import batched
 from interp.special_tokens import special_around
 from interp.tasks.alignment import NONE, align_words, require_fast, without_special
 from interp.tasks.readers.gap import GapItem, read_gap

@@ -24,11 +24,9 @@ from torch import Tensor
 
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read_source
-from interp.interventions.gradients import EMBEDDED, DifferentiableRun, differentiable_runs
-from interp.interventions.measured import as_numbers
-from interp.interventions.metrics import MetricName, check_metric
-from interp.interventions.rows import Batch, Direction, Row, example_labels, task_rows
+from interp.interventions.hooked_runs import EMBEDDED, DifferentiableRun, differentiable_runs
+from interp.interventions.metrics import MetricName, as_numbers, check_metric
+from interp.interventions.rows import Batch, Direction, Row, example_labels, read_source, task_rows
 from interp.interventions.sweep import Cell
 from interp.methods.grid import SITE_AXIS, Grid
 from interp.model.devices import documented

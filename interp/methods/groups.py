@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.interventions.cell import Cell
-from interp.interventions.intervention import Intervention
-from interp.interventions.preparing import make_replacement
+from interp.interventions.intervention import Cell, Intervention
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep
 from interp.methods.ablation import Head, head_name, set_name

@@ -27,9 +27,8 @@ import pandas as pd
 
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
-from interp.interventions.asked import model_asked, task_asked
-from interp.interventions.given_numbers import whole_number
-from interp.interventions.provenance import model_provenance
+from interp.interventions.numbers import whole_number
+from interp.interventions.provenance import model_asked, model_provenance, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head, as_head, head_name
 from interp.methods.attention_maps import attention_maps

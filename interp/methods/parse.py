@@ -30,7 +30,7 @@ from interp.methods.relations.words import ReadingRow, WordAttention, read_words
 from interp.methods.spanning_tree import CHAINS, chains, spanning_tree
 from interp.model.devices import documented
 from interp.model.positions import looks_back_only
-from interp.residual.batching import batched
+from interp.residual.collecting import batched
 from interp.tasks.alignment import NONE
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT

@@ -42,11 +42,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.activations import read_source
-from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
-from interp.interventions.rows import Batch, Direction, Row
+from interp.interventions.numbers import as_list
+from interp.interventions.rows import Batch, Direction, Row, read_source
 from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.patching import PatchResult
 from interp.methods.paths import Node, Path, mlp_nodes, parse_path

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from interp.errors import InputError, suggest
-from interp.interventions.engine.budget import DEFAULT_BUDGET
-from interp.interventions.engine.products import linear
+from interp.interventions.engine.layers import linear
+from interp.interventions.engine.plan import DEFAULT_BUDGET
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
 from interp.model.presets import PRESETS, LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes

@@ -24,10 +24,9 @@ from scipy.stats import kendalltau, spearmanr
 from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError, suggest
-from interp.interventions.given_numbers import as_names
 from interp.interventions.metrics import MetricName
-from interp.interventions.preparing import make_replacement
-from interp.interventions.reference_set import reference_hash
+from interp.interventions.numbers import as_names
+from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.ablation import Component, Components, Head, as_measured, choose_components, sites_of

@@ -18,8 +18,8 @@ from typing import Literal
 import torch
 
 from interp.errors import InputError
-from interp.interventions.engine.budget import flops_of_token, tokens_at_once
-from interp.interventions.work import PART_FLOPS
+from interp.interventions.engine.plan import flops_of_token, tokens_at_once
+from interp.interventions.parts import PART_FLOPS
 from interp.methods.plan import Hardware, head_sweep_flops
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype

@@ -26,7 +26,7 @@ from scipy import stats
 
 from interp.claims.units import estimates
 from interp.errors import InputError
-from interp.interventions.given_numbers import is_whole
+from interp.interventions.numbers import is_whole
 from interp.interventions.sweep import SweepResult
 from interp.methods.gradient_estimates import Estimates, Method
 from interp.methods.in_one_line import InOneLine

@@ -36,10 +36,9 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.effects import check_share
 from interp.claims.units import UnitTable, estimates
-from interp.interventions.engine.budget import rows_in_one_run
-from interp.interventions.measured import as_numbers
-from interp.interventions.metrics import Answers
-from interp.interventions.preparing import make_replacement
+from interp.interventions.engine.plan import rows_in_one_run
+from interp.interventions.metrics import Answers, as_numbers
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import DRAWS, Kind, Replacement
 from interp.interventions.rows import Batch, batches, task_rows
 from interp.interventions.sweep import Progress, Sweep

@@ -27,8 +27,7 @@ from os import PathLike
 from typing import Any
 
 from interp.arguments import named_arguments
-from interp.interventions.cell import Cell
-from interp.interventions.intervention import Intervention
+from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.interventions.word_exchange import WordExchange
 from interp.methods.ablation import Head, check_heads

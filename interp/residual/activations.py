@@ -1,4 +1,4 @@
-"""What does a model hold at given points? One run, without the logits where the model is ours."""
+"""Activations at given points, of one run, without the logits where the model is ours."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,16 +14,10 @@ from interp.shapes import Tokens
 def read(
     model: Any, tokens: Tokens, hook_names: Iterable[str], device: torch.device | None = None
 ) -> Mapping[str, Tensor]:
-    """The activations of `model` on `tokens`, by the name of their point.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        tokens: Rows of equal length.
-        hook_names: Points within the blocks.
-        device: Where each activation is brought to as it is computed; None for where it is.
+    """The activations of `model` on `tokens`, by the name of their point; brought to `device` as they are computed.
 
     Raises:
-        InputError: The model does not have one of them, or does not run it.
+        InputError: The model does not have one of the points, or does not run it.
     """
     names = sorted(set(hook_names))
     require_points(model, names)
@@ -34,7 +28,7 @@ def read(
 
 
 def without_logits(model: Any) -> dict[str, int]:
-    """What a forward pass is given that is run for what blocks hold; models of others have no such option.
+    """Options of a forward pass that stops after the blocks; only models of ours have one.
 
     The logits of a whole batch can be larger than all activations together.
     """
@@ -42,11 +36,7 @@ def without_logits(model: Any) -> dict[str, int]:
 
 
 def require_points(model: Any, hook_names: Iterable[str]) -> None:
-    """Refuse points that a model does not have.
-
-    Raises:
-        InputError: One of `hook_names` is none of its points.
-    """
+    """Refuse points that a model does not have."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
     for name in hook_names:
         if known is not None and name not in known:
@@ -54,11 +44,7 @@ def require_points(model: Any, hook_names: Iterable[str]) -> None:
 
 
 def require_run(hook_names: Iterable[str], kept: Iterable[str]) -> None:
-    """Refuse points that a model has and did not run.
-
-    Raises:
-        InputError: One of `hook_names` is not among what was `kept`.
-    """
+    """Refuse points that a model has and did not run: those that are not among the `kept`."""
     ran = set(kept)
     silent = [name for name in hook_names if name not in ran]
     if silent:

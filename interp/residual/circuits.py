@@ -1,4 +1,4 @@
-"""Which tokens does a head read from which, and what does it write of them? QK and OV circuits (Elhage et al. 2021).
+"""QK and OV circuits: which tokens a head reads from which, what it writes of them, and which heads it reads.
 
 With ``E`` for what the head reads of a stream that holds a token's embedding and nothing else, ``E = norm(W_E)``:
 
@@ -8,27 +8,53 @@ With ``E`` for what the head reads of a stream that holds a token's embedding an
 Both are ``[d_vocab d_vocab]``, and kept as two thin factors (TransformerLens' ``FactoredMatrix``): ``circuit[ids].AB``
 has the rows of some tokens, and norms, singular values and eigenvalues need the factors only.
 
-What is left out:
+- **Composition**: a later head reads what an earlier one wrote into its queries (Q), its keys (K) or its values (V):
+  ``||W_OV W_QK||``, ``||W_OV W_QK^T||`` or ``||W_OV W_OV'||`` (Frobenius norms), over the product of the two matrices'
+  own norms: 0 (the one writes nothing that the other reads) to 1 (two matrices of rank one that meet exactly).
+  Unrelated matrices score above 0, too: with the stream between them turned at random, the mean square is
+  ``1 / d_model``, whose root is the baseline.
 
-- positions: those embedded, and those within attention, so that with rotary positions or ALiBi a score is that of a
-  query and a key at the same place;
-- what earlier layers write: in a later layer, a circuit is the direct path from the embedding;
-- the last norm's scale, held at 1: an OV circuit's logits are known up to a positive factor;
-- what a head writes whatever it attends to, by the biases of its norm and of its values.
+Circuits leave out positions, embedded or within attention (with rotary positions or ALiBi, query and key are at the
+same place); what earlier layers write; the last norm's scale, held at 1, so that an OV circuit's logits are known up to
+a positive factor; and what a head writes whatever it attends to, by the biases of its norm and of its values.
+
+Elhage et al. (2021), "A mathematical framework for transformer circuits".
 """
+
+from typing import Literal, NamedTuple
 
 import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
+from interp.errors import InputError
+from interp.model.attention import Attention, Bilinear, Dot
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
-from interp.residual.head_weights import OVWeights, ov_weights, qk_weights, read_embeddings, written_logits
+from interp.residual.readout import token_texts
 from interp.residual.stream import require_additive
 
 Embeddings = Float[Tensor, "d_vocab d_model"]
+Kind = Literal["Q", "K", "V"]
+COLUMNS = ["sender_layer", "sender_head", "receiver_layer", "receiver_head", "kind", "score"]
+
+
+class _QKWeights(NamedTuple):
+    """What scores a key ``y`` for a query ``x``: ``(x W_Q + b_Q) . (y W_K + b_K)``, positions left out."""
+
+    W_Q: Float[Tensor, "d_model d_head"]
+    W_K: Float[Tensor, "d_model d_head"]
+    b_Q: Float[Tensor, " d_head"]
+    b_K: Float[Tensor, " d_head"]
+
+
+class _OVWeights(NamedTuple):
+    """What a head moves of what it attends to, ``y W_V W_O``; its bias ``b_V W_O`` is the same whatever that is."""
+
+    W_V: Float[Tensor, "d_model d_head"]
+    W_O: Float[Tensor, "d_head d_model"]
 
 
 @documented
@@ -48,7 +74,7 @@ def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
         InputError: No such head, one whose score is no product of a query and a key, or a stream that is no sum.
     """
     require_additive(model)
-    weights, read = qk_weights(model, layer, head), read_embeddings(model, layer)
+    weights, read = _qk_weights(model, layer, head), _read_embeddings(model, layer)
     return FactoredMatrix(read @ weights.W_Q + weights.b_Q, (read @ weights.W_K + weights.b_K).T)
 
 
@@ -69,7 +95,7 @@ def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
         InputError: No such head, or a stream that is no sum.
     """
     require_additive(model)
-    return _ov(model, ov_weights(model, layer, head), _varying(model, layer))
+    return _ov(model, _ov_weights(model, layer, head), _varying(model, layer))
 
 
 @documented
@@ -93,7 +119,7 @@ def copying_scores(model: HookedTransformer) -> pd.DataFrame:
     for layer in range(model.config.n_layers):
         varying = _varying(model, layer)
         for head in range(model.config.n_heads):
-            rows.append((layer, head, _copying(_ov(model, ov_weights(model, layer, head), varying))))
+            rows.append((layer, head, _copying(_ov(model, _ov_weights(model, layer, head), varying))))
     return pd.DataFrame(rows, columns=["layer", "head", "copying"])
 
 
@@ -118,10 +144,190 @@ def _copying(circuit: FactoredMatrix) -> float:
     return float(eigenvalues.sum().real / eigenvalues.abs().sum())
 
 
-def _ov(model: HookedTransformer, weights: OVWeights, varying: Embeddings) -> FactoredMatrix:
-    return FactoredMatrix(varying @ weights.W_V, written_logits(model, weights.W_O))
+def _ov(model: HookedTransformer, weights: _OVWeights, varying: Embeddings) -> FactoredMatrix:
+    return FactoredMatrix(varying @ weights.W_V, _written_logits(model, weights.W_O))
 
 
 def _varying(model: HookedTransformer, layer: int) -> Embeddings:
     """What the heads read of each embedding, less what they read of an empty stream: the norm's bias."""
-    return read_embeddings(model, layer) - list(model.blocks)[layer].ln1.b
+    return _read_embeddings(model, layer) - list(model.blocks)[layer].ln1.b
+
+
+@documented
+@torch.no_grad()
+def composition_scores(model: HookedTransformer) -> pd.DataFrame:
+    """How much of what each head writes each later head reads, by its weights alone.
+
+    The receiver's norm is part of what it reads by, with its scale left out, which a score does not depend on. What
+    LayerNorm lets nobody read, a writer's mean over ``d_model``, still counts in the writer's own norm: a model from
+    ``center_writing_weights`` has none. Positions within attention are left out.
+
+    Returns:
+        One row a pair of heads in different layers and kind of composition: ``sender_layer``, ``sender_head``,
+        ``receiver_layer``, ``receiver_head``, ``kind`` (``Q``, ``K``, ``V``), ``score`` (0 to 1, NaN where a head
+        reads or writes nothing), ``baseline`` (the root mean square score of such matrices, one of them turned at
+        random) and ``excess``, the difference. Empty for a model of one layer.
+
+    Raises:
+        InputError: The stream is no sum, or a score in attention is no product of a query and a key.
+    """
+    require_additive(model)
+    circuits = [_circuits(model, layer) for layer in range(model.config.n_layers)]
+    writes = [_unit(each["V"].collapse_l()) for each in circuits]
+    rows = []
+    for receiver, reads in enumerate(circuits):
+        for kind, circuit in reads.items():
+            read = _unit(circuit.collapse_r())
+            for sender in range(receiver):
+                met = torch.einsum("sem,rmf->sref", writes[sender], read).norm(dim=(-2, -1))
+                rows += [(sender, first, receiver, second, kind, score) for first, second, score in _entries(met)]
+    baseline = model.config.d_model**-0.5
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    return frame.assign(baseline=baseline, excess=frame["score"] - baseline)
+
+
+def _circuits(model: HookedTransformer, layer: int) -> dict[Kind, FactoredMatrix]:
+    """A layer's ``W_QK``, its transpose and ``W_OV``, ``[head d_model d_model]``, as far as its norm lets them read."""
+    read, heads = _reading_matrix(model, layer), range(model.config.n_heads)
+    qk, ov = [_qk_weights(model, layer, head) for head in heads], [_ov_weights(model, layer, head) for head in heads]
+    queries = read @ torch.stack([each.W_Q for each in qk])
+    keys = read @ torch.stack([each.W_K for each in qk])
+    values = read @ torch.stack([each.W_V for each in ov])
+    scores = FactoredMatrix(queries, keys.transpose(-2, -1))
+    return {"Q": scores, "K": scores.T, "V": FactoredMatrix(values, torch.stack([each.W_O for each in ov]))}
+
+
+def _unit(factor: Float[Tensor, "head a b"]) -> Float[Tensor, "head a b"]:
+    """Each head's matrix over its norm; NaN where it is zero."""
+    return factor / factor.norm(dim=(-2, -1), keepdim=True)
+
+
+def _entries(scores: Float[Tensor, "sender receiver"]) -> list[tuple[int, int, float]]:
+    return [(first, second, score) for first, row in enumerate(scores.tolist()) for second, score in enumerate(row)]
+
+
+@documented
+def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
+    """The key tokens to which a query token gives the largest scores.
+
+    Args:
+        model: The model.
+        layer: The head's block, from 0.
+        head: The head.
+        word: The query: a text of one token, such as ``" are"``, or an id.
+        top: How many keys are listed.
+
+    Returns:
+        One row a key token, the most looked for first: ``place`` (from 0), ``token``, ``text`` (None without a
+        tokenizer), ``score`` (the attention score before the softmax, positions left out), ``excess`` (the score less
+        its mean over the vocabulary: what is the same for all keys changes no pattern).
+
+    Raises:
+        InputError: No such head, `word` is no token, `top` is no number of tokens, or the head has no QK circuit.
+    """
+    scores = _row(qk_circuit(model, layer, head), model, word)
+    best = _largest(scores, top)
+    return _listed(model, best, score=scores[best], excess=scores[best] - scores.mean())
+
+
+@documented
+def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
+    """The tokens whose logits a head raises and lowers most where it attends to `word`.
+
+    Args:
+        model: The model.
+        layer: The head's block, from 0.
+        head: The head.
+        word: What it attends to: a text of one token, such as ``" are"``, or an id.
+        top: How many tokens are listed of either kind.
+
+    Returns:
+        One row a token, ``raised`` before ``lowered`` and the most changed first: ``change``, ``place`` (from 0),
+        ``token``, ``text`` (None without a tokenizer), ``logit`` (less the mean over the vocabulary, and times the last
+        norm's scale: compare logits with each other, not with the model's).
+
+    Raises:
+        InputError: No such head, `word` is no token, `top` is no number of tokens, or the stream is no sum.
+    """
+    logits = _row(ov_circuit(model, layer, head), model, word)
+    logits = logits - logits.mean()
+    raised, lowered = _largest(logits, top), _largest(-logits, top)
+    parts = [
+        _listed(model, raised, logit=logits[raised]).assign(change="raised"),
+        _listed(model, lowered, logit=logits[lowered]).assign(change="lowered"),
+    ]
+    return pd.concat(parts, ignore_index=True)[["change", "place", "token", "text", "logit"]]
+
+
+def _row(circuit: FactoredMatrix, model: HookedTransformer, word: object) -> Float[Tensor, " d_vocab"]:
+    """One token's row of a circuit."""
+    ids = model.to_ids(word)
+    if ids.ndim:
+        raise InputError(f"word: expected one token, got a tensor of shape {tuple(ids.shape)}")
+    return circuit.A[ids] @ circuit.B
+
+
+def _largest(values: Float[Tensor, " d_vocab"], n: int) -> Int[Tensor, " token"]:
+    if not 1 <= n <= len(values):
+        raise InputError(f"top: expected 1 to {len(values)} tokens (the vocabulary), got {n}")
+    return values.topk(n).indices
+
+
+def _listed(model: HookedTransformer, ids: Int[Tensor, " token"], **columns: Float[Tensor, " token"]) -> pd.DataFrame:
+    """One row a token, in this order."""
+    frame = pd.DataFrame({"place": range(len(ids)), "token": ids.cpu().numpy(), "text": token_texts(model, ids)})
+    return frame.assign(**{name: values.cpu().numpy() for name, values in columns.items()})
+
+
+def _qk_weights(model: HookedTransformer, layer: int, head: int) -> _QKWeights:
+    """The weights of a head's queries and of their keys; a factor or matrix that compares them goes into ``W_Q``."""
+    attn, shared = _attention(model, layer, head)
+    W_Q, b_Q = _wide(attn.W_Q[head]), _wide(attn.b_Q[head])
+    W_K, b_K = _wide(attn.W_K[shared]), _wide(attn.b_K[shared])
+    if isinstance(attn.score, Dot):
+        return _QKWeights(W_Q * attn.score.scale, W_K, b_Q * attn.score.scale, b_K)
+    if isinstance(attn.score, Bilinear):
+        between = _wide(attn.score.w_score[head])
+        return _QKWeights(W_Q @ between, W_K, b_Q @ between, b_K)
+    raise InputError(
+        "scores: expected a product of query and key ('scaled_dot', 'dot', 'bilinear'), got 'additive', which has no "
+        "QK circuit; read the attention pattern instead"
+    )
+
+
+def _ov_weights(model: HookedTransformer, layer: int, head: int) -> _OVWeights:
+    """The weights of the values that a head reads, and of what it writes of them."""
+    attn, shared = _attention(model, layer, head)
+    return _OVWeights(_wide(attn.W_V[shared]), _wide(attn.W_O[head]))
+
+
+def _attention(model: HookedTransformer, layer: int, head: int) -> tuple[Attention, int]:
+    """A head's layer, and the number of the keys and values that it reads."""
+    for name, value, n in (("layer", layer, model.config.n_layers), ("head", head, model.config.n_heads)):
+        if not 0 <= value < n:
+            raise InputError(f"{name}: expected 0 to {n - 1}, got {value}")
+    attn = list(model.blocks)[layer].attn
+    return attn, head // attn.group
+
+
+def _read_embeddings(model: HookedTransformer, layer: int) -> Float[Tensor, "d_vocab d_model"]:
+    """What a layer's heads read of a stream that holds nothing but a token's embedding, for every token."""
+    every = torch.arange(model.config.d_vocab, device=model.W_E.device)
+    return _wide(list(model.blocks)[layer].read_by_attention(model.embed(every[None])))[0]
+
+
+def _reading_matrix(model: HookedTransformer, layer: int) -> Float[Tensor, "d_model d_model"]:
+    """What a layer's norm makes of the stream's unit vectors, its scale held at 1: the norm as a matrix."""
+    norm = list(model.blocks)[layer].ln1
+    unit = torch.eye(model.config.d_model, device=model.W_E.device, dtype=_wide(model.W_E).dtype)
+    return norm.share(unit, torch.ones_like(unit[:, :1]))
+
+
+def _written_logits(model: HookedTransformer, vectors: Float[Tensor, "row d_model"]) -> Float[Tensor, "row d_vocab"]:
+    """What vectors that are added to the last stream, a sum, add to the logits, the last norm's scale held at 1."""
+    return model.ln_final.share(vectors, torch.ones_like(vectors[:, :1])) @ _wide(model.W_U)
+
+
+def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """In at least 32-bit floats: half precision has no eigenvalues, and rounds sums over the vocabulary."""
+    return tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32))

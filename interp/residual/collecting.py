@@ -1,34 +1,147 @@
-"""What does a model hold at the words of many texts? One run over them, streamed: nothing that grows with them is kept.
+"""Activations at the words of many texts: one run over them, streamed, so that nothing held grows with them.
 
-1. Rows of equally many tokens are run at once (``batching.py``).
-2. Of each word that is read, an activation is pooled over the word's tokens: the first, the last, or their mean. This
-   is done as the activation is computed, so a layer's activations are never held beside another's.
+1. Rows of equally many tokens are run at once: without padding, any model can run them.
+2. Each word's activation is pooled over its tokens: the first, the last, or their mean. This is done as the activation
+   is computed, so a layer's activations are never held beside another's.
 3. Batches are not in the order of the texts; so each word bears its number in that order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, Generic
+from itertools import accumulate, chain
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from interp.errors import InputError
 from interp.model.devices import ordinary_modes, place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read
-from interp.residual.batching import batched
-from interp.residual.passages import AnyPassage, Passage, named
-from interp.residual.pooling import Pooler, Pooling
 from interp.shapes import Tokens
+
+
+@runtime_checkable
+class ReadWord(Protocol):
+    """A word whose activations are wanted.
+
+    Attributes:
+        sentence: The name of its sentence.
+        word: Its number there.
+        form: As it is spelled.
+        tokens: Its positions in the row, in order; at least one.
+    """
+
+    @property
+    def sentence(self) -> str: ...  # noqa: D102
+
+    @property
+    def word(self) -> int: ...  # noqa: D102
+
+    @property
+    def form(self) -> str: ...  # noqa: D102
+
+    @property
+    def tokens(self) -> Sequence[int]: ...  # noqa: D102
+
+
+@runtime_checkable
+class HasIds(Protocol):
+    """A row of token ids, special tokens included."""
+
+    @property
+    def ids(self) -> Sequence[int]: ...  # noqa: D102
+
+
+@runtime_checkable
+class Passage(HasIds, Protocol):
+    """A row of tokens that a model reads at once: the document it is from, and the words that are read in it."""
+
+    @property
+    def document(self) -> str: ...  # noqa: D102
+
+    @property
+    def words(self) -> Sequence[ReadWord]: ...  # noqa: D102
+
+
+AnyPassage = TypeVar("AnyPassage", bound=Passage)
+
+
+def named(passage: Passage, word: ReadWord) -> str:
+    """Where a word stands, for messages."""
+    return f"document {passage.document!r}, sentence {word.sentence!r}, word {word.word} ({word.form!r})"
+
+
+TOKENS_AT_ONCE = 2048
+"""Of a batch: attention patterns of longer rows are larger."""
+BUFFERED = 16_384
+"""Tokens of rows that are looked through for some of equal length."""
+
+
+AnyRow = TypeVar("AnyRow", bound=HasIds)
+
+
+def batched(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
+    """Rows with equally many tokens, in batches; of the rows, only some are held at a time."""
+    held: list[AnyRow] = []
+    n_tokens = 0
+    for row in rows:
+        held.append(row)
+        n_tokens += len(row.ids)
+        if n_tokens >= BUFFERED:
+            yield from _of_equal_length(held)
+            held, n_tokens = [], 0
+    yield from _of_equal_length(held)
+
+
+def _of_equal_length(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
+    by_length: dict[int, list[AnyRow]] = {}
+    for row in rows:
+        by_length.setdefault(len(row.ids), []).append(row)
+    for length, same in sorted(by_length.items()):
+        size = max(1, TOKENS_AT_ONCE // length)
+        yield from (same[start : start + size] for start in range(0, len(same), size))
+
+
+Pooling = Literal["first", "last", "mean"]
+_TOKENS = {"first": slice(0, 1), "last": slice(-1, None), "mean": slice(None)}
+
+
+class Pooler:
+    """Pools activations over the tokens of each word of a batch.
+
+    PyTorch's sum over a bag adds one number after the other, also on a GPU, where ``index_add_`` adds in any order: the
+    same words have the same bits.
+    """
+
+    def __init__(self, passages: Sequence[Passage], pooling: Pooling, device: torch.device):
+        if pooling not in _TOKENS:
+            raise InputError(f"pooling: expected first, last or mean, got {pooling!r}")
+        self._n_rows, length = len(passages), len(passages[0].ids)
+        tokens = [
+            [row * length + token for token in word.tokens[_TOKENS[pooling]]]
+            for row, passage in enumerate(passages)
+            for word in passage.words
+        ]
+        self._tokens = torch.tensor([token for own in tokens for token in own], device=device)
+        self._starts = torch.tensor([0, *accumulate(map(len, tokens[:-1]))], device=device)
+
+    def pool(self, activation: Float[Tensor, "#batch pos ..."]) -> Float[Tensor, "word ..."]:
+        """The activations of all words, one passage's after the other's; a mean of 16-bit floats is computed in 32."""
+        flat = activation.expand(self._n_rows, *activation.shape[1:]).flatten(0, 1)
+        if len(self._tokens) == len(self._starts):
+            return flat.index_select(0, self._tokens)
+        rows = flat.flatten(1).to(torch.promote_types(flat.dtype, torch.float32))
+        means = functional.embedding_bag(self._tokens, rows, self._starts, mode="mean")
+        return means.to(flat.dtype).unflatten(1, flat.shape[1:])
 
 
 @dataclass(frozen=True)
 class WordActivations(Generic[AnyPassage]):
-    """What a model holds at the words of a batch.
+    """Activations at the words of a batch.
 
     Attributes:
         passages: The batch; its words, one after the other, are those of the other attributes.
@@ -46,18 +159,12 @@ def word_activations(
 ) -> Iterator[WordActivations[AnyPassage]]:
     """Run a model over passages, and give its activations at their words batch by batch.
 
-    On one machine the same passages, model and number of threads give the same bits.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        passages: Read one after the other; only some are held at a time.
-        sites: Points with an activation for each position.
-        pooling: Over the tokens of a word. A mean is computed in 32 bits or more, and has the activation's dtype.
-        first: The number of the first word.
+    On one machine the same passages, model and number of threads give the same bits. `first` is the first word's
+    number. A mean is computed in 32 bits or more, and has the activation's dtype.
 
     Raises:
         InputError: A site that is none of the model's or has no positions, a word without tokens or with tokens that
-            its row does not have, a row that the model cannot carry, or an activation that is no finite number.
+            its row does not have, a row that the model cannot carry, or an activation that is not finite.
     """
     require_positions(sites)
     rest = (passage for passage in passages if passage.words)
@@ -86,11 +193,7 @@ def batch_activations(
 
 
 def require_positions(sites: Sequence[Site]) -> None:
-    """Refuse sites whose activations are of no single position, and an empty list.
-
-    Raises:
-        InputError: One of `sites` is such a one, or there is none.
-    """
+    """Refuse sites whose activations are of no single position, and an empty list."""
     if not sites:
         raise InputError("sites: expected at least one, got none; name one such as z or resid_post")
     for site in sites:

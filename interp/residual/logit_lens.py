@@ -20,8 +20,7 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
-from interp.residual.boundaries import boundary_streams, kl_divergence, log_probabilities, read_out
-from interp.residual.vocabulary import token_texts
+from interp.residual.readout import boundary_streams, kl_divergence, log_probabilities, read_out, token_texts
 from interp.shapes import PaddingMask, Residual, Tokens
 
 Translate = Callable[[Residual, int], Residual]
@@ -145,7 +144,7 @@ def _measures(
     final: Float[Tensor, "token d_vocab"],
     following: Int[Tensor, " token"],
 ) -> dict[str, object]:
-    """The frame's ``MEASURES`` of one boundary."""
+    """The ``MEASURES`` of one boundary."""
     index = following.clamp(min=0)[:, None]
     rank = (logits > logits.gather(1, index)).sum(-1)
     return {

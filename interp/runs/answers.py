@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import pandas as pd
 
 from interp.errors import LoadError
-from interp.interventions.keeping import Asking
+from interp.interventions.sweep import Asking
 from interp.runs.run import Run, called
 from interp.runs.run_folder import Finished, RunFolder
 

@@ -20,12 +20,10 @@ from typing import Any
 import torch
 
 from interp.errors import InputError
-from interp.interventions.asked import require_told_by_weights, settings_hash
-from interp.interventions.provenance import model_provenance
+from interp.interventions.provenance import model_provenance, require_told_by_weights, settings_hash
 from interp.model.devices import arithmetic, documented, place_of, resolve_dtype
 from interp.model.sites import SITES, Site
-from interp.residual.collecting import WordActivations, word_activations
-from interp.residual.pooling import Pooling
+from interp.residual.collecting import Pooling, WordActivations, word_activations
 from interp.runs.code import program
 from interp.runs.executors import HERE, Executor
 from interp.runs.folder import collecting_into

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from interp.errors import InputError
 from interp.model.devices import DTYPES
 from interp.model.sites import Site
-from interp.residual.pooling import Pooling
+from interp.residual.collecting import Pooling
 
 _TOP = {
     **{"format": str, "version": int, "rows": int, "request": dict, "shards": list},

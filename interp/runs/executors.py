@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from interp.interventions.given_numbers import whole_number
+from interp.interventions.numbers import whole_number
 from interp.runs.workers import Workers
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from interp.errors import LoadError
 from interp.model.sites import Site
-from interp.residual.pooling import Pooling
+from interp.residual.collecting import Pooling
 from interp.runs.described import is_described
 from interp.runs.signed import other, read_signed, sha256_of, signed
 

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from interp.interventions.asked import canonical
+from interp.interventions.provenance import canonical
 from interp.runs.code import code_hash, versions
 from interp.runs.names import KEY_DIGITS, MANIFEST, PART, RESULT, TABLE
 from interp.runs.signed import other, read_signed, signed

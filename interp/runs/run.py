@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from interp.errors import AuditError, InputError
-from interp.interventions.keeping import Answer, Asking
+from interp.interventions.parts import COLUMNS, Part, PartScores
+from interp.interventions.sweep import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
-from interp.interventions.work import COLUMNS, Part, PartScores
 from interp.runs.anew import anew_together, folder_anew, put_back, root_before
 from interp.runs.disk import writing
 from interp.runs.executors import HERE, Executor
@@ -55,7 +55,7 @@ class Run:
 
     @contextmanager
     def open(self, asked: Asking, about: Mapping[str, Any]) -> Iterator["KeptSweep"]:
-        """The place of one sweep (``interp/interventions/keeping.py``).
+        """The place of one sweep (``interp/interventions/sweep.py``).
 
         Raises:
             OutputError: It cannot be written, or another process holds it.
@@ -128,7 +128,7 @@ def as_run(run: Run | str | os.PathLike[str] | None) -> Run | None:
 
 @dataclass(frozen=True)
 class KeptSweep:
-    """One sweep's place; see ``interp/interventions/keeping.py``.
+    """One sweep's place; see ``interp/interventions/sweep.py``.
 
     Attributes:
         folder: Where it is kept; None for nowhere.

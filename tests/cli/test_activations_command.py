@@ -14,7 +14,7 @@ from interp.cluster.ray import Ray
 from interp.model import loading
 from interp.model.sites import Site
 from interp.model.weights import weights_hash
-from interp.residual import pooling
+from interp.residual import collecting as pooling
 from interp.runs.executors import Local, Processes
 from interp.runs.store import ActivationStore
 from interp.tasks import passages

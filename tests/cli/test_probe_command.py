@@ -17,7 +17,7 @@ from interp.cli import options
 from interp.cli import probe as command
 from interp.methods.probes.cross_fitting import Kind
 from interp.methods.probes.probe import MINIMUM, Correction
-from interp.residual.pooling import Pooling
+from interp.residual.collecting import Pooling
 from interp.tasks.catalogue import load_task
 from interp.tasks.passages import At, Context
 

@@ -11,7 +11,7 @@ from random_tasks import TOLERANCE, WRITTEN, change, differences, every_replacem
 from tiny_models import random_model
 
 from interp.errors import InputError
-from interp.interventions.engine.budget import Sizes
+from interp.interventions.engine.plan import Sizes
 from interp.interventions.erase import Erase, Eraser
 from interp.interventions.intervention import Intervention, heads_at
 from interp.interventions.replacement import Zero

@@ -3,21 +3,20 @@
 import re
 
 import pytest
+from interp.methods.erasure.erase.erase import erase
 from random_tasks import random_task
 from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
-from interp.interventions.cell import Cell
 from interp.interventions.erase import Erase, Eraser
-from interp.interventions.intervention import Intervention
+from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.metrics import MetricName
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.sweep import Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.attribution import attribute
-from interp.methods.erasure.erase import erase
 from interp.model.sites import Site
 
 OF_MLPS = ("resid_mid", "mlp_in", "mlp_pre", "mlp_post", "mlp_out")

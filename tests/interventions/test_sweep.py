@@ -27,7 +27,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import Answers, score
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Add, Patch, Zero
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep

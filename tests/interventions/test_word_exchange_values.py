@@ -13,7 +13,7 @@ from tiny_models import random_model
 from variants import VARIANTS
 
 from interp.errors import InputError
-from interp.interventions.cell import Cell
+from interp.interventions.intervention import Cell
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Sweep
 from interp.interventions.word_exchange import WordExchange

@@ -9,7 +9,7 @@ from tiny_models import random_model
 from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.methods.dossier import heads
 from interp.methods.groups import ablated_together
 from interp.model.sites import Site

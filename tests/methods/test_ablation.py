@@ -10,7 +10,7 @@ from random_tasks import random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.methods.ablation import ablate
 from interp.model.sites import Site
 from interp.tasks.task import Unit

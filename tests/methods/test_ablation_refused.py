@@ -6,7 +6,7 @@ from hand_model import HandModel, pair, prompts, task_of, varied_task
 from tiny_models import random_model
 
 from interp.errors import InputError
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.methods.ablation import ablate, check_heads
 
 

@@ -11,7 +11,7 @@ from transformer_lens.hook_points import HookPoint
 from transformer_lens.model_bridge.sources import build_bridge_from_module
 
 from interp.errors import InputError
-from interp.interventions.gradients import DifferentiableRun
+from interp.interventions.hooked_runs import DifferentiableRun
 from interp.interventions.replacement import Add
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep

@@ -10,7 +10,7 @@ from hand_model import HandModel, varied_task
 from random_tasks import random_task
 from tiny_models import random_tokens
 
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Sweep
 from interp.methods.ablation import ablate, choose_components, sites_of

@@ -9,7 +9,7 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
-from interp.interventions.given_numbers import numbers_below
+from interp.interventions.numbers import numbers_below
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Sweep
 from interp.methods.grid import Grid, label_positions

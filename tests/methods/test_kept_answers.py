@@ -18,7 +18,7 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
-from interp.interventions.engine.budget import NoRoomError
+from interp.interventions.engine.plan import NoRoomError
 from interp.methods import dossier
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards

@@ -21,12 +21,9 @@ from interp.methods.probes.structural_estimators import DepthProbe
 from interp.model.config import TransformerConfig
 from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer
-from interp.residual.circuits import copying_scores, ov_circuit
-from interp.residual.composition import composition_scores
-from interp.residual.head_words import looks_for
+from interp.residual.circuits import composition_scores, copying_scores, looks_for, ov_circuit
 from interp.residual.logit_lens import logit_lens
-from interp.residual.tuned_lens import compare_lenses
-from interp.residual.tuned_lens_training import train_tuned_lens
+from interp.residual.tuned_lens import compare_lenses, train_tuned_lens
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 

@@ -10,7 +10,7 @@ from tiny_models import random_model, relative_error
 
 from interp.errors import InputError
 from interp.model.sites import Site
-from interp.residual import batching
+from interp.residual import collecting as batching
 from interp.residual.collecting import word_activations
 from interp.tasks.passages import Passage, ReadWord
 

@@ -15,8 +15,7 @@ from interp.model.training import packed_rows
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.logit_lens import logit_lens
-from interp.residual.tuned_lens import TunedLens, compare_lenses
-from interp.residual.tuned_lens_training import TunedLensFitter, train_tuned_lens
+from interp.residual.tuned_lens import TunedLens, TunedLensFitter, compare_lenses, train_tuned_lens
 from interp.tasks.grammar.training_text import documents
 
 pytestmark = pytest.mark.unchecked

@@ -3,7 +3,7 @@
 import pytest
 from kept_sweeps import in_small_parts
 
-from interp.interventions.work import SweepWork
+from interp.interventions.parts import SweepWork
 
 
 @pytest.fixture

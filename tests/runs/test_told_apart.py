@@ -20,7 +20,7 @@ from interp import source
 from interp.errors import AuditError, InputError
 from interp.interventions import sweep_run
 from interp.interventions.intervention import Intervention
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Mean, Patch, Zero
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.sites import Site
@@ -283,5 +283,5 @@ def test_the_kind_of_processor_is_told_of_every_part(tmp_path, monkeypatch):
     with warnings.catch_warnings(action="ignore"), suppress(KeyboardInterrupt):
         assert not sweep(Run(tmp_path / "there"), progress=stop).provenance["complete"]
     assert total(events(tmp_path / "there"), "kept") > 0
-    monkeypatch.setattr("interp.interventions.work.processor_of", lambda _device: "another")
+    monkeypatch.setattr("interp.interventions.parts.processor_of", lambda _device: "another")
     assert sweep(Run(tmp_path / "there")).provenance["processors"] == sorted(["another", own])

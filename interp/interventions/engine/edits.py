@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from interp.interventions.engine.chunk import Chunk, Edits
-from interp.interventions.engine.pack import Pack
+from interp.interventions.engine.chunk import Chunk, Edits, Pack
 from interp.interventions.intervention import squared_change
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch

@@ -31,9 +31,8 @@ import pandas as pd
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable
 from interp.errors import InputError, suggest
-from interp.interventions.given_numbers import whole_number
-from interp.interventions.preparing import make_replacement
-from interp.interventions.reference_set import reference_hash
+from interp.interventions.numbers import whole_number
+from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.ablation import Head, as_measured

@@ -24,10 +24,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.errors import InputError, suggest
-from interp.interventions.cell import Cell
-from interp.interventions.given_numbers import numbers_below
-from interp.interventions.intervention import Intervention, Positions
-from interp.interventions.reference_set import activations_of, reference_rows
+from interp.interventions.engine.plan import activations_of
+from interp.interventions.intervention import Cell, Intervention, Positions
+from interp.interventions.numbers import numbers_below
+from interp.interventions.reference_set import reference_rows
 from interp.interventions.replacement import Add, Replacement
 from interp.interventions.rows import Batch, Row, task_rows
 from interp.methods.ablation import Head, choose_components

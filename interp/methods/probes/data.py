@@ -25,8 +25,7 @@ from interp.methods.relations.words import with_offsets
 from interp.model.devices import place_of
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
-from interp.residual.collecting import word_activations
-from interp.residual.pooling import Pooling
+from interp.residual.collecting import Pooling, word_activations
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import NUMERIC, features_in
 from interp.tasks.passages import At, Context, CorpusPassages, Passage, passage_index, task_passages

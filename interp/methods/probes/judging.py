@@ -31,7 +31,7 @@ from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
-from interp.interventions.given_numbers import numbers_below
+from interp.interventions.numbers import numbers_below
 from interp.methods.ablation import Head
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.probes.data import Labelled

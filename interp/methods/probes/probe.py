@@ -27,10 +27,9 @@ from torch import Tensor
 from interp.claims.corrections import Correction
 from interp.claims.effects import check_share
 from interp.errors import InputError, shown, suggest
-from interp.interventions.asked import model_asked, task_asked
-from interp.interventions.given_numbers import as_list
 from interp.interventions.intervention import heads_at
-from interp.interventions.provenance import model_provenance
+from interp.interventions.numbers import as_list
+from interp.interventions.provenance import model_asked, model_provenance, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head
 from interp.methods.probes.cross_fitting import STRENGTHS, Kind
@@ -52,7 +51,7 @@ from interp.model.devices import documented
 from interp.model.loading.modules import require_model
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
-from interp.residual.pooling import Pooling
+from interp.residual.collecting import Pooling
 from interp.runs.answers import answered
 from interp.runs.run import Run, as_run
 from interp.runs.store import ActivationStore

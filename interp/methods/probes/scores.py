@@ -47,7 +47,7 @@ from jaxtyping import Float, Int
 from scipy.special import gammaln
 from torch import Tensor
 
-from interp.interventions.own_copy import shape_of
+from interp.interventions.engine.run import shape_of
 from interp.methods.probes.cross_fitting import (
     BYTES_AT_ONCE,
     STRENGTHS,

@@ -27,9 +27,8 @@ from typing import Any, cast, get_args
 
 from interp.claims.corrections import Correction
 from interp.errors import InputError, shown
-from interp.interventions.asked import model_asked
-from interp.interventions.given_numbers import as_names
-from interp.interventions.provenance import model_provenance
+from interp.interventions.numbers import as_names
+from interp.interventions.provenance import model_asked, model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relations.counting import Counting, named
 from interp.methods.relations.counts import Excluded, RelationCounts

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from interp.errors import InputError
-from interp.interventions.asked import model_asked
+from interp.interventions.provenance import model_asked
 from interp.methods.relations.counts import Counted, Excluded, RelationCounts, count
 from interp.methods.relations.words import with_offsets
 from interp.model.positions import looks_back_only

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.methods.relations.words import REASONS, Items, ReadingRow, WordAttention, items_of, read_words
-from interp.residual.batching import batched
+from interp.residual.collecting import batched
 from interp.tasks.alignment import NONE
 from interp.tasks.relations import Direction
 from interp.tasks.windows import Window

@@ -14,13 +14,12 @@ from interp.errors import AuditError
 from interp.interventions import audit as audit_module
 from interp.interventions import sweep_run as sweep_module
 from interp.interventions.audit import TOLERANCE
-from interp.interventions.engine.attention import BlockAttention
-from interp.interventions.engine.base import BaseRun
+from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.edits import Editor
-from interp.interventions.engine.layers import Wavefront
+from interp.interventions.engine.layers import BlockAttention, Wavefront
 from interp.interventions.engine.run import Engine
-from interp.interventions.preparing import make_replacement
-from interp.interventions.reference import PlainRun
+from interp.interventions.hooked_runs import PlainRun
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.sites import Site

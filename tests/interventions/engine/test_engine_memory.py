@@ -17,9 +17,9 @@ from random_tasks import change, random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
-from interp.interventions.engine.base import OFFLOADED_TO
-from interp.interventions.engine.budget import DEFAULT_BUDGET, NoRoomError, budget_of
+from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.engine.layers import Wavefront
+from interp.interventions.engine.plan import DEFAULT_BUDGET, NoRoomError, budget_of
 from interp.interventions.engine.run import Engine
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.sweep import Cell, Sweep
@@ -46,7 +46,7 @@ from random_tasks import change, random_task
 from interp.interventions import provenance
 from interp.interventions.engine import budget
 from interp.interventions.erase import Erase, Eraser
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig

@@ -11,7 +11,7 @@ from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.interventions.engine.layers import Wavefront
-from interp.interventions.preparing import make_replacement
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.sites import Site

@@ -1,6 +1,6 @@
-"""Which numbers are meant, or which names? Python's or NumPy's, alone or in a list; floats and booleans are none.
+"""Whole numbers and names that were given, of Python or NumPy, alone or in a list; floats and booleans are refused.
 
-What is returned is Python's own ``int``, which labels and provenance can hold.
+Numbers are returned as Python's own ``int``, which labels and provenance can hold.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,11 +26,7 @@ def as_list(values: object) -> list[Any] | None:
 
 
 def as_names(name: str, values: object) -> list[str]:
-    """Several names, in the order given; one alone is a list of one.
-
-    Raises:
-        InputError: No list, or one with something else in it.
-    """
+    """Several names, in the order given; one alone is a list of one."""
     names = [values] if isinstance(values, str) else as_list(values)
     if names is None or not all(isinstance(each, str) for each in names):
         raise InputError(f"{name}: expected a name or a list of names, got {shown(values)}")
@@ -38,29 +34,14 @@ def as_names(name: str, values: object) -> list[str]:
 
 
 def whole_number(name: str, value: object, *, expected: str, least: int = 1, most: int | None = None) -> int:
-    """A whole number that something can be.
-
-    Args:
-        name: What the number is called.
-        value: What was given.
-        expected: Which numbers are meant, in words.
-        least: The smallest of them.
-        most: The largest of them; None for no end.
-
-    Raises:
-        InputError: Another number, or none.
-    """
+    """A whole number that something can be."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         raise InputError(f"{name}: expected {expected}, got {value!r}")
     return int(value)
 
 
 def whole_numbers(name: str, values: object) -> list[int]:
-    """Several whole numbers, in the order given.
-
-    Raises:
-        InputError: No list, or one with something else in it.
-    """
+    """Several whole numbers, in the order given."""
     numbers = as_list(values)
     if numbers is None or not all(map(is_whole, numbers)):
         raise InputError(f"{name}: expected a list of whole numbers such as [0, 1], got {values!r}")
@@ -68,17 +49,7 @@ def whole_numbers(name: str, values: object) -> list[int]:
 
 
 def numbers_below(n: int, name: str, values: object, *, expected: str = "") -> list[int]:
-    """Different whole numbers from 0 to ``n - 1``, at least one, in the order given.
-
-    Args:
-        n: How many the model has.
-        name: What the numbers count.
-        values: What was given.
-        expected: Begins the message, where that is not clear from the rest.
-
-    Raises:
-        InputError: No list of whole numbers, or one that is empty, has a number twice, or one that the model lacks.
-    """
+    """Different whole numbers from 0 to ``n - 1``, at least one, in the order given."""
     numbers = whole_numbers(name, values)
     if not numbers or not 0 <= min(numbers) <= max(numbers) < n or len(set(numbers)) < len(numbers):
         raise InputError(

@@ -1,17 +1,26 @@
-"""What would a residual stream say if it were the last? What the lenses have in common.
+"""Reading a residual stream as if it were the last: what both lenses share.
 
-A boundary lies before each block and after the last one. What stands there is read by the model's own last norm and
-unembedding, as a distribution over the next token.
+A boundary lies before each block and after the last one. The model's own last norm and unembedding read the stream
+there as a distribution over the next token.
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
+
+
+def token_texts(model: HookedTransformer, ids: Int[Tensor, " token"]) -> list[str | None]:
+    """The text of each id, with its leading space; None where the model has no tokenizer."""
+    if model.tokenizer is None:
+        return [None] * len(ids)
+    distinct = ids.unique()
+    texts = dict(zip(distinct.tolist(), model.to_str_tokens(distinct), strict=True))
+    return [texts[each] for each in ids.tolist()]
 
 
 def boundary_streams(model: HookedTransformer, tokens: Tokens, mask: PaddingMask) -> list[Residual]:
@@ -28,11 +37,7 @@ def read_out(model: HookedTransformer, x: Residual) -> Logits:
 
 
 def log_probabilities(logits: Float[Tensor, "*rows d_vocab"]) -> Float[Tensor, "*rows d_vocab"]:
-    """Log-probabilities in nats, in at least 32-bit floats.
-
-    Raises:
-        InputError: The logits are no numbers.
-    """
+    """Log-probabilities in nats, in at least 32-bit floats. Raises InputError for NaN."""
     nats = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     if nats.isnan().any():
         raise InputError("expected logits that are numbers, got NaN: the stream overflows its dtype; use float32")

@@ -12,8 +12,8 @@ from random_tasks import change, random_task
 from tiny_models import random_model
 
 from interp.errors import AuditError, InputError
-from interp.interventions import own_copy
-from interp.interventions.preparing import make_replacement
+from interp.interventions.engine import run as own_copy
+from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.sites import Site

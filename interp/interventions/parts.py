@@ -1,4 +1,4 @@
-"""Which parts does a sweep come apart into? Each is measured by itself, here or elsewhere, in any order.
+"""The parts of a sweep, each of which is measured by itself, here or elsewhere, in any order.
 
 1. What the engine packs together is a *chunk*: some strands (cells with a draw) on a batch. Which ones is a function of
    the request, and so are the last bits of their numbers.
@@ -9,15 +9,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 from jaxtyping import Num
 
-from interp.interventions.engine.budget import TOKENS_AT_ONCE, NoRoomError, flops_of_token, kind_of
+from interp.interventions.engine.plan import TOKENS_AT_ONCE, NoRoomError, flops_of_token, kind_of
 from interp.interventions.engine.run import Engine
-from interp.interventions.reference import Plain, RowScores
+from interp.interventions.hooked_runs import Plain
+from interp.interventions.metrics import RowScores
 from interp.interventions.rows import Batch
 from interp.model.devices import place_of, processor_of
 
@@ -38,14 +39,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Scores:
-    """What was measured of one cell on the rows of a batch.
-
-    Attributes:
-        cell: Its number; or ``UNCHANGED``, ``SOURCE``.
-        draw: Of its replacements, from 0.
-        first_row: The first of the batch's rows, among all of the sweep.
-        rows: What was measured.
-    """
+    """Scores of one cell (or ``UNCHANGED``, ``SOURCE``) and draw on some rows, from `first_row` of the sweep on."""
 
     cell: int
     draw: int
@@ -63,12 +57,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Part:
-    """What is measured, sent and kept as one.
-
-    Attributes:
-        number: From 0.
-        pieces: Of the batches in it.
-    """
+    """Pieces that are measured, sent and kept as one."""
 
     number: int
     pieces: tuple[Piece, ...]
@@ -81,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True)
 class PartScores:
-    """What was measured in one part, one below the other.
+    """Scores of one part, one below the other.
 
     Attributes:
         part: Its number.
@@ -124,31 +113,20 @@ class PartScores:
 
 
 class SweepWork:
-    """A sweep's measuring, which other processes can do as well."""
+    """A sweep's measuring, which other processes can do as well; `patched`: the rows' sources are measured, too."""
 
     def __init__(self, measurer: Engine | Plain, model: Any, batches: Sequence[Batch], *, patched: bool):
-        """Measure `batches` by `measurer`.
-
-        Args:
-            measurer: Knows the model, the cells and the metric.
-            model: What is run, or that of which the engine's model is a copy.
-            batches: All rows.
-            patched: Whether the rows' sources are measured, too.
-        """
         self._measurer, self._batches, self._patched = measurer, batches, patched
         config, (device, _) = model.cfg, place_of(model)
         kind, self._device = kind_of(device), device
         self._part_tokens = min(PART_FLOPS[kind] // flops_of_token(config), PART_CHUNKS * TOKENS_AT_ONCE[kind])
-        starts = [0]
-        for batch in batches:
-            starts.append(starts[-1] + len(batch.rows))
-        self._starts = starts
+        self._starts = [0, *accumulate(len(batch.rows) for batch in batches)]
         self._last: tuple[Batch, Any] | None = None
         self._halved = 0
 
     @property
     def processor(self) -> str:
-        """The kind that measures here."""
+        """The kind of CPU or GPU that measures here."""
         return processor_of(self._device)
 
     @property

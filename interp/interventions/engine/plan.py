@@ -1,22 +1,147 @@
-"""How much is run at once? As much as a memory budget holds; the plan is a function of what was asked."""
+"""What has to be computed, and how much at once: as much as a memory budget holds, as a function of the request.
+
+A *trajectory* is one row under one cell and draw. Trajectories of a cell are bundled where the same positions are
+replaced. Rows that begin with the same tokens, and get the same replacements there, share that beginning: it belongs
+to one of them, its owner, and is computed once.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from interp.errors import InputError
-from interp.interventions.engine.base import OFFLOADED_TO
-from interp.interventions.engine.chunk import STAGE_OF
-from interp.interventions.given_numbers import whole_number
-from interp.interventions.intervention import Intervention
+from interp.interventions.engine.base_run import OFFLOADED_TO
+from interp.interventions.intervention import Intervention, changed_positions
 from interp.interventions.metrics import MetricName
-from interp.interventions.rows import BATCH_SIZE, Row
+from interp.interventions.numbers import whole_number
+from interp.interventions.rows import BATCH_SIZE, Batch, Row, batches
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.residual.activations import read
+
+Interventions = Sequence[Intervention]
+
+STAGES = (
+    ("resid_pre", "q_input", "k_input", "v_input", "q", "k", "v", "pattern"),
+    ("z", "result", "attn_out"),
+    ("resid_mid", "mlp_in", "mlp_pre", "mlp_post"),
+    ("mlp_out", "resid_post"),
+)
+"""Where a trajectory can begin within a layer: before the attention, before it writes, before and after the MLP."""
+STAGE_OF = {name: number for number, names in enumerate(STAGES) for name in names}
+
+
+@dataclass(frozen=True)
+class RowClass:
+    """Rows of a batch that a cell treats alike.
+
+    Attributes:
+        rows: Their numbers in the batch.
+        positions: Those that each intervention changes.
+        own: The first position that is the row's own; earlier ones belong to other rows of the cell.
+    """
+
+    rows: Int[np.ndarray, " row"]
+    positions: tuple[tuple[int, ...], ...]
+    own: int
+
+
+@dataclass(frozen=True)
+class RowClasses:
+    """All rows of a batch that a cell changes.
+
+    Attributes:
+        classes: By what is changed.
+        owner: By row and position, the row that the position is computed in; None where nothing is shared.
+        causal: Whether only what follows a change can change.
+    """
+
+    classes: tuple[RowClass, ...]
+    owner: Int[np.ndarray, "batch pos"] | None
+    causal: bool
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are changed."""
+        return sum(len(each.rows) for each in self.classes)
+
+    def n_tokens(self, length: int) -> int:
+        """How many positions of rows of this length are computed, once all that can change are."""
+        if not self.causal:
+            return self.n_rows * length
+        starts = (max(each.own, min(min(one) for one in each.positions if one)) for each in self.classes)
+        return sum(len(each.rows) * (length - start) for each, start in zip(self.classes, starts, strict=True))
+
+
+class Classifier:
+    """Sorts a batch's rows into classes, once for every way to choose positions."""
+
+    def __init__(self, batch: Batch, *, causal: bool):
+        self._batch, self._causal = batch, causal
+        self._known: dict[Hashable, RowClasses] = {}
+
+    def classes(self, interventions: Interventions, draw: int) -> RowClasses:
+        """The rows that `interventions` change."""
+        kinds = tuple((each.places, id(each.replacement)) for each in interventions)
+        key = (kinds, draw if any(each.replacement.draws > 1 for each in interventions) else 0)
+        if key not in self._known:
+            self._known[key] = self._classify(interventions, draw)
+        return self._known[key]
+
+    def _classify(self, interventions: Interventions, draw: int) -> RowClasses:
+        rows = self._batch.rows
+        changes = [changed_positions(interventions, row, causal=self._causal) for row in rows]
+        changed = [number for number, positions in enumerate(changes) if any(positions)]
+        owner = self._owners(interventions, draw, changed, changes) if self._causal else None
+        found: dict[Hashable, list[int]] = {}
+        for number in changed:
+            own = 0 if owner is None else int((owner[number] == number).argmax())
+            found.setdefault((changes[number], own), []).append(number)
+        classes = tuple(RowClass(np.array(rows), *key) for key, rows in found.items())
+        return RowClasses(classes, owner, self._causal)
+
+    def _owners(
+        self, interventions: Interventions, draw: int, changed: Sequence[int], changes: Sequence[Hashable]
+    ) -> Int[np.ndarray, "batch pos"] | None:
+        """Who computes what: of rows that begin alike, the first in alphabetical order."""
+        owner = np.repeat(np.arange(len(self._batch.rows))[:, None], self._batch.length, axis=1)
+        groups: dict[Hashable, list[int]] = {}
+        for number in changed:
+            row = self._batch.rows[number]
+            alike = tuple(each.replacement.group(row, draw % each.replacement.draws) for each in interventions)
+            if None not in alike and len(row.tokens) == len(row.source_tokens):
+                groups.setdefault((alike, changes[number]), []).append(number)
+        from_source = any(each.replacement.from_source for each in interventions)
+        shared = False
+        for group in groups.values():
+            ordered = sorted(group, key=lambda each: _text(self._batch.rows[each], from_source))
+            for before, number in pairwise(ordered):
+                begin = _common(self._batch.rows[before], self._batch.rows[number], from_source)
+                owner[number, :begin] = owner[before, :begin]
+                shared |= begin > 0
+        return owner if shared else None
+
+
+def _text(row: Row, from_source: bool) -> tuple[tuple[int, int], ...]:
+    """What a row reads, token by token, with what its source reads."""
+    return tuple(zip(row.tokens, row.source_tokens if from_source else row.tokens, strict=True))
+
+
+def _common(one: Row, other: Row, from_source: bool) -> int:
+    """How many tokens two rows have in common from the start; at most all but the last, which stays a row's own."""
+    pairs = zip(_text(one, from_source), _text(other, from_source), strict=True)
+    same = next((number for number, (a, b) in enumerate(pairs) if a != b), len(one.tokens))
+    return min(same, len(one.tokens) - 1)
+
 
 GIB = 2**30
 DEFAULT_BUDGET = {"cpu": GIB, "cuda": 4 * GIB}
@@ -57,11 +182,7 @@ def flops_of_token(config: Any) -> int:
 
 
 def budget_of(device: torch.device, asked: object) -> int:
-    """The bytes that are asked for, or where that is None the default of the device.
-
-    Raises:
-        InputError: Something else than a number of bytes.
-    """
+    """The bytes that are asked for, or where that is None the default of the device."""
     if asked is None:
         return DEFAULT_BUDGET[kind_of(device)]
     return whole_number("memory budget", asked, expected="a number of bytes from 1")
@@ -128,14 +249,10 @@ class Sizes:
         return (3 + each.replacement.breadth) * share
 
     def fit(self, rows: Sequence[Row]) -> None:
-        """Have the base run off-loaded where the budget does not hold one cell on one row with it.
-
-        Raises:
-            InputError: The budget is too small all the same; it says how many bytes that takes.
-        """
+        """Have the base run off-loaded where the budget does not hold one cell on one row with it."""
         if self._one_cell(self.largest(rows)) > self.budget and self._device.type in OFFLOADED_TO:
             self.offloaded = True
-        row = self.largest(rows)
+        row = self.largest(rows)  # which may be another one now
         needed = self._one_cell(row)
         if needed > self.budget:
             raise InputError(
@@ -173,15 +290,7 @@ def width(site: Site, config: Any, length: int) -> int:
 def rows_in_one_run(
     model: Any, rows: Sequence[Row], sites: Iterable[Site], memory_budget: int | None, *, logits: bool = False
 ) -> int:
-    """How many rows a plain run of the model may have, so that what is kept of it fits into the budget.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        rows: Those that are going to be run.
-        sites: What is kept.
-        memory_budget: Bytes; None for the device's default.
-        logits: Whether the run goes on to the logits of all positions.
-    """
+    """How many rows a plain run of the model may have, so that what is kept of it fits into the budget."""
     config, (device, dtype) = model.cfg, place_of(model)
     budget = budget_of(device, memory_budget)
     length = max(len(row.tokens) for row in rows)
@@ -190,6 +299,15 @@ def rows_in_one_run(
     widths = [width(site, config, length) for site in sites]
     per_token = running + sum(widths) + max(widths, default=0)  # whoever reads a site copies it
     return max(1, min(BATCH_SIZE, budget // (dtype.itemsize * length * per_token)))
+
+
+def activations_of(
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
+) -> Iterator[tuple[Batch, dict[Site, Float[Tensor, "batch ..."]]]]:
+    """Run the rows once and give the activations at the sites, in batches that the budget holds."""
+    for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
+        cache = read(model, batch.tokens, [site.hook_name for site in sites])
+        yield batch, {site: cache[site.hook_name] for site in sites}
 
 
 class NoRoomError(InputError):

@@ -1,0 +1,113 @@
+"""The batch without interventions: run once, and every cell starts from it."""
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.interventions.metrics import Answers, MetricName, RowScores, Scores, score
+from interp.interventions.rows import Batch
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+from interp.residual.activations import read
+
+FinalStream = Float[Tensor, "row answer_pos d_model"]
+ALWAYS = ("resid_pre", "q", "k", "v")
+OFFLOADED_TO = {"cuda": torch.device("cpu")}
+"""Where activations wait that a device has no room for, by its type."""
+
+
+class Readout:
+    """A metric on the residual stream that leaves the last block, at the answers' positions.
+
+    Only the columns of the unembedding that the metric needs are computed.
+    """
+
+    def __init__(self, model: HookedTransformer, metric: MetricName):
+        self._model, self._metric = model, metric
+        self._base_log_p: Float[Tensor, "row d_vocab"] | None = None
+
+    def keep_base(self, stream: FinalStream, answers: Answers) -> Scores:
+        """The scores of the base run; for a KL divergence its predictions are kept."""
+        if self._metric == "kl_divergence":
+            logits = self._model.unembed(self._model.ln_final(stream[:, -1:]))[:, 0]
+            self._base_log_p = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+        return self.scores(stream, answers, torch.arange(len(stream), device=stream.device))
+
+    def scores(self, stream: FinalStream, answers: Answers, rows: Tensor) -> Scores:
+        """Scores of streams that belong to `rows` of the batch; `answers` are the rows' own."""
+        normalised = self._model.ln_final(stream)
+        if self._metric == "logit_difference":
+            return self._two_columns(normalised[:, -1], answers)
+        base = None if self._base_log_p is None else self._base_log_p[rows]
+        return score(self._metric, self._model.unembed(normalised), answers, base)
+
+    def _two_columns(self, last: Float[Tensor, "row d_model"], answers: Answers) -> Scores:
+        """The logit difference from the two columns of the unembedding."""
+        wide = torch.promote_types(last.dtype, torch.float32)
+        ids = torch.stack([answers.right, answers.wrong], dim=1)
+        columns = self._model.W_U.T[ids]
+        logits = torch.einsum("nad,nd->na", columns, last) + self._model.b_U[ids]
+        difference = logits[:, 0].to(wide) - logits[:, 1].to(wide)
+        return Scores(difference, difference)
+
+
+class BaseRun:
+    """Activations of a batch from some layer on, and its scores.
+
+    Attributes:
+        model: What is run.
+        batch: On what.
+        answers: What the metric reads.
+        final: The stream that leaves the last block, at the answers' positions.
+        scores: Without interventions.
+    """
+
+    def __init__(
+        self,
+        model: HookedTransformer,
+        batch: Batch,
+        metric: MetricName,
+        first_layer: int,
+        extra: Iterable[Site],
+        *,
+        offloaded: bool = False,
+    ):
+        """Keep what ``ALWAYS`` names from `first_layer` on, and `extra`; offloaded, one layer is on the device."""
+        self.model, self.batch = model, batch
+        n_layers, self._last = model.config.n_layers, list(model.blocks)[-1]
+        sites = {Site(name, layer) for name in ALWAYS for layer in range(first_layer, n_layers)}
+        last = Site("resid_post", n_layers - 1)
+        self._device = batch.tokens.device
+        away = OFFLOADED_TO[self._device.type] if offloaded else None
+        self._kept = read(model, batch.tokens, [each.hook_name for each in {*sites, *extra, last}], away)
+        self._layer, self._here = 0, dict[str, Tensor]()
+        self.answers = Answers.of(metric, batch)
+        positions = self.answers.positions
+        self.final: Float[Tensor, "batch answer_pos d_model"] = self._last.left(
+            self.at("resid_post", n_layers - 1)[:, positions.start : positions.stop]
+        )
+        self.readout = Readout(model, metric)
+        self.scores: Scores = self.readout.keep_base(self.final, self.answers)
+
+    def at(self, name: str, layer: int) -> Float[Tensor, "batch pos ..."]:
+        """The activation at a site."""
+        if layer != self._layer:
+            self._layer, self._here = layer, {}
+        if name not in self._here:
+            self._here[name] = self._kept[Site(name, layer).hook_name].to(self._device)
+        return self._here[name]
+
+    def row_scores(self) -> RowScores:
+        """The scores without interventions."""
+        return RowScores.of(self.scores)
+
+    def source_scores(self) -> RowScores:
+        """The scores where the rows' sources are run, with the rows' own answers."""
+        name = Site("resid_post", self.model.config.n_layers - 1).hook_name
+        stream = read(self.model, self.batch.source_tokens, [name])[name]
+        # Both end alike, whatever their lengths.
+        positions, longer = self.answers.positions, stream.shape[1] - self.batch.length
+        at_end = self._last.left(stream[:, positions.start + longer : positions.stop + longer])
+        return RowScores.of(self.readout.scores(at_end, self.answers, torch.arange(len(stream), device=stream.device)))
