@@ -23,7 +23,7 @@ CALLS = {
 METHODS = {"extractall", "read_pickle", "to_pickle"}
 OPTIONS = {"trust_remote_code": False, "allow_pickle": False, "shell": False}
 """Each may have this value alone, where it is given."""
-ALLOWED = {("interp/runs/packing.py", "pickle.loads")}
+ALLOWED = {("interp/runs/pickling.py", "pickle.loads")}
 """Bytes that this program pickled itself, on their way between its processes."""
 PRINTING = {"print", "typer.echo", "typer.secho", "click.echo", "sys.stdout.write", "sys.stderr.write"}
 

@@ -13,8 +13,7 @@ from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
 from interp.calibration.rates import decoys, false_tracks, outcomes, recall
 from interp.report.calibration_findings import findings
 from interp.runs.executors import Local, Processes
-from interp.runs.root import default_root
-from interp.runs.run import Run
+from interp.runs.run import Run, default_root
 
 
 def costs(found: Calibration) -> pd.DataFrame:

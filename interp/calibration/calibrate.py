@@ -46,8 +46,8 @@ from interp.interventions.numbers import whole_number
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import heads
 from interp.model.devices import documented
-from interp.runs.code import code_hash
-from interp.runs.frames import kept_frame
+from interp.runs.caching import kept_frame
+from interp.runs.key import code_hash
 from interp.runs.run import Run, as_run
 
 Special = Literal[

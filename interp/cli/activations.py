@@ -103,7 +103,7 @@ def collect(
     """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
     started = time.perf_counter()
     from interp.report.folder import FOLDER, absolute, check_place
-    from interp.runs.folder import require_usable
+    from interp.runs.collecting import require_usable
 
     folder = absolute(out, FOLDER)
     require_usable(folder)
@@ -142,7 +142,7 @@ def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path
     from interp.cli.running import interrupted
     from interp.cli.terminal import progress_bar
     from interp.runs import collecting
-    from interp.runs.folder import PARTIAL
+    from interp.runs.store_manifest import PARTIAL
 
     with progress_bar("words") as progress:
         try:

@@ -11,7 +11,7 @@ from interp.cli.exits import BAD_INPUT, FAILED, INTERRUPTED
 from interp.cli.running import answer_due, events_as_lines, interrupted, kept_in
 from interp.cli.saying import colours, say
 from interp.errors import AuditError, InputError, InterpError, plain
-from interp.runs.anew import anew_together
+from interp.runs.fresh import asked_together
 
 # Typer's own, or click's in older versions, where Typer has none.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -34,7 +34,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
         kept_in.set(None)
-        with _one_line(), events_as_lines(), anew_together():
+        with _one_line(), events_as_lines(), asked_together():
             return super().invoke(ctx)
 
 

@@ -216,7 +216,7 @@ RunsOption = Annotated[
     ),
 ]
 FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Measure anew what is known already, and replace it when that is complete.")
+    bool, typer.Option("--fresh", help="Measure anew what is known already; the old answer holds until then.")
 ]
 
 HeadOption = Annotated[

@@ -4,7 +4,6 @@ import os
 import shlex
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from interp.cli.hints import Told, after_looking, after_run, after_runs, say_nex
 from interp.cli.options import JsonOption, RunsOption
 from interp.cli.run_words import in_words
 from interp.cli.saying import say
-from interp.errors import InputError, LoadError, OutputError
+from interp.errors import InputError, LoadError
 
 if TYPE_CHECKING:
     from interp.runs.catalogue import KnownRun
@@ -30,18 +29,14 @@ RESUMABLE = ("ablate", "patch", "heads", "head", "attend", "probe", "calibrate")
 def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
     """What has been measured? The runs that are kept, the latest first."""
     from interp.cli.terminal import print_json
-    from interp.runs.anew import folders_anew
     from interp.runs.catalogue import runs_in
 
     root = _root(runs)
     known = runs_in(root)
     rows = [_facts(each) for each in known]
-    anew = {str(each): n_runs for each, n_runs in folders_anew(root).items()}
     if as_json:
-        print_json({"folder": str(root), "runs": rows, "anew": anew})
+        print_json({"folder": str(root), "runs": rows})
         return
-    for each, n_runs in anew.items():
-        say(f"{n_runs} begun anew; interp runs ls --runs {shlex.quote(each)}", err=True)
     if not rows:
         say(f"no runs in {root}")
         return
@@ -163,21 +158,22 @@ def export(
 def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
     """Will it go on? What a run was asked is asked again, in the same folder: it goes on where it ended."""
     from interp.cli import app
-    from interp.runs.anew import root_before
+    from interp.runs.fresh import asked_together
 
     run = _found(key, runs)
     command, folder = _begun_by(run)
     run.opened().mend()
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
     os.chdir(folder)
-    root = root_before(run.folder.parent)
-    command = command if root is None else [command[0], "--fresh", *command[1:]]
-    os.environ["INTERP_RUNS"] = str(root or run.folder.parent)
+    root, generation = run.folder.parent, run.opened().record.generation
+    command = [command[0], "--fresh", *command[1:]] if generation else command
+    os.environ["INTERP_RUNS"] = str(root)
     if as_json and "--json" not in command:
         command = [*command, "--json"]
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
     try:
-        app(command, prog_name="interp")
+        with asked_together(root, generation):
+            app(command, prog_name="interp")
     except SystemExit as done:
         if done.code:
             raise
@@ -274,8 +270,7 @@ def _command_of(about: Any) -> list[str]:
 
 def _require_this_program(run: "KnownRun") -> None:
     """Refuse what this program would not go on with: it would ask a question of its own."""
-    from interp.runs.code import code_hash, versions
-    from interp.runs.names import MANIFEST
+    from interp.runs.key import MANIFEST, code_hash, versions
 
     asked = run.opened().record.asked
     if (run.folder / MANIFEST).stat().st_uid != os.getuid():
@@ -295,14 +290,10 @@ def _require_this_program(run: "KnownRun") -> None:
 
 
 def _root(given: Path | None) -> Path:
-    """The folder of runs; what a killed process left on the way to its place is put there."""
-    from interp.runs.anew import put_back
-    from interp.runs.root import root_of
+    """The folder of runs."""
+    from interp.runs.run import root_of
 
-    root = root_of(given)
-    with suppress(OutputError):
-        put_back(root)
-    return root
+    return root_of(given)
 
 
 def _found(key: str, runs: Path | None) -> "KnownRun":

@@ -1,30 +1,84 @@
 """The same work on a Ray cluster: actors that hold it, each on what Ray gives it of the cluster's CPUs and GPUs.
 
-1. The work is put into Ray's object store once. Actors of one node look at the same memory: weights lie there once a
+1. An address is tried before Ray is asked, which would try to connect for ever.
+2. The work is put into Ray's object store once. Actors of one node look at the same memory: weights lie there once a
    node, and a GPU's actor copies them to it.
-2. An actor that is there gets a job, and the next one when it has ended it. Actors that wait for a place, because the
-   cluster is smaller or still growing, hold nothing up.
-3. An actor that dies, with its node or alone, is replaced, and its job is done again.
+3. A free actor gets the next job. Actors that wait for a place, because the cluster is smaller or still growing, hold
+   nothing up. An actor that dies, with its node or alone, is replaced, and its job is done again.
 
 Ray: Moritz et al. (2018), "Ray: a distributed framework for emerging AI applications".
 """
 
 import logging
 import pickle
+import re
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from interp.cluster.address import require_cluster
 from interp.errors import InputError
 from interp.interventions.numbers import whole_number
 from interp.runs.executors import Work, nobody
-from interp.runs.packing import Packed, pack, received
-from interp.runs.queue import JobQueue
-from interp.runs.workers import MOST_DEATHS, Held, Terms, done
+from interp.runs.pickling import Packed, pack, received
+from interp.runs.workers import MOST_DEATHS, Held, JobQueue, Terms, done
+
+SECONDS = 60
+"""How long somebody may take to answer as a cluster."""
+_LISTEN_SECONDS = 10
+_HOST_AND_PORT = re.compile(r"(ray://)?(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]/:]+):(?P<port>[0-9]{1,9})")
+# Ray, and nothing of that name that lies in the present folder.
+_CONNECT = (
+    "import sys; sys.path[:] = filter(None, sys.path); import ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+)
+
+
+def require_cluster(address: str) -> None:
+    """Refuse an address where nobody listens, or whoever listens is no cluster that this program can use.
+
+    Raises:
+        InputError: It is one; what Ray said of it is told.
+    """
+    _require_listener(address)
+    _require_ray(address)
+
+
+def _require_listener(address: str) -> None:
+    found = _HOST_AND_PORT.fullmatch(address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=_LISTEN_SECONDS).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise _no_cluster(address, f"nobody who listens ({error})") from error
+
+
+@cache
+def _require_ray(address: str) -> None:
+    try:
+        # Ray's client cannot be given a limit, nor be interrupted; a process can.
+        found = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", _CONNECT, address], capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _no_cluster(address, f"nobody who answers as one within {SECONDS} s") from error
+    if found.returncode:
+        lines = found.stderr.strip().splitlines() or [f"exit code {found.returncode}"]
+        raise _no_cluster(address, lines[-1])
+
+
+def _no_cluster(address: str, got: str) -> InputError:
+    return InputError(
+        f"ray: expected a cluster at {address}, got {got}; start one with `ray start --head`, and give the address "
+        "that it prints; if it asks for a token, `export RAY_AUTH_MODE=token` here, too; or leave the address out"
+    )
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -43,11 +43,10 @@ from interp.methods.judging import Asked, Judged, check_siblings, judge_models, 
 from interp.methods.probes.probe import MINIMUM
 from interp.methods.task_arguments import apart, carried, with_left_out
 from interp.model.devices import documented
-from interp.runs.answers import answered
-from interp.runs.log import Log
-from interp.runs.names import LOG
-from interp.runs.root import root_of
-from interp.runs.run import Run, as_run
+from interp.runs.caching import answered
+from interp.runs.key import LOG
+from interp.runs.run import Run, as_run, root_of
+from interp.runs.run_folder import Log
 from interp.tasks.task import Task
 
 _LOG = logging.getLogger(__name__)

@@ -39,9 +39,8 @@ from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
-from interp.runs.answers import all_answered, answered
-from interp.runs.executors import HERE, Executor
-from interp.runs.processes import spread
+from interp.runs.caching import all_answered, answered
+from interp.runs.executors import HERE, Executor, spread
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 

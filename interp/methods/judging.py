@@ -32,8 +32,7 @@ from interp.methods.groups import ablated_together
 from interp.methods.progress import part_of
 from interp.methods.representation import CELL
 from interp.methods.task_arguments import none_left, told
-from interp.runs.executors import HERE, Executor, Local
-from interp.runs.processes import spread
+from interp.runs.executors import HERE, Executor, Local, spread
 from interp.runs.run import Run
 from interp.tasks.task import Task
 

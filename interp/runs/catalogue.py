@@ -1,4 +1,4 @@
-"""Which runs are there, and is all of each as it was written?"""
+"""The runs in a folder of runs: their states, damage, tables and removal."""
 
 import re
 import shlex
@@ -11,14 +11,12 @@ from typing import Literal
 import pandas as pd
 
 from interp.errors import InputError, LoadError, suggest
-from interp.runs.log import Log
-from interp.runs.names import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS
-from interp.runs.record import Record, Result
-from interp.runs.run_folder import RunFolder
-from interp.runs.signed import OtherVersionError
+from interp.runs.files import OtherVersionError
+from interp.runs.key import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, Record, Result
+from interp.runs.run_folder import Log, RunFolder
 
 State = Literal["finished", "begun", "damaged", "other version"]
-_BEGINNING = re.compile(rf"[0-9a-f]{{4,{KEY_DIGITS}}}")
+_BEGINNING = re.compile(rf"[0-9a-f]{{4,{KEY_DIGITS}}}|{KEY.pattern}")
 
 
 @dataclass(frozen=True)
@@ -26,9 +24,9 @@ class KnownRun:
     """A run in the folder of runs.
 
     Attributes:
-        folder: Its own.
-        record: What it is of; None where its manifest cannot be read.
-        problem: Why that, or its result, cannot be read; of a damaged result ``damage`` tells.
+        folder: The run's own folder.
+        record: Its manifest; None where that cannot be read.
+        problem: Why the manifest or the result cannot be read; a damaged result is listed by ``damage``.
     """
 
     folder: Path
@@ -37,12 +35,12 @@ class KnownRun:
 
     @property
     def key(self) -> str:
-        """Its name."""
+        """Name of its folder."""
         return self.folder.name
 
     @property
     def state(self) -> State:
-        """Whether its table is there; what is in the files is ``damage``'s to say."""
+        """Whether there is a result; the files themselves are not read."""
         if isinstance(self.problem, OtherVersionError):
             return "other version"
         if self.record is None:
@@ -51,22 +49,22 @@ class KnownRun:
 
     @property
     def n_parts(self) -> int:
-        """How many parts are kept."""
+        """Number of parts that are kept."""
         return len(list((self.folder / PARTS).glob("*.parquet")))
 
     @property
     def n_bytes(self) -> int:
-        """What it takes of the disk."""
+        """Bytes on the disk."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     @property
     def n_planned(self) -> int | None:
-        """How many parts it has in all; None where that is not told, or it has none."""
+        """Number of parts in all; None where the log does not say, or there are none."""
         return Log(self.folder / LOG).planned()
 
     @cached_property
     def begun(self) -> datetime:
-        """When it was first asked for; where its log does not tell, when its manifest was written."""
+        """When it was first asked for; where the log does not say, when its manifest was written."""
         path = self.folder / MANIFEST
         written = path.stat().st_mtime if path.exists() else 0.0
         return Log(self.folder / LOG).begun() or datetime.fromtimestamp(written).astimezone()
@@ -83,7 +81,7 @@ class KnownRun:
         return RunFolder(self.folder, self.record)
 
     def damage(self) -> list[str]:
-        """What is wrong with every file that is not as it was written; none where all is well, or nobody here can tell.
+        """What is wrong with each file; empty where all is well, or another version wrote the run.
 
         Raises:
             LoadError: A file cannot be read.
@@ -99,7 +97,7 @@ class KnownRun:
         return f"`interp runs resume {self.key} --runs {shlex.quote(str(self.folder.parent))}`"
 
     def table(self, name: str | None = None) -> pd.DataFrame:
-        """A finished table, by its name; None for the run's main one.
+        """A finished table by its name; None for the main one.
 
         Raises:
             LoadError: It is not finished, or damaged.
@@ -141,7 +139,7 @@ def runs_in(root: Path) -> list[KnownRun]:
 
 
 def find_run(root: Path, beginning: str) -> KnownRun:
-    """The run whose key begins like this.
+    """The run of this key, or the only one whose key begins like this.
 
     Raises:
         InputError: It is no beginning of a key, or of several or of none.
@@ -151,7 +149,8 @@ def find_run(root: Path, beginning: str) -> KnownRun:
             f"run {beginning[:40]!r}: expected 4 to {KEY_DIGITS} of the digits 0-9 a-f; see `interp runs ls`"
         )
     every = runs_in(root)
-    found = [each for each in every if each.key.startswith(beginning)]
+    named = [each for each in every if each.key == beginning]
+    found = named or [each for each in every if each.key.startswith(beginning)]
     if len(found) != 1:
         said = "several begin like this" if found else suggest(beginning, [each.key for each in every])
         raise InputError(f"run {beginning}: expected one of those in {root}, got {len(found)}; {said}")

@@ -1,16 +1,19 @@
-"""How do the activations of a model at the words of many texts come into a store? Shard by shard, and it can go on.
+"""Collecting a model's activations at the words of many texts into a store, shard by shard; it can be gone on with.
 
-1. What is run at once is a function of the request alone (``shards.py``). So a store that was interrupted, and went on,
-   is the same, byte by byte, as one that was not. It goes on only as it was begun: with as many threads, by the same
-   program, on the same kind of device.
-2. Shards are computed (``reading.py``) by this process or by several (``executors.py``). As they end, in any order,
-   they are written, hashed and noted here (``writing.py``).
-3. Asked again, a shard that is there is compared with its hash and not computed. Who asks for something else than what
-   was begun is refused.
+1. What is run at once is a function of the request alone (``shards.py``). So a store that was interrupted is the same,
+   byte by byte, as one that was not. It goes on only as it was begun: same threads, program and kind of device.
+2. Shards are computed by this process or by several (``executors.py``), and written here in any order. Each is on the
+   disk before the next is begun: a file is written in ``collecting.partial`` inside the store, brought to the disk
+   (fsync), and renamed. Then ``state.json`` there, a manifest without an index, is written in the same way.
+3. ``lock`` there is held by one process. What a killed one left beside the state is deleted by the next.
+4. Asked again, a shard that is there is compared with its hash and not computed. Another request is refused.
+5. The manifest is written last, and ``collecting.partial`` is deleted: then the store is complete.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -19,19 +22,216 @@ from typing import Any
 
 import torch
 
-from interp.errors import InputError
+from interp.errors import InputError, LoadError, OutputError
 from interp.interventions.provenance import model_provenance, require_told_by_weights, settings_hash
 from interp.model.devices import arithmetic, documented, place_of, resolve_dtype
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import Pooling, WordActivations, word_activations
-from interp.runs.code import program
 from interp.runs.executors import HERE, Executor
-from interp.runs.folder import collecting_into
-from interp.runs.manifest import Request, StoredSite
-from interp.runs.reading import Progress, nobody
-from interp.runs.store import ActivationStore
-from interp.runs.writing import StoreWriter
+from interp.runs.files import locked, put, sha256_of, writing
+from interp.runs.key import program
+from interp.runs.shards import Progress, Shard, ShardContent, ShardFileBytes, ShardReader, nobody, shards_of
+from interp.runs.store import INDEX, ActivationStore, join_parts, write_part
+from interp.runs.store_manifest import MANIFEST, PARTIAL, Manifest, Request, ShardFile, StoredSite, require_undamaged
 from interp.tasks.passages import Passage
+
+STATE, LOCK = "state.json", "lock"
+
+
+@contextmanager
+def collecting_into(folder: Path) -> Iterator["StoreDraft"]:
+    """Lock a store's folder, which is made where there is none, and is gone afterwards if it has no complete shard.
+
+    Raises:
+        OutputError: It is a file, cannot be written, holds something else, or another process collects into it.
+        LoadError: It holds a store that is damaged.
+    """
+    draft = StoreDraft(folder)
+    with locked(draft.path(LOCK), folder):
+        try:
+            draft.clean()
+            yield draft
+        finally:
+            draft.end()
+
+
+def require_usable(folder: Path) -> None:
+    """Refuse a folder that holds something else than a store, complete or begun.
+
+    Raises:
+        OutputError: It does, or is a file.
+        LoadError: Its manifest is damaged, or of something else.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"output folder {folder}: expected a folder, got a file; name another")
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if names and not names & {PARTIAL, MANIFEST}:
+        raise OutputError(
+            f"output folder {folder}: expected a new or empty folder or a store of activations, got one with other "
+            f"files ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''}); name another"
+        )
+    if MANIFEST in names:
+        Manifest.read(folder / MANIFEST)
+
+
+class StoreDraft:
+    """A store that is being written."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._partial = folder / PARTIAL
+        self._made = [each for each in (folder, *folder.parents) if not each.exists()]
+        with self.writing():
+            require_usable(folder)
+            self._partial.mkdir(parents=True, exist_ok=True)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Turn what the system says against writing into an ``OutputError``."""
+        return writing(self.folder)
+
+    def path(self, name: str) -> Path:
+        """Where a file is written at first."""
+        return self._partial / name
+
+    def keep(self, name: str) -> None:
+        """Bring a file that was written to the disk, and to its place in the store."""
+        self._replace(self.path(name), self.folder / name)
+
+    def known(self) -> Manifest | None:
+        """What is in the store so far: that of its manifest, or of its state; None of a new one.
+
+        Raises:
+            LoadError: That is damaged.
+        """
+        for path in (self.folder / MANIFEST, self._partial / STATE):
+            if path.exists():
+                return Manifest.read(path)
+        return None
+
+    def write_state(self, state: Manifest) -> None:
+        """Note which shards are complete; what was a complete store is none from here on."""
+        draft = self.path(f"{STATE}.new")
+        with self.writing():
+            draft.write_text(state.text(), encoding="utf-8")
+            self._replace(draft, self._partial / STATE)
+            (self.folder / MANIFEST).unlink(missing_ok=True)
+
+    def finish(self, manifest: Manifest) -> None:
+        """Make the store complete."""
+        with self.writing():
+            self.path(MANIFEST).write_text(manifest.text(), encoding="utf-8")
+            self.keep(MANIFEST)
+
+    def clean(self) -> None:
+        """Delete what a killed process left half-written."""
+        with self.writing():
+            for path in self._partial.iterdir():
+                if path.name not in (STATE, LOCK):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def end(self) -> None:
+        """Delete what is of no further use: of a complete store the state, of one without a shard everything."""
+        with suppress(LoadError, OutputError):
+            self.clean()
+            known = self.known()
+            if (self.folder / MANIFEST).exists() or known is None or not known.shards:
+                (self._partial / STATE).unlink(missing_ok=True)
+                (self._partial / LOCK).unlink(missing_ok=True)
+        # Only what is empty goes.
+        for folder in (self._partial, *self._made):
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _replace(self, draft: Path, path: Path) -> None:
+        with self.writing():
+            # Safetensors makes files that nobody but their owner may read; the lock has the usual permissions.
+            shutil.copymode(self._partial / LOCK, draft)
+            put(draft, path)
+
+
+class StoreWriter:
+    """Writes a store, and goes on with one of which the shards `begun` were complete before.
+
+    Raises:
+        LoadError: One of them is damaged.
+        OutputError: The folder cannot be written.
+    """
+
+    def __init__(self, draft: StoreDraft, request: Request, begun: Iterable[ShardFile]):
+        self._draft, self._request = draft, request
+        self._shards = {each.file: each for each in begun if (draft.folder / each.file).exists()}
+        for each in self._shards.values():
+            require_undamaged(draft.folder / each.file, each.sha256)
+        self._begun = set(self._shards)
+        self._parts: dict[int, Path] = {}
+        draft.write_state(self._manifest(None))
+
+    def _manifest(self, index: str | None) -> Manifest:
+        return Manifest(self._request, tuple(shard for _, shard in sorted(self._shards.items())), index)
+
+    def write(self, passages: Iterable[Passage], model: Any, executor: Executor, progress: Progress) -> None:
+        """Have the missing shards computed and write them, until the store is complete.
+
+        Raises:
+            InputError, TaskError: As ``ShardReader.run`` and ``passage_index``, or what ``executor`` cannot do.
+            LoadError: The shards that were complete before are of other passages.
+            OutputError: The folder cannot be written.
+        """
+        done = sum(each.rows for each in self._shards.values())
+        # Of this process's own shards more is known than when they end.
+        reader = ShardReader(model, self._request, lambda rows: progress(done + rows))
+        for shard, content in executor.stream(reader, self._missing(passages), threads=torch.get_num_threads()):
+            self._write(shard, content)
+            done += shard.rows
+            progress(done)
+        if len(self._parts) < len(self._shards):
+            raise _of_others(max(self._begun), self._draft.folder)
+        self._finish()
+
+    def _missing(self, passages: Iterable[Passage]) -> Iterator[Shard]:
+        """The shards that are not there; of those that are, the words are compared and written."""
+        for shard in shards_of(passages, self._request.shard_rows):
+            if shard.file in self._begun:
+                self._recognize(shard)
+            else:
+                yield shard
+
+    def _recognize(self, shard: Shard) -> None:
+        """Write the words of a shard that was complete before."""
+        if self._shards[shard.file].read != shard.read:
+            raise _of_others(shard.file, self._draft.folder)
+        self._write_part(shard)
+
+    def _write(self, shard: Shard, content: ShardContent | ShardFileBytes) -> None:
+        """Write a shard's activations and its words."""
+        with self._draft.writing():
+            content.write(self._draft.path(shard.file))
+            digest = sha256_of(self._draft.path(shard.file))
+            self._draft.keep(shard.file)
+        self._shards[shard.file] = ShardFile(shard.file, shard.rows, shard.read, digest)
+        self._draft.write_state(self._manifest(None))
+        self._write_part(shard)
+
+    def _write_part(self, shard: Shard) -> None:
+        part = self._draft.path(f"{shard.number}.parquet")
+        with self._draft.writing():
+            write_part(shard, part)
+        self._parts[shard.number] = part
+
+    def _finish(self) -> None:
+        with self._draft.writing():
+            join_parts([part for _, part in sorted(self._parts.items())], self._draft.path(INDEX))
+            index = sha256_of(self._draft.path(INDEX))
+            self._draft.keep(INDEX)
+        self._draft.finish(self._manifest(index))
+
+
+def _of_others(file: str, folder: Path) -> LoadError:
+    return LoadError(
+        f"{folder / file}: collected from other passages than those that are given now under the same data hash; give "
+        "the same, or another folder"
+    )
+
 
 SHARD_BYTES = 128 * 2**20
 """Of activations in a shard, at most."""

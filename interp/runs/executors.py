@@ -1,11 +1,13 @@
-"""Who computes the parts of some work? This process, or several; on a cluster, ``interp/cluster/``.
+"""Who computes the parts of some work: this process, or several; on a cluster, ``interp/cluster/``.
 
-What a part comes to does not depend on who computes it: every worker has the same work, and as many threads as asked.
+A part's result does not depend on who computes it: every worker has the same work, and as many threads as asked.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import torch
 
 from interp.interventions.numbers import whole_number
 from interp.runs.workers import Workers
@@ -83,3 +85,25 @@ class Processes:
 
 
 HERE = Local()
+
+
+@dataclass(frozen=True)
+class _Calls:
+    call: Callable[..., Any]
+    arguments: Sequence[tuple[Any, ...]]
+
+    def run(self, job: int) -> Any:
+        return self.call(*self.arguments[job])
+
+
+def spread(
+    call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], executor: Executor = HERE
+) -> Iterator[tuple[int, Any]]:
+    """Call a function of a module with each of several arguments; yield each call's number and result as they end.
+
+    Raises:
+        InputError: The arguments cannot be sent to another process, or a call ends every process that makes it.
+        KeyboardInterrupt: Interrupted: calls that have begun are given up.
+    """
+    own = executor if len(arguments) > 1 else HERE
+    yield from own.stream(_Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads())

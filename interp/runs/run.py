@@ -2,56 +2,78 @@
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import torch
 
 from interp.errors import AuditError, InputError
 from interp.interventions.parts import COLUMNS, Part, PartScores
 from interp.interventions.sweep import Answer, Asking
 from interp.interventions.sweep_run import SweepRun
-from interp.runs.anew import anew_together, folder_anew, put_back, root_before
-from interp.runs.disk import writing
-from interp.runs.executors import HERE, Executor
-from interp.runs.names import FRAME
-from interp.runs.parts import PartKind, stream_parts
-from interp.runs.record import Record
-from interp.runs.root import root_of
+from interp.runs.executors import HERE, Executor, Work, nobody
+from interp.runs.files import writing
+from interp.runs.fresh import asked_together, generation_of, generations
+from interp.runs.key import FRAME, Record
 from interp.runs.run_folder import Finished, RunFolder
 
 _LOG = logging.getLogger(__name__)
 _HALVINGS, _PROCESSOR = b"halvings", b"processor"
 
 
+def root_of(given: str | os.PathLike[str] | None) -> Path:
+    """The folder of runs that is given, or the default one, as an absolute path.
+
+    Raises:
+        InputError: It contains a null character.
+    """
+    if given is not None and "\0" in os.fspath(given):
+        raise InputError(f"folder of runs {os.fspath(given)!r:.80}: expected a path, got one with a null character")
+    return default_root() if given is None else Path(os.path.expanduser(given)).absolute()
+
+
+def default_root() -> Path:
+    """``$INTERP_RUNS``, or a folder of the user's own."""
+    given = os.environ.get("INTERP_RUNS")
+    if given:
+        return Path(os.path.expanduser(given)).absolute()
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return Path(data) / "interp" / "runs"
+
+
 @dataclass(frozen=True)
 class Run:
-    """How something long is measured: what is known is not measured again, and what is measured is kept at once.
+    """How something long is measured: what is known is not measured again, and each part is kept as it comes.
 
     A run is known by the hash of what was asked (model, tokenizer, data, cells, options, program, threads ...), and is
     kept in a folder of that name. Killed at any moment, the same call goes on where it ended; finished, it gives the
     same table without measuring anything.
 
     Attributes:
-        folder: Of all runs; None to keep nothing.
+        folder: The folder of all runs; None to keep nothing.
         executor: Who measures: ``Local()``, ``Processes(n)`` or ``interp.cluster.ray``'s ``Ray(...)``.
-        fresh: Whether to measure anew what is known, which takes its place when all of it is answered (``anew.py``).
-        about: What is noted of the request besides, such as the command line.
+        fresh: Whether to measure anew what is known. The answer is kept beside the old one, and holds from when it is
+            complete (``fresh.py``).
+        about: Notes that are kept with it, such as the command line.
+        generation: Of the fresh answer that this is a part of; 0 for none.
     """
 
     folder: str | os.PathLike[str] | None
     executor: Executor = HERE
     fresh: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)
+    generation: int = 0
 
     @property
     def inner(self) -> "Run":
-        """For what one worker measures by itself, of a run that is under way: kept in the same folder."""
-        anew = self.fresh and self.folder is not None
-        folder = folder_anew(root_of(self.folder)) if anew else self.folder
-        return replace(self, folder=folder, executor=HERE, fresh=False)
+        """For what one worker measures by itself as a part of a run under way: kept in the same folder of runs."""
+        fresh = self.fresh and self.folder is not None
+        generation = generation_of(root_of(self.folder)) if fresh else self.generation
+        return replace(self, executor=HERE, fresh=False, generation=generation)
 
     @contextmanager
     def open(self, asked: Asking, about: Mapping[str, Any]) -> Iterator["KeptSweep"]:
@@ -72,14 +94,14 @@ class Run:
 
     @contextmanager
     def place(self, asked: Asking, about: Mapping[str, Any]) -> Iterator[tuple[RunFolder | None, Finished | None]]:
-        """Where what is asked for is kept, and what it came to; where that is not known, the folder is held.
+        """The folder of a request, and its answer; where there is no answer, the folder is held.
 
         Args:
-            asked: Says what is asked for; not called where nothing is kept.
-            about: What whoever looks at it later wants to know besides.
+            asked: Returns the request; not called where nothing is kept.
+            about: Notes that are kept with it.
 
         Raises:
-            InputError: No hash could tell what is asked for from something else.
+            InputError: No hash could tell the request from another.
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
         """
@@ -87,30 +109,34 @@ class Run:
             yield None, None
             return
         record = Record.of(asked(), {**about, **self.about})
-        with anew_together() if self.fresh else nullcontext():
-            with writing(root_of(self.folder), "folder of runs"):
-                folder = self._folder_of(record)
-                recorded, finished = folder.recorded, folder.finished
-            known = folder.result() if recorded else None
+        root = root_of(self.folder)
+        with asked_together() if self.fresh else nullcontext():
+            with writing(root, "folder of runs"):
+                folder, known = self._found(root, record)
+                damaged = known is None and folder.recorded and folder.finished
             if known is not None:
-                anew = root_before(folder.folder.parent) is not None
-                how = "it was measured anew before" if anew else "--fresh (fresh=True) measures it anew"
-                _LOG.info("run %s: found, and not measured again; %s", record.key, how)
+                again = self.fresh or self.generation
+                how = "it was measured anew before" if again else "--fresh (fresh=True) measures it anew"
+                _LOG.info("run %s: found, and not measured again; %s", folder.record.key, how)
                 yield folder, known
                 return
             with folder.held():
-                # Somebody may have finished it in between; what was finished before is damaged.
-                yield folder, None if recorded and finished else folder.result()
+                # Somebody may have finished it in between.
+                yield folder, None if damaged else folder.result()
 
-    def _folder_of(self, record: Record) -> RunFolder:
-        assert self.folder is not None, "something is kept"
-        root = root_of(self.folder)
-        known = RunFolder(root / record.key, record)
-        if not self.fresh:
-            put_back(root, record.key)
-            return known
-        _ = known.recorded  # what another version has written there is refused at once
-        return RunFolder(folder_anew(root, record.key) / record.key, record)
+    def _found(self, root: Path, record: Record) -> tuple[RunFolder, Finished | None]:
+        """The newest complete answer and its folder; where there is none, the newest folder, or a new one."""
+        if self.fresh or self.generation:
+            numbers = [generation_of(root, record.question) if self.fresh else self.generation]
+        else:
+            numbers = generations(root, record.question)
+        records = [replace(record, generation=number) for number in numbers]
+        folders = [RunFolder(root / each.key, each) for each in records]
+        for folder in folders:
+            known = folder.result() if folder.recorded else None
+            if known is not None:
+                return folder, known
+        return next((each for each in folders if each.folder.exists()), folders[-1]), None
 
 
 def as_run(run: Run | str | os.PathLike[str] | None) -> Run | None:
@@ -127,13 +153,60 @@ def as_run(run: Run | str | os.PathLike[str] | None) -> Run | None:
 
 
 @dataclass(frozen=True)
+class PartKind:
+    """How the result of a job is kept.
+
+    Attributes:
+        name: A job's name: letters, digits, ``_``, ``-`` and ``.``.
+        table: The table of a result.
+        found: The result, from the job's name and the table.
+    """
+
+    name: Callable[[Any], str]
+    table: Callable[[Any], pa.Table]
+    found: Callable[[str, pa.Table], Any]
+
+
+def stream_parts(
+    folder: RunFolder | None, executor: Executor, work: Work, jobs: Iterable[Any], kind: PartKind
+) -> Iterator[tuple[str, Any]]:
+    """The name and the result of every job, in any order: first those that are kept in the folder, which is held.
+
+    The jobs of an iterator are asked for one by one, as workers are free.
+
+    Raises:
+        OutputError: A result cannot be kept.
+    """
+    known: set[str] = set()
+    if folder is not None:
+        wanted = None if isinstance(jobs, Iterator) else {kind.name(job) for job in jobs}
+        for name, path in folder.parts().items():
+            table = folder.read(name, path) if wanted is None or name in wanted else None
+            if table is not None:
+                known.add(name)
+                yield name, kind.found(name, table)
+        if wanted is not None:
+            folder.log("planned", parts=len(wanted))
+        if known:
+            n_all = "its" if wanted is None else len(wanted)
+            _LOG.info("run %s: goes on, with %d of %s parts found", folder.record.key, len(known), n_all)
+    missing = (job for job in jobs if kind.name(job) not in known)
+    begun = nobody if folder is None else lambda job: folder.log("begun", kind.name(job))
+    own = missing if isinstance(jobs, Iterator) else list(missing)
+    for job, found in executor.stream(work, own, threads=torch.get_num_threads(), begun=begun):
+        if folder is not None:
+            folder.write(kind.name(job), kind.table(found))
+        yield kind.name(job), found
+
+
+@dataclass(frozen=True)
 class KeptSweep:
-    """One sweep's place; see ``interp/interventions/sweep.py``.
+    """The place of one sweep; see ``interp/interventions/sweep.py``.
 
     Attributes:
         folder: Where it is kept; None for nowhere.
         executor: Who measures.
-        known: What became of it, where it is finished.
+        known: The answer of a finished sweep.
     """
 
     folder: RunFolder | None
@@ -141,11 +214,11 @@ class KeptSweep:
     known: Answer | None = None
 
     def answer(self) -> Answer | None:
-        """The finished sweep's."""
+        """The answer of a finished sweep."""
         return self.known
 
     def measure(self, run: SweepRun) -> None:
-        """Bring what is kept and intact to `run`; have the rest measured, and keep each part as it comes."""
+        """Give `run` the parts that are kept and intact; have the others measured, and keep each as it comes."""
         for _, found in stream_parts(self.folder, self.executor, run.work, list(run.work.parts()), _PARTS):
             run.halvings += found.halvings
             run.processors.add(found.processor)
@@ -153,7 +226,7 @@ class KeptSweep:
                 run.take(scores)
 
     def finish(self, answer: Answer) -> Answer:
-        """Keep it, and give what will be found from here on."""
+        """Keep the answer, and return it as it will be found."""
         if self.folder is None:
             return answer
         kept = self.folder.finish({FRAME: answer.frame}, {**answer.provenance, "run": self.folder.record.key})
@@ -165,7 +238,7 @@ def _answer(found: Finished, about: Mapping[str, Any]) -> Answer:
 
 
 def called(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What who asks calls the model, whoever has asked before."""
+    """The model's name and device, as the present caller has them."""
     return {name: about[name] for name in ("model", "device") if name in about}
 
 
@@ -174,14 +247,14 @@ def _name(part: Part) -> str:
 
 
 def _table(found: PartScores) -> pa.Table:
-    told = {_HALVINGS: str(found.halvings).encode(), _PROCESSOR: found.processor.encode()}
-    return pa.table(dict(found.columns)).replace_schema_metadata(told)
+    facts = {_HALVINGS: str(found.halvings).encode(), _PROCESSOR: found.processor.encode()}
+    return pa.table(dict(found.columns)).replace_schema_metadata(facts)
 
 
 def _scores(part: str, table: pa.Table) -> PartScores:
     columns = {name: table[name].to_numpy().astype(kind) for name, kind in COLUMNS.items()}
-    told = table.schema.metadata
-    return PartScores(int(part), columns, int(told[_HALVINGS]), told[_PROCESSOR].decode())
+    facts = table.schema.metadata
+    return PartScores(int(part), columns, int(facts[_HALVINGS]), facts[_PROCESSOR].decode())
 
 
 _PARTS = PartKind(_name, _table, _scores)

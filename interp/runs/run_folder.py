@@ -1,17 +1,20 @@
-"""How does a run lose nothing? Each part is on the disk, whole, before the next one counts; damage is found and named.
+"""A run's folder, which loses nothing: each part is on the disk, whole, before the next one counts.
 
 1. A file is written beside its place, brought to the disk (fsync), and renamed. A part's name carries the beginning of
-   its SHA-256, so that a byte that is not as it was written is found, and no list of parts has to be kept.
-2. One process at a time holds the folder (``lock.py``). What a killed one left half-written is deleted by the next.
-3. The result is written last: then the run is finished, and its tables are all that is read of it.
+   its SHA-256, so that any changed byte is found, and no list of parts has to be kept.
+2. One process at a time holds the folder. The next one deletes what a killed one left half-written.
+3. The result is written last: then the run is finished, and only its tables are read.
 """
 
 import json
 import logging
+import os
 import shutil
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +23,65 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from interp.errors import InputError, LoadError, OutputError
-from interp.runs.disk import put, writing
-from interp.runs.lock import locked
-from interp.runs.log import Log
-from interp.runs.names import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, table_file
-from interp.runs.record import Record, Result
-from interp.runs.signed import OtherVersionError, sha256_of
-from interp.runs.tables import read_table
+from interp.runs.files import OtherVersionError, locked, put, read_table, sha256_of, writing
+from interp.runs.key import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, Record, Result, table_file
+
+
+@dataclass(frozen=True)
+class Log:
+    """A run's log: one line of JSON for each event, appended at once; a reader may find anything in it."""
+
+    path: Path
+
+    def note(self, event: str, part: str = "", **more: Any) -> None:
+        """Append an event, also after a line that a full disk has cut off. A link is refused (OSError)."""
+        said = {"time": datetime.now().astimezone().isoformat(timespec="seconds"), "event": event, "part": part, **more}
+        said |= {"process": os.getpid(), "host": socket.gethostname()}
+        with open(self.path, "a+b", opener=_no_link) as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(end - 1, 0))
+            cut_off = file.read(1) not in (b"", b"\n")
+            file.write((b"\n" if cut_off else b"") + json.dumps(said).encode() + b"\n")
+
+    def begun(self) -> datetime | None:
+        """When the run was first opened; None where the log does not say."""
+        for said in self._lines():
+            with suppress(ValueError, TypeError, KeyError, OverflowError):
+                return datetime.fromisoformat(said["time"]).astimezone()
+        return None
+
+    def planned(self) -> int | None:
+        """Number of parts in all, as far as is known."""
+        found = [said.get("parts") for said in self._lines() if said.get("event") == "planned"]
+        return found[-1] if found and isinstance(found[-1], int) else None
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        with suppress(OSError), open(self.path, "rb", opener=_no_link) as file:
+            for line in file:
+                with suppress(ValueError, RecursionError):
+                    said = json.loads(line)
+                    if isinstance(said, dict):
+                        yield said
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Open a file, but none that a link leads to: it may be anybody's."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
 
 _DRAFT = ".partial"
 _LOG = logging.getLogger(__name__)
 
 
 class RunFolder:
-    """A run's folder.
-
-    Attributes:
-        folder: Where it is: named by its key, in the folder of all runs.
-        record: What it is of.
-    """
+    """The folder of the run `record`, named by its key, in the folder of all runs."""
 
     def __init__(self, folder: Path, record: Record):
         self.folder, self.record = folder, record
 
     @contextmanager
     def held(self) -> Iterator["RunFolder"]:
-        """Hold it alone, made where there is none; it goes again where its question is refused with nothing kept.
+        """Hold the folder alone, made where there is none; it is removed if the request is refused with nothing kept.
 
         Raises:
             OutputError: It cannot be written, or another process holds it.
@@ -69,7 +105,7 @@ class RunFolder:
                 raise
 
     def _require_own(self) -> None:
-        """Refuse a folder of parts that lies elsewhere: what is deleted there may be anybody's."""
+        """Refuse a link to a folder of parts: files that are deleted there may be anybody's."""
         if (self.folder / PARTS).is_symlink():
             raise OutputError(f"run {self.folder}: expected a folder of parts, got a link to one; remove it")
 
@@ -80,7 +116,7 @@ class RunFolder:
         return locked(self.folder / LOCK, self.folder, "run")
 
     def discard(self) -> None:
-        """Delete the parts of a folder that is held: what is in them was found to be wrong."""
+        """Delete the parts and the result, which were found to be wrong; the folder is held."""
         with self._writing():
             for path in (self.folder / RESULT, *self.folder.glob(table_file("*")), *(self.folder / PARTS).iterdir()):
                 path.unlink(missing_ok=True)
@@ -101,12 +137,12 @@ class RunFolder:
             return False
 
     def _require_record(self) -> None:
-        """Write what is asked for, where that is not there, or damaged: whoever asks knows it."""
+        """Write the manifest where there is none, or a damaged one."""
         if self.recorded:
             return
         path = self.folder / MANIFEST
         if path.exists():
-            self._tell_damage(path)
+            self._log_damage(path)
         self._write(path, self.record.text())
 
     def _write(self, path: Path, text: str) -> None:
@@ -115,7 +151,7 @@ class RunFolder:
         put(draft, path)
 
     def log(self, event: str, part: str = "", **more: Any) -> None:
-        """Note what happened."""
+        """Append an event to the log."""
         with self._writing():
             Log(self.folder / LOG).note(event, part, **more)
 
@@ -130,11 +166,11 @@ class RunFolder:
         return {match[1]: path for path, match in found.items() if match is not None}
 
     def read(self, name: str, path: Path) -> pa.Table | None:
-        """A part, or None where its file is damaged, which is then told and deleted: it is to be computed anew."""
+        """A part, or None where its file is damaged, which is logged and deleted: the part is to be computed again."""
         table = self._intact(name, path)
         if table is not None:
             return table
-        self._tell_damage(path)
+        self._log_damage(path)
         with self._writing():
             path.unlink(missing_ok=True)
         return None
@@ -162,11 +198,7 @@ class RunFolder:
         self.log("kept", name)
 
     def finish(self, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> "Finished":
-        """Keep the finished tables, and give them as they will be found.
-
-        Args:
-            tables: By name, of small letters, digits and ``_``.
-            facts: What else there is to say, which JSON can hold.
+        """Keep the finished tables and facts, which JSON can hold; return them as they will be found.
 
         Raises:
             InputError: A column that no table can hold.
@@ -197,7 +229,7 @@ class RunFolder:
         return digest
 
     def result(self) -> "Finished | None":
-        """What it came to; None where it is not finished, or damaged, which is told.
+        """The answer; None where it is not finished, or damaged, which is logged.
 
         Raises:
             LoadError: It was written by another version of this program, or cannot be read.
@@ -205,7 +237,7 @@ class RunFolder:
         kept = self._kept()
         hurt = [RESULT] if kept is None and self.finished else self._hurt(kept)
         for name in hurt:
-            self._tell_damage(self.folder / name, log=False)
+            self._log_damage(self.folder / name, log=False)
         if kept is None or hurt:
             return None
         try:
@@ -216,7 +248,7 @@ class RunFolder:
         return Finished(found, kept.facts)
 
     def _kept(self) -> Result | None:
-        """What is written of a finished run; None where it is not finished, or that is damaged."""
+        """``result.json``; None where there is none, or a damaged one."""
         try:
             return Result.read(self.folder, self.record.key)
         except OtherVersionError:
@@ -225,7 +257,7 @@ class RunFolder:
             return None
 
     def _hurt(self, kept: Result | None) -> list[str]:
-        """Of a finished run's tables those that are not as they were written."""
+        """The files of tables that are not as they were written."""
         files = {} if kept is None else {table_file(name): digest for name, digest in kept.tables.items()}
         return [name for name, digest in files.items() if not self._is(self.folder / name, digest)]
 
@@ -243,7 +275,7 @@ class RunFolder:
             raise LoadError(f"{path}: cannot be read ({error.strerror or error}); it is left as it is") from error
 
     def damage(self) -> list[str]:
-        """Every file that is not as it was written, or is missing; nothing is changed."""
+        """Every file that is damaged or missing; nothing is changed."""
         parts = self.parts()
         hurt = [path.name for name, path in parts.items() if self._intact(name, path) is None]
         if not self.finished:
@@ -253,7 +285,7 @@ class RunFolder:
         return [f"{PARTS}/{name}" for name in (*hurt, *missing)] + ([RESULT] if kept is None else self._hurt(kept))
 
     def mend(self) -> None:
-        """Delete what is damaged, and with it the result: who asks again has made anew what is missing.
+        """Delete damaged files and the result, so that the same request computes what is missing.
 
         Raises:
             OutputError: Another process holds it, or it cannot be written.
@@ -261,11 +293,11 @@ class RunFolder:
         """
         with self._writing(), self._locked():
             for name in self.damage():
-                self._tell_damage(self.folder / name)
+                self._log_damage(self.folder / name)
                 for each in (name, RESULT):
                     (self.folder / each).unlink(missing_ok=True)
 
-    def _tell_damage(self, path: Path, *, log: bool = True) -> None:
+    def _log_damage(self, path: Path, *, log: bool = True) -> None:
         _LOG.warning("%s: damaged or missing, and made anew when its run is asked for", path)
         if log:
             self.log("damaged", path.name)
@@ -282,12 +314,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run came to.
-
-    Attributes:
-        tables: By name.
-        facts: What else there is to say.
-    """
+    """A run's answer: its tables by name, and all else as JSON."""
 
     tables: Mapping[str, pd.DataFrame]
     facts: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Which words does each shard hold, and which rows of tokens are run for it? A function of the request alone.
+"""Shards of a store: which words each holds, which rows of tokens are run for it, and the activations themselves.
 
 1. Words are numbered in order; shard *i* holds the numbers from *i n* to *(i + 1) n - 1*.
 2. Passages all of whose words are in one shard are batched with each other.
@@ -7,11 +7,49 @@
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
+import torch
+from jaxtyping import Float
+from safetensors.torch import save, save_file
+from torch import Tensor
+
+from interp.errors import InputError
+from interp.model.devices import resolve_dtype
+from interp.residual.collecting import WordActivations, batch_activations
+from interp.runs.store_manifest import Request
 from interp.tasks.passages import Passage
+
+Activations = dict[str, Float[Tensor, "row ..."]]
+
+
+@dataclass(frozen=True)
+class ShardFileBytes:
+    """A shard that another process computed: the bytes of its file."""
+
+    content: bytes
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        path.write_bytes(self.content)
+
+
+@dataclass(frozen=True)
+class ShardContent:
+    """A shard that this process computed, by the sites' hook names; pickled, it becomes the bytes of the same file."""
+
+    rows: Activations
+
+    def write(self, path: Path) -> None:
+        """Write the file, without a copy."""
+        save_file(self.rows, path)
+
+    def __reduce__(self) -> tuple[type[ShardFileBytes], tuple[bytes]]:
+        return ShardFileBytes, (save(self.rows),)
 
 
 @dataclass(frozen=True)
@@ -29,14 +67,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Shard:
-    """The words from number `start` to `stop`, that one not included.
-
-    Attributes:
-        number: From 0.
-        start: The number of its first word.
-        stop: That of the first word of the next shard.
-        pieces: All passages with words in it, in order.
-    """
+    """The words from number `start` to `stop` (exclusive), and all passages with words among them, in order."""
 
     number: int
     start: int
@@ -96,3 +127,72 @@ def shards_of(passages: Iterable[Passage], n_rows: int) -> Iterator[Shard]:
             number += 1
     if held:
         yield Shard(number, number * n_rows, first, tuple(held))
+
+
+Progress = Callable[[int], None]
+
+
+def nobody(_done: int) -> None:
+    """Who does not want to know how far it is."""
+
+
+class ShardReader:
+    """Computes a store's shards (``executors.Work``).
+
+    `progress` is called with the number of a shard's words that are done; a copy in another process has none.
+    """
+
+    def __init__(self, model: Any, request: Request, progress: Progress = nobody):
+        self._model, self._request, self._progress = model, request, progress
+        self._sites = [each.site for each in request.sites]
+        self._dtype = resolve_dtype(request.dtype)
+        self._last: tuple[Piece, WordActivations[Passage]] | None = None
+        # Taken once: the system gives out memory more slowly than a small model fills it.
+        self._room = {
+            each.site.hook_name: torch.empty(request.shard_rows, *each.shape, dtype=self._dtype)
+            for each in request.sites
+        }
+
+    def __reduce__(self) -> tuple[type["ShardReader"], tuple[Any, Request]]:
+        return ShardReader, (self._model, self._request)
+
+    def run(self, shard: Shard) -> ShardContent:
+        """A shard's activations; valid until the next one is computed.
+
+        Raises:
+            InputError: As ``word_activations``, or a number that the dtype cannot hold.
+        """
+        found = {name: room[: shard.rows] for name, room in self._room.items()}
+        done = 0
+        for piece in shard.across:
+            done += self._put(self._alone(piece), shard, found)
+            self._progress(done)
+        if shard.inside:
+            passages = (piece.passage for piece in shard.inside)
+            options: Any = {"pooling": self._request.pooling, "first": shard.inside[0].first}
+            for batch in batch_activations(self._model, passages, self._sites, **options):
+                done += self._put(batch, shard, found)
+                self._progress(done)
+        return ShardContent(found)
+
+    def _alone(self, piece: Piece) -> WordActivations[Passage]:
+        """A passage with words in several shards, one after the other: run for the first that is computed."""
+        if self._last is None or self._last[0] != piece:
+            options: Any = {"pooling": self._request.pooling, "first": piece.first}
+            (batch,) = batch_activations(self._model, [piece.passage], self._sites, **options)
+            self._last = piece, batch
+        return self._last[1]
+
+    def _put(self, batch: WordActivations[Passage], shard: Shard, found: Activations) -> int:
+        """Copy a batch's activations to their rows, and count these."""
+        own = ((batch.numbers >= shard.start) & (batch.numbers < shard.stop)).nonzero()[:, 0]
+        at = batch.numbers[own] - shard.start
+        for site, values in batch.values.items():
+            stored = values.to("cpu", self._dtype)
+            if stored.dtype != values.dtype and not bool(torch.isfinite(stored).all()):
+                raise InputError(
+                    f"{site.hook_name}: expected numbers that {self._request.dtype} can hold, got "
+                    f"{float(values.abs().max()):.3g}; store them in float32"
+                )
+            found[site.hook_name].index_copy_(0, at, stored if len(own) == len(stored) else stored[own])
+        return len(at)

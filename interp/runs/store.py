@@ -1,11 +1,12 @@
-"""Where are a model's activations kept, and how are they read again? In a folder, memory-mapped.
+"""A model's activations at the words of many texts, kept in a folder and read memory-mapped.
 
 - ``manifest.json``: the request, and every file's SHA-256;
-- ``index.parquet``: one row a word: where it stands, and what is known of it;
+- ``index.parquet``: one row a word: where it stands, and its features;
 - ``shard-00000.safetensors``: activations of the first words, a tensor ``[row ...]`` a site, by its hook;
-- and so on: as many words each, but the last.
+- and so on: as many words each, except the last.
 
-``collecting.py`` writes it.
+``collecting.py`` writes it. The features are known when the last word has been read, so each shard's words are first
+written to a part of the index, and the parts are joined at the end, one row group each.
 """
 
 import os
@@ -16,19 +17,131 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from interp.errors import InputError, LoadError, shown, suggest
 from interp.interventions.provenance import model_provenance
 from interp.model.devices import ordinary_modes, resolve_dtype
 from interp.model.sites import Site
-from interp.runs.folder import PARTIAL
-from interp.runs.index import INDEX, read_index
-from interp.runs.manifest import MANIFEST, Manifest, StoredSite, require_undamaged
-from interp.runs.rows import Rows, by_shard, part_of, row_numbers
+from interp.runs.files import read_table
+from interp.runs.shards import Shard
+from interp.runs.store_manifest import MANIFEST, PARTIAL, Manifest, StoredSite, require_undamaged
+from interp.tasks.passages import passage_index
+
+INDEX = "index.parquet"
+COLUMNS = ("document", "template", "sentence", "word", "token", "n_tokens", "form")
+"""Of every index; what there is of features stands behind them."""
+_NUMBERS = ("word", "token", "n_tokens")
+
+
+def write_part(shard: Shard, path: Path) -> None:
+    """Write the index of one shard's words.
+
+    Raises:
+        TaskError: As ``passage_index``.
+    """
+    frame = passage_index(shard.passages())
+    columns = [pa.array(frame[name], type=_type(name)) for name in frame]
+    pq.write_table(pa.table(columns, names=list(frame)), path)
+
+
+def join_parts(parts: Sequence[Path], path: Path) -> None:
+    """Write the index of all shards; features are in the order of the first word that has each."""
+    columns = dict.fromkeys(name for part in parts for name in pq.read_schema(part).names)
+    schema = pa.schema([(name, _type(name)) for name in columns])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in parts:
+            table = read_table(part)
+            for name in columns:
+                if name not in table.column_names:
+                    table = table.append_column(name, pa.nulls(len(table), pa.string()))
+            writer.write_table(table.select(list(columns)), row_group_size=len(table))
+
+
+def read_index(path: Path, n_rows: int) -> pd.DataFrame:
+    """The index of a store of so many rows.
+
+    Raises:
+        LoadError: It cannot be read, or is none of theirs.
+    """
+    try:
+        n_found = pq.read_metadata(path).num_rows
+        frame = read_table(path).to_pandas(ignore_metadata=True, use_threads=False) if n_found == n_rows else None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise LoadError(f"{path}: cannot be read ({error}); see verify()") from error
+    if frame is None:
+        raise LoadError(f"{path}: expected {n_rows} words, got {n_found}; see verify()")
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise LoadError(f"{path}: expected a column {missing[0]!r}, got {shown(list(frame.columns))}; see verify()")
+    return frame
+
+
+def _type(column: str) -> pa.DataType:
+    return pa.int32() if column in _NUMBERS else pa.string()
+
+
+Numbers = Int[np.ndarray, " row"]
+Rows = slice | Sequence[int] | Numbers
+"""As a user gives them; a slice is one of all rows."""
+
+
+def row_numbers(rows: Rows | None, n_rows: int) -> Numbers:
+    """The numbers of the rows that are asked for, of `n_rows`; None stands for all.
+
+    Raises:
+        InputError: They are no numbers of rows.
+    """
+    if rows is None or isinstance(rows, slice):
+        return np.arange(n_rows)[slice(None) if rows is None else rows]
+    numbers = np.asarray(rows)
+    if numbers.size and (numbers.ndim != 1 or numbers.dtype.kind not in "iu"):
+        raise InputError(f"rows: expected a list of numbers, or a slice, got {rows!r:.80}")
+    bad = numbers[(numbers < 0) | (numbers >= n_rows)]
+    if len(bad):
+        raise InputError(f"rows: expected numbers from 0 to {n_rows - 1}, got {bad[0]}")
+    return numbers.astype(np.int64)
+
+
+def by_shard(numbers: Numbers, shard_rows: int) -> Iterator[tuple[int, Numbers, Numbers]]:
+    """Each shard that rows are in, their places in `numbers`, and their numbers in the shard."""
+    shard = numbers // shard_rows
+    order = np.argsort(shard, kind="stable")
+    there, starts = np.unique(shard[order], return_index=True)
+    for number, at in zip(there.tolist(), np.split(order, starts)[1:], strict=True):
+        yield number, at, numbers[at] - number * shard_rows
+
+
+def part_of(
+    path: Path, name: str, rows: Numbers, heads: Sequence[int] | None, shape: tuple[int, ...]
+) -> Float[Tensor, "row ..."]:
+    """Rows of the tensor `name` in a file, of all or some heads; consecutive rows are a view of the file.
+
+    Raises:
+        LoadError: The file is missing, damaged so that it cannot be read, or holds another tensor of that name.
+    """
+    first, stop = int(rows.min()), int(rows.max()) + 1
+    try:
+        with safe_open(path, framework="pt") as file:
+            held = file.get_slice(name)
+            there = tuple(held.get_shape())
+            fits = there[1:] == shape and stop <= there[0]
+            part = held[first:stop] if fits else None
+    except (OSError, SafetensorError) as error:
+        raise LoadError(f"{path}: cannot be read ({error}); see verify()") from error
+    if part is None or not part.is_floating_point():
+        raise LoadError(f"{path}: expected {stop} rows of {shape} numbers of {name}, got {there}; see verify()")
+    if (np.diff(rows) != 1).any():
+        at = torch.from_numpy(rows - first)
+        return part[at] if heads is None else part[at[:, None], heads]
+    return part if heads is None else part[:, heads]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
 """Processes that each hold a copy of some work and do its jobs, one at a time.
 
 All is sent as plain bytes: torch's own way to send a tensor to a process takes a file descriptor of each, and holds on
-to the memory of who sends it.
-A worker that dies, killed or out of memory, is replaced, and its job is done again. Where no worker lives long enough
-to end any job, a job is at fault, and it is said which.
-A worker whose asker dies, however it dies, ends at once; the shared memory is then removed by Python's own tracker.
-The script that asks is begun anew in a worker only where the work has parts of it, such as a class that it defines.
+to the sender's memory. A worker that dies, killed or out of memory, is replaced, and its job is done again; where no
+worker lives long enough to end any job, a job is at fault, and is named. A worker whose asker dies ends at once; the
+shared memory is then removed by Python's own tracker. The script that asks is begun again in a worker only where the
+work has parts of it, such as a class that it defines.
 """
 
 import multiprocessing
@@ -14,6 +13,7 @@ import pickle
 import platform
 import signal
 import sys
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,9 +29,61 @@ import torch
 
 from interp.errors import InputError, InterpError
 from interp.model.devices import arithmetic, set_arithmetic
-from interp.runs.code import program, require_program
-from interp.runs.packing import ALIGNED, Packed, pack, received
-from interp.runs.queue import JobQueue
+from interp.runs.key import program, require_program
+from interp.runs.pickling import ALIGNED, Packed, pack, received
+
+
+class JobQueue:
+    """Jobs that wait, by place, each place in order.
+
+    Jobs may say where they belong (``place``: for a part of a sweep, its batch, whose unchanged run a worker keeps). A
+    free worker gets the next job of its place, or one of the place with the fewest workers. An iterator's jobs are
+    taken one by one, as those before them are handed out: a corpus streams by.
+    """
+
+    def __init__(self, jobs: Iterable[Any]):
+        self._waiting: dict[Any, deque[Any]] = {}
+        self._workers: Counter[Any] = Counter()
+        self._coming = iter(jobs)
+        for job in () if isinstance(jobs, Iterator) else self._coming:
+            self._put(job)
+
+    def _put(self, job: Any) -> None:
+        self._waiting.setdefault(_place(job), deque()).append(job)
+
+    def __bool__(self) -> bool:
+        """Whether a job waits; where none does, the next one is asked for."""
+        if not self._waiting:
+            for job in self._coming:
+                self._put(job)
+                break
+        return bool(self._waiting)
+
+    def next(self, last: Any = None) -> Any:
+        """The next job for a worker whose last one was `last`; there is one."""
+        here = _place(last)
+        if last is not None:
+            self._workers[here] -= 1
+        place = here if last is not None and here in self._waiting else self._elsewhere()
+        self._workers[place] += 1
+        job = self._waiting[place].popleft()
+        if not self._waiting[place]:
+            del self._waiting[place]
+        return job
+
+    def _elsewhere(self) -> Any:
+        return min(self._waiting, key=lambda place: (self._workers[place], -len(self._waiting[place])))
+
+    def back(self, job: Any) -> None:
+        """Put back a job whose worker is gone."""
+        place = _place(job)
+        self._workers[place] -= 1
+        self._waiting.setdefault(place, deque()).appendleft(job)
+
+
+def _place(job: Any) -> Any:
+    return getattr(job, "place", None)
+
 
 Span = tuple[int, int]
 MOST_DEATHS = 8
@@ -43,13 +95,7 @@ _CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's 
 
 @dataclass(frozen=True)
 class Terms:
-    """On which terms is work done? As the process that asks for it would do it.
-
-    Attributes:
-        threads: Of every worker.
-        arithmetic: Torch's settings in the process that asks.
-        program: Which that process runs.
-    """
+    """Threads of every worker, and torch's settings and the program of the process that asks."""
 
     threads: int
     arithmetic: Mapping[str, Any]
@@ -57,11 +103,11 @@ class Terms:
 
     @classmethod
     def of_this_process(cls, threads: int) -> "Terms":
-        """This process asks."""
+        """The terms of work that this process asks for."""
         return cls(threads, arithmetic(), program())
 
     def accept(self) -> None:
-        """Compute on them from here on.
+        """Apply them to this process.
 
         Raises:
             InputError: This process runs another program.
@@ -75,13 +121,7 @@ class Held:
     """Work as a worker has it: unpacked for its first job, so that what is wrong here comes out as that job's error."""
 
     def __init__(self, packed: Packed, terms: Terms, script: Mapping[str, str] | None = None):
-        """Hold some work.
-
-        Args:
-            packed: The work.
-            terms: On which it is done.
-            script: Where its parts of the asker's script come from, as ``multiprocessing`` says it; None for nowhere.
-        """
+        """Hold packed work; `script` tells ``multiprocessing`` where its parts of the asker's script come from."""
         self._packed, self._terms, self._script = packed, terms, script or {}
         self._work: Any = None
 
@@ -317,7 +357,7 @@ def _end_with_asker() -> None:
 
 
 def done(work: Any, job: Any) -> bytes:
-    """Whether the job could be done, and its result or the error."""
+    """A job's outcome as bytes: (True, result) or (False, error)."""
     try:
         return pickle.dumps((True, work.run(job)))
     except Exception as error:

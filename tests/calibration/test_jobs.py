@@ -7,7 +7,7 @@ from interp.calibration.calibrate import KINDS, Job, jobs_of, run_jobs
 from interp.calibration.controls import NULLS
 from interp.calibration.drawing import draw
 from interp.calibration.rates import outcomes
-from interp.runs import record
+from interp.runs import key as record
 from interp.runs.executors import Local, Processes
 from interp.runs.run import Run
 

@@ -115,5 +115,5 @@ def test_whatever_the_locale_names_are_right_and_nothing_breaks(tmp_path, locale
     told, listed = (
         subprocess.run([*command, *more], env=environment, capture_output=True, check=True) for more in (["--json"], [])
     )
-    assert json.loads(told.stdout.decode("ascii")) == {"folder": str(folder), "runs": [], "anew": {}}
+    assert json.loads(told.stdout.decode("ascii")) == {"folder": str(folder), "runs": []}
     assert b"Traceback" not in told.stderr + listed.stderr

@@ -7,7 +7,7 @@ from kept_sweeps import sweep
 from typer.testing import CliRunner
 
 from interp.cli import app
-from interp.cluster import address
+from interp.cluster import ray as address
 from interp.cluster.ray import Ray
 from interp.errors import InputError
 from interp.runs.run import Run

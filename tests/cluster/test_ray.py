@@ -24,8 +24,8 @@ from interp.cluster.ray import Ray, _Actors
 from interp.errors import InputError
 from interp.methods.relations import counting as reader
 from interp.methods.relations.attend import attend
-from interp.runs.code import program
-from interp.runs.processes import spread
+from interp.runs.executors import spread
+from interp.runs.key import program
 from interp.runs.run import Run
 
 pytestmark = pytest.mark.unchecked

@@ -16,8 +16,8 @@ from killing import begun, killed, seconds_of
 from stores import collected, files_of
 
 from interp.calibration.calibrate import Job, jobs_of, run_jobs
-from interp.runs.reading import ShardReader
 from interp.runs.run import Run
+from interp.runs.shards import ShardReader
 
 pytestmark = pytest.mark.unchecked
 

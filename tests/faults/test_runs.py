@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from interp.cli import app
 from interp.errors import LoadError
 from interp.runs.catalogue import runs_in
+from interp.runs.files import OtherVersionError, signed
 from interp.runs.run import Run
-from interp.runs.signed import OtherVersionError, signed
 
 pytestmark = pytest.mark.unchecked
 

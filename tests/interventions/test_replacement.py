@@ -12,7 +12,7 @@ from interp.errors import InputError
 from interp.interventions.reference_set import make_replacement, mean_of_positions, reference_hash, with_donors
 from interp.interventions.rows import Batch, batches, task_rows
 from interp.model.sites import Site
-from interp.runs.packing import pack
+from interp.runs.pickling import pack
 from interp.tasks.task import Unit
 
 

@@ -18,13 +18,11 @@ from stores import collected, files_of, stop_after
 from tiny_models import random_model
 
 from interp.errors import InputError, LoadError
-from interp.runs import writing
-from interp.runs.content import ShardContent
+from interp.runs import collecting as writing
 from interp.runs.executors import Processes
-from interp.runs.manifest import Manifest
-from interp.runs.packing import pack, received
-from interp.runs.reading import ShardReader
-from interp.runs.shards import Shard
+from interp.runs.pickling import pack, received
+from interp.runs.shards import Shard, ShardContent, ShardReader
+from interp.runs.store_manifest import Manifest
 
 pytestmark = pytest.mark.unchecked
 

@@ -12,10 +12,10 @@ from stores import flipped
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.runs.catalogue import runs_in
-from interp.runs.record import Record
+from interp.runs.files import signed
+from interp.runs.key import Record
 from interp.runs.run import Run
 from interp.runs.run_folder import RunFolder
-from interp.runs.signed import signed
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
 

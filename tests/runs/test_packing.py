@@ -6,8 +6,8 @@ from tiny_models import random_model, random_tokens
 from torch import nn
 
 from interp.errors import InputError
-from interp.runs import packing
-from interp.runs.packing import Packed, pack
+from interp.runs import pickling as packing
+from interp.runs.pickling import Packed, pack
 
 pytestmark = pytest.mark.unchecked
 

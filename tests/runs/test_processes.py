@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from interp.errors import InputError
-from interp.runs.executors import Local, Processes
-from interp.runs.processes import spread
+from interp.runs.executors import Local, Processes, spread
 
 
 def _twice(number):

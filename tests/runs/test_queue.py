@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from interp.runs.queue import JobQueue
+from interp.runs.workers import JobQueue
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from tiny_models import random_model
 from interp.errors import LoadError, OutputError
 from interp.model.sites import Site
 from interp.runs import collecting
-from interp.runs.code import program
-from interp.runs.signed import signed
+from interp.runs.files import signed
+from interp.runs.key import program
 from interp.runs.store import ActivationStore
 from interp.tasks.passages import Passage, ReadWord
 
@@ -51,7 +51,7 @@ def test_what_is_there_is_not_computed_again(model, out, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         collected(out, model=model, progress=stop_after(65))
     told, run = [], []
-    monkeypatch.setattr("interp.runs.reading.batch_activations", noting(run))
+    monkeypatch.setattr("interp.runs.shards.batch_activations", noting(run))
     store = collected(out, model=model, progress=told.append)
     assert min(told) > 60
     assert told[-1] == store.rows

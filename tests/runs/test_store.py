@@ -18,9 +18,8 @@ from interp.model.sites import Site
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
 from interp.residual.collecting import word_activations
 from interp.runs import collecting, shards
-from interp.runs.code import program
-from interp.runs.rows import part_of, row_numbers
-from interp.runs.store import ActivationStore
+from interp.runs.key import program
+from interp.runs.store import ActivationStore, part_of, row_numbers
 from interp.tasks.features import Label
 from interp.tasks.passages import Passage, ReadWord
 
@@ -131,7 +130,7 @@ def test_no_batch_crosses_a_shard(out, monkeypatch):
     passages, run = random_passages(30), []
     found = list(shards.shards_of(passages, 20))
     assert words_of(each for shard in found for each in shard.passages()) == words_of(passages)
-    monkeypatch.setattr("interp.runs.reading.batch_activations", noting(run))
+    monkeypatch.setattr("interp.runs.shards.batch_activations", noting(run))
     collected(out, passages=passages)
     in_shards = [{number // 20 for number in batch.numbers.tolist()} for batch in run]
     assert all(len(own) == 1 or len(batch.passages) == 1 for own, batch in zip(in_shards, run, strict=True))

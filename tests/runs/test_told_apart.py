@@ -27,7 +27,7 @@ from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import tokenizer_hash
 from interp.runs.executors import Processes
-from interp.runs.packing import pack
+from interp.runs.pickling import pack
 from interp.runs.run import Run
 from interp.tasks.corpus import Corpus
 from interp.tasks.example import Relation, Span

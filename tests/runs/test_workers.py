@@ -12,9 +12,9 @@ import torch
 
 from interp.errors import InputError
 from interp.model.devices import arithmetic
-from interp.runs import code
+from interp.runs import key as code
 from interp.runs.executors import Processes
-from interp.runs.packing import pack
+from interp.runs.pickling import pack
 from interp.runs.workers import Held, Terms
 
 pytestmark = pytest.mark.unchecked
@@ -23,7 +23,7 @@ LONG = """
 import os, sys, time
 from pathlib import Path
 from interp.runs.executors import Processes
-from interp.runs.packing import pack
+from interp.runs.pickling import pack
 
 class Long:
     def run(self, job):

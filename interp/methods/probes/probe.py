@@ -52,7 +52,7 @@ from interp.model.loading.modules import require_model
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.residual.collecting import Pooling
-from interp.runs.answers import answered
+from interp.runs.caching import answered
 from interp.runs.run import Run, as_run
 from interp.runs.store import ActivationStore
 from interp.tasks.corpus import Corpus, Documents, is_named

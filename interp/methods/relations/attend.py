@@ -34,7 +34,7 @@ from interp.methods.relations.counting import Counting, named
 from interp.methods.relations.counts import Excluded, RelationCounts
 from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
-from interp.runs.answers import answered
+from interp.runs.caching import answered
 from interp.runs.run import Run, as_run
 from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions

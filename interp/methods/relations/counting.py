@@ -23,11 +23,10 @@ from interp.interventions.provenance import model_asked
 from interp.methods.relations.counts import Counted, Excluded, RelationCounts, count
 from interp.methods.relations.words import with_offsets
 from interp.model.positions import looks_back_only
-from interp.runs.answers import once
+from interp.runs.caching import once
 from interp.runs.executors import HERE
-from interp.runs.names import FRAME
-from interp.runs.parts import PartKind, stream_parts
-from interp.runs.run import Run
+from interp.runs.key import FRAME
+from interp.runs.run import PartKind, Run, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
 from interp.tasks.corpus import Contents, Corpus
 from interp.tasks.relations import Context, Direction

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from giving_commands import ABLATE, interp
 
-from interp.runs.signed import signed
+from interp.runs.files import signed
 
 pytestmark = pytest.mark.unchecked
 
@@ -53,17 +53,6 @@ def test_a_command_is_shown_as_it_can_be_given_again(runs, folder):
     shown = runs("show", folder.name).stdout.splitlines()
     assert f"command: interp {' '.join(ABLATE)}" in shown
     assert not [line for line in shown if "[" in line or "{" in line]
-
-
-def test_what_was_killed_on_the_way_to_its_place_is_listed(tmp_path, folder):
-    left = tmp_path / ".anew" / folder.name
-    shutil.copytree(folder, left / folder.name)
-    shutil.copytree(folder, left / f"{folder.name}.before")
-    done = interp("runs", "ls", "--json", "--runs", tmp_path)
-    assert [each["key"] for each in json.loads(done.stdout)["runs"]] == [folder.name]
-    assert json.loads(done.stdout)["anew"] == {str(left): 1}
-    exported = interp("runs", "export", folder.name, "--runs", tmp_path, "--out", tmp_path / "x.csv")
-    assert exported.exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "result.json"])

@@ -10,7 +10,7 @@ from giving_commands import ABLATE, in_a_process_of_its_own, interp
 from test_attend_command import bank
 
 from interp.model.loading import load_model, save_model
-from interp.runs.signed import signed
+from interp.runs.files import signed
 
 pytestmark = pytest.mark.unchecked
 
@@ -78,29 +78,25 @@ def test_a_manifest_that_is_damaged_is_listed_in_a_line_and_asking_again_mends_i
     assert runs("verify").exit_code == 0
 
 
-def test_what_is_measured_anew_is_gone_on_with(tmp_path, folder):
-    own, anew = (tmp_path / name / folder.name for name in ("", f".anew/{folder.name}"))
-    shutil.copytree(folder, own)
-    shutil.copytree(folder, anew)
-    (anew / "result.json").unlink()
+def test_a_fresh_answer_is_listed_gone_on_with_and_removed(tmp_path, folder):
+    own = shutil.copytree(folder, tmp_path / folder.name)
     before = (own / "log.jsonl").read_bytes()
-    listed = interp("runs", "ls", "--runs", tmp_path).stderr
-    assert listed.startswith(f"1 begun anew; interp runs ls --runs {anew.parent}\n")
-    resumed = in_a_process_of_its_own("runs", "resume", folder.name, "--runs", anew.parent, cwd=tmp_path)
+    assert interp(*ABLATE, "--fresh", "--runs", tmp_path, cwd=tmp_path).exit_code == 0
+    key = f"{folder.name}-1"
+    (tmp_path / key / "result.json").unlink()
+    listed = json.loads(interp("runs", "ls", "--json", "--runs", tmp_path).stdout)["runs"]
+    assert {each["key"]: each["state"] for each in listed} == {folder.name: "finished", key: "begun"}
+    resumed = in_a_process_of_its_own("runs", "resume", key, "--runs", tmp_path, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
-    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    assert (own / "log.jsonl").read_bytes() != before
-
-
-def test_a_folder_of_runs_may_be_called_anew(tmp_path, folder):
-    (tmp_path / ".anew").write_text("a file of somebody's")
-    own = shutil.copytree(folder, tmp_path / "anew" / folder.name)
-    (own / "result.json").unlink()
-    resumed = interp("runs", "resume", folder.name, "--runs", own.parent, cwd=tmp_path)
-    assert resumed.exit_code == 0, resumed.stderr
-    assert (own / "result.json").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".anew", "anew"]
-    assert f"no runs in {tmp_path}" in interp("runs", "ls", "--runs", tmp_path).stdout
+    assert (tmp_path / key / "result.json").exists()
+    for each in (folder.name, key):
+        out = ("--out", tmp_path / f"{each}.csv", "--runs", tmp_path)
+        assert interp("runs", "export", each, *out).exit_code == 0
+    assert (tmp_path / f"{key}.csv").read_bytes() == (tmp_path / f"{folder.name}.csv").read_bytes()
+    assert json.loads(interp("runs", "show", key, "--json", "--runs", tmp_path).stdout)["key"] == key
+    assert (own / "log.jsonl").read_bytes() == before
+    assert interp("runs", "rm", key, "--runs", tmp_path).exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".csv") == [folder.name]
 
 
 def test_what_cannot_be_gone_on_with_is_left_as_it_is(tmp_path, folder, monkeypatch):
@@ -195,7 +191,7 @@ def test_a_command_that_asks_another_question_by_now(tmp_path):
 
 
 def test_what_another_program_computed_is_not_gone_on_with(runs, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("interp.runs.code.code_hash", lambda: "0" * 64)
+    monkeypatch.setattr("interp.runs.key.code_hash", lambda: "0" * 64)
     refused = runs("resume", folder.name)
     assert refused.exit_code == 2
     assert "computed by another version of the program (code " in refused.stderr

@@ -1,22 +1,83 @@
-"""What was asked for, and which files hold it? ``manifest.json``: the request, every file's SHA-256, and its own.
+"""``manifest.json`` of a store: the request, every file's SHA-256, and its own.
 
-It has one way to be written, so that a byte that is not as it was written is found. Nothing in it depends on when,
-where or in how many goes a store was collected; how it was computed stands in it.
+There is one way to write it, so that any changed byte is found. Nothing in it depends on when, where or in how many
+goes a store was collected. Its own hash shows that it is undamaged, not that this program wrote it: so each field is
+checked as well.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
-from interp.errors import LoadError
+from interp.errors import InputError, LoadError
+from interp.model.devices import DTYPES
 from interp.model.sites import Site
 from interp.residual.collecting import Pooling
-from interp.runs.described import is_described
-from interp.runs.signed import other, read_signed, sha256_of, signed
+from interp.runs.files import read_signed, sha256_of, signed, wrong_file
+
+_TOP = {
+    **{"format": str, "version": int, "rows": int, "request": dict, "shards": list},
+    **{"index": (str, NoneType), "sha256": str},
+}
+_REQUEST = {
+    **dict.fromkeys(("model_hash", "model_dtype", "data_hash", "pooling", "dtype"), str),
+    **dict.fromkeys(("config_hash", "tokenizer_hash"), (str, NoneType)),
+    "sites": list,
+    "shard_rows": int,
+    "computed": dict,
+}
+_SITE = {"name": str, "layer": (int, NoneType), "shape": list}
+_SHARD = {"file": str, "rows": int, "read": str, "sha256": str}
+_FILE = re.compile(r"shard-\d{5,9}\.safetensors")
+"""No path: what lies outside of the store is not read."""
+
+
+def is_described(content: Mapping[str, Any]) -> bool:
+    """Whether what a ``manifest.json`` holds has the fields of one, each of its kind, and numbers that fit together."""
+    if not _has(content, _TOP) or not _has(content["request"], _REQUEST):
+        return False
+    request, shards = content["request"], content["shards"]
+    if request["pooling"] not in get_args(Pooling) or request["dtype"] not in DTYPES:
+        return False
+    if not all(_has(each, _SITE) for each in request["sites"]) or not all(_has(each, _SHARD) for each in shards):
+        return False
+    if not all(_is_site(each) for each in request["sites"]):
+        return False
+    sizes = [size for each in request["sites"] for size in each["shape"]]
+    rows, most = [each["rows"] for each in shards], request["shard_rows"]
+    if not all(isinstance(each, str | int) for each in request["computed"].values()):
+        return False
+    counts = all(type(each) is int and each > 0 for each in (*sizes, *rows, most))
+    return counts and sum(rows) == content["rows"] and max(rows, default=0) <= most and _named(shards)
+
+
+def _has(value: Any, kinds: Mapping[str, Any]) -> bool:
+    """Whether a value is an object with these fields and no other."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == kinds.keys()
+        and all(isinstance(value[name], kind) and not isinstance(value[name], bool) for name, kind in kinds.items())
+    )
+
+
+def _is_site(described: Mapping[str, Any]) -> bool:
+    try:
+        return bool(Site(described["name"], described["layer"]))
+    except InputError:
+        return False
+
+
+def _named(shards: list[Any]) -> bool:
+    return all(_FILE.fullmatch(each["file"]) for each in shards)
+
 
 FORMAT, VERSION = "interp activation store", 2
 MANIFEST = "manifest.json"
+PARTIAL = "collecting.partial"
+"""Folder of a store that is being collected."""
 _WHAT = "the manifest of a store of activations"
 _ADVICE = "restore it, or, if this was a store, delete the folder and collect again"
 
@@ -109,14 +170,7 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A file of activations.
-
-    Attributes:
-        file: Its name.
-        rows: Words in it.
-        read: SHA-256 of the token ids that were run for it, and the positions that were read.
-        sha256: Of the file.
-    """
+    """A file of activations: its name, its number of words, and hashes of the tokens that were read and of the file."""
 
     file: str
     rows: int
@@ -126,13 +180,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is in a store.
-
-    Attributes:
-        request: What was asked for.
-        shards: In order.
-        index: SHA-256 of the index; None while there is none, so while the store is incomplete.
-    """
+    """The content of a store; `index` is the index file's SHA-256, and None while the store is incomplete."""
 
     request: Request
     shards: tuple[ShardFile, ...]
@@ -156,7 +204,7 @@ class Manifest:
         """
         content = read_signed(path, FORMAT, VERSION, _WHAT, _ADVICE)
         if not is_described(content):
-            raise other(path, _WHAT, _ADVICE)
+            raise wrong_file(path, _WHAT, _ADVICE)
         return _of_content(content)
 
 

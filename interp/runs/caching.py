@@ -1,21 +1,24 @@
-"""Was this asked before? Then here is what it came to; or else it is computed, and kept.
+"""Answers that are computed once: found where they are kept, or else computed and kept.
 
-What is kept of an answer is its tables, and all else as JSON has it. Who asks gets it as it was kept, also at the
-first time: so nothing depends on who asked first. What was warned of is warned of again.
+An answer is kept as its tables, and all else as JSON. Callers get it as it was kept, also the first time, so that
+nothing depends on who asked first. Warnings of the computation are given again with it.
 """
 
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
 import pandas as pd
+import pyarrow as pa
 
 from interp.errors import LoadError
 from interp.interventions.sweep import Asking
-from interp.runs.run import Run, called
+from interp.runs.executors import HERE
+from interp.runs.key import FRAME
+from interp.runs.run import PartKind, Run, called, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
 
 AnyAnswer = TypeVar("AnyAnswer")
@@ -24,16 +27,16 @@ AnyAnswer = TypeVar("AnyAnswer")
 def once(
     run: Run | None, asked: Asking, about: Mapping[str, Any], compute: Callable[[RunFolder | None], Finished]
 ) -> Finished:
-    """What was asked comes to.
+    """The answer to a request.
 
     Args:
         run: Where it is kept; None for nowhere.
-        asked: Says all that it follows from, beside the program; not called where nothing is kept.
-        about: What whoever looks at it later wants to know besides.
-        compute: Computes it; called with the folder where its parts are kept, which is held, or None.
+        asked: Returns all that it follows from, except the program; not called where nothing is kept.
+        about: Notes that are kept with it.
+        compute: Computes it; called with the folder of its parts, which is held, or None.
 
     Raises:
-        InputError: No hash could tell what is asked from something else.
+        InputError: No hash could tell the request from another.
         OutputError: It cannot be kept, or another process computes it.
         LoadError: It was written by another version of this program.
     """
@@ -46,21 +49,21 @@ def once(
             return known
         if folder is None:
             return compute(folder)
-        with _noted() as told:
+        with _noted() as messages:
             found = compute(folder)
-        return folder.finish(found.tables, {**found.facts, "run": folder.record.key, "warnings": told})
+        return folder.finish(found.tables, {**found.facts, "run": folder.record.key, "warnings": messages})
 
 
 @contextmanager
 def _noted() -> Iterator[list[str]]:
-    """What is warned of at run time meanwhile, whoever wants to see it; at the end it is warned of as ever."""
-    told = list[str]()
+    """The run-time warnings of the block, whatever filters are set; they are given as usual when it ends."""
+    messages = list[str]()
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", RuntimeWarning)
         try:
-            yield told
+            yield messages
         finally:
-            told += dict.fromkeys(str(each.message) for each in found if issubclass(each.category, RuntimeWarning))
+            messages += dict.fromkeys(str(each.message) for each in found if issubclass(each.category, RuntimeWarning))
     for each in found:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
@@ -72,15 +75,7 @@ def answered(
     kind: type[AnyAnswer],
     compute: Callable[[], AnyAnswer],
 ) -> AnyAnswer:
-    """As ``once``, of a dataclass.
-
-    Args:
-        run: As of ``once``.
-        asked: As of ``once``.
-        about: As of ``once``.
-        kind: The dataclass: its fields are tables, numbers, names, and a ``provenance``, which then names the run.
-        compute: Computes it.
-    """
+    """As ``once``, for a dataclass of tables, numbers, names and a ``provenance``, which then names the run."""
     (answer,) = all_answered(run, asked, about, kind, lambda: (compute(),))
     return answer
 
@@ -92,7 +87,7 @@ def all_answered(
     kind: type[AnyAnswer],
     compute: Callable[[], Sequence[AnyAnswer]],
 ) -> tuple[AnyAnswer, ...]:
-    """As ``answered``, of several that are computed together."""
+    """As ``answered``, for several that are computed together."""
     if run is None or run.folder is None:
         return tuple(compute())
     found = once(run, asked, about, lambda _: _taken_apart(compute()))
@@ -121,7 +116,7 @@ def _answer(kind: type[AnyAnswer], number: int, found: Finished, about: Mapping[
     facts["provenance"] = {**facts["provenance"], **called(about), "run": found.facts["run"]}
     types = {each.name: each.type for each in fields(cast(Any, kind))}
     tables = {name: found.tables[_numbered(name, number)] for name in types if name not in facts}
-    # JSON has no number that is none.
+    # JSON has no NaN.
     missing = {name: math.nan for name, type_ in types.items() if type_ is float and facts.get(name, 0) is None}
     return kind(**tables, **{**facts, **missing})
 
@@ -129,3 +124,55 @@ def _answer(kind: type[AnyAnswer], number: int, found: Finished, about: Mapping[
 def _numbered(name: str, number: int) -> str:
     """A table's name; the first answer's is the field's."""
     return f"{name}_{number}" if number else name
+
+
+@dataclass(frozen=True)
+class _NamedCalls:
+    call: Callable[[Any], pd.DataFrame]
+    jobs: Mapping[str, Any]
+
+    def run(self, job: str) -> pa.Table:
+        return pa.Table.from_pandas(self.call(self.jobs[job]), preserve_index=False)
+
+
+def kept_frame(
+    run: Run | None,
+    asked: Mapping[str, Any],
+    call: Callable[[Any], pd.DataFrame],
+    jobs: Mapping[str, Any],
+    tell: Callable[[int], None],
+) -> pd.DataFrame:
+    """The tables of several jobs, one below the other, each kept as it comes.
+
+    Args:
+        run: Where they are kept, and who does them; None for nowhere, and this process.
+        asked: All that they follow from, except the program.
+        call: Makes a job's table; a function of a module.
+        jobs: By name: letters, digits, ``_``, ``-`` and ``.``.
+        tell: Called with the number of jobs that are done.
+
+    Returns:
+        In the order of the jobs, whose names are in the column ``job``.
+
+    Raises:
+        OutputError: They cannot be kept, or another process does them.
+        KeyboardInterrupt: Interrupted; what is done is kept.
+    """
+    executor = HERE if run is None else run.executor
+
+    def compute(folder: RunFolder | None) -> Finished:
+        found: dict[str, pa.Table] = {}
+        tell(0)
+        for name, table in stream_parts(folder, executor, _NamedCalls(call, jobs), list(jobs), _TABLES):
+            found[name] = table
+            if len(found) < len(jobs):
+                tell(len(found))
+        frame = pd.concat([found[name].to_pandas().assign(job=name) for name in jobs], ignore_index=True)
+        return Finished({FRAME: frame}, {"jobs": len(jobs)})
+
+    frame = once(run, lambda: asked, {}, compute).tables[FRAME]
+    tell(len(jobs))
+    return frame
+
+
+_TABLES = PartKind(str, lambda table: table, lambda _, table: table)

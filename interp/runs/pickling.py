@@ -1,7 +1,7 @@
-"""How is some work, with a model in it, sent to others? As bytes, and its tensors' memory beside them, uncopied.
+"""Work, with a model in it, as bytes for other processes, with its tensors' memory beside them, uncopied.
 
-Who unpacks it may share that memory: then weights lie once on a machine, whatever the number of workers. Strides are
-kept, because products of other layouts have other last bits, and so is the type, for which NumPy has no name.
+Whoever unpacks it may share that memory: then weights lie once on a machine, whatever the number of workers. Strides
+are kept, because products of other layouts have other last bits, and so is the dtype, for which NumPy may have no name.
 """
 
 import io
@@ -23,12 +23,7 @@ ALIGNED = 64
 
 @dataclass(frozen=True)
 class Packed:
-    """Some work, taken apart.
-
-    Attributes:
-        data: All but the memory of tensors.
-        buffers: That memory, tensor by tensor.
-    """
+    """Pickled work: `data`, and the memory of its tensors in `buffers`, one each."""
 
     data: bytes
     buffers: Sequence[memoryview]
@@ -44,7 +39,7 @@ def received(data: bytes, buffers: Sequence[memoryview] = ()) -> Any:
 
 
 def pack(work: Any) -> Packed:
-    """Take some work apart.
+    """Pickle some work.
 
     Raises:
         InputError: It holds something that cannot be sent to another process.
@@ -65,16 +60,16 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Tensors as NumPy arrays, whose memory is not copied, and GPUs as the receiver's; all else as usual."""
         if isinstance(value, torch.device):
-            return torch.device, (_place(value),)
+            return torch.device, (_device(value),)
         if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
             return NotImplemented
         tensor = value.detach()
         bits = tensor.as_strided((_span(tensor),), (1,)).view(torch.uint8).cpu().numpy()
-        how = (tuple(tensor.shape), tensor.stride(), tensor.dtype, _place(tensor.device))
+        how = (tuple(tensor.shape), tensor.stride(), tensor.dtype, _device(tensor.device))
         return _tensor, (bits, *how, isinstance(value, nn.Parameter), value.requires_grad)
 
 
-def _place(device: torch.device) -> str:
+def _device(device: torch.device) -> str:
     """Where a tensor of this device is on a worker, which sees one GPU of its own, whatever its number here."""
     return "cuda" if device.type == "cuda" else str(device)
 

@@ -1,0 +1,149 @@
+"""Files that are whole or absent: written beside their place, brought to the disk (fsync), and renamed.
+
+JSON files carry their own SHA-256, and a lock file says which process writes in a folder.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import SafetensorError
+
+from interp.errors import LoadError, OutputError, shown
+
+_LONGEST = 200
+
+
+@contextmanager
+def writing(folder: Path, what: str = "output folder") -> Iterator[None]:
+    """Turn the system's errors of writing into `folder` into an ``OutputError``."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        number = getattr(error, "errno", None)  # libraries have words of their own for it
+        said = os.strerror(number) if number else error
+        raise OutputError(
+            f"{what} {folder}: expected a place that can be written, got '{said}'; name another, or make room and go on"
+        ) from error
+
+
+def put(draft: Path, path: Path) -> None:
+    """Bring a written file to the disk, and to its place on the same file system."""
+    _to_disk(draft)
+    os.replace(draft, path)
+    _to_disk(path.parent)
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file's bytes, or a folder's renames, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(path: Path, folder: Path, what: str = "output folder") -> Iterator[None]:
+    """Hold the lock file `path`, made where there is none; messages call what it locks `what` `folder`.
+
+    The system gives the lock up when the process that holds it is gone, however it ended.
+
+    Raises:
+        OutputError: Another process holds it, which is named, or it cannot be made.
+    """
+    with writing(folder, what):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)  # a link could lead to anybody's file
+    try:
+        with writing(folder, what):
+            if not (_lock(handle) and path.exists() and os.path.samestat(os.fstat(handle), path.stat())):
+                raise OutputError(
+                    f"{what} {folder}: another process ({_holder(handle)}) works on it; wait for it, or name another "
+                    "folder"
+                )
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(handle: int) -> str:
+    text = os.pread(handle, _LONGEST, 0).decode(errors="replace")
+    return text if text.isprintable() and text else "unknown"
+
+
+class OtherVersionError(LoadError):
+    """Written by another version of this program: no damage."""
+
+
+def signed(content: Mapping[str, Any]) -> str:
+    """JSON text of `content` with its own SHA-256. There is one way to write it, so any changed byte is found."""
+    digest = hashlib.sha256(_json(content).encode()).hexdigest()
+    return _json({**content, "sha256": digest})
+
+
+def read_signed(path: Path, kind: str, version: int, what: str, advice: str) -> dict[str, Any]:
+    """Read a file that ``signed`` wrote, of format `kind` and `version`; `what` and `advice` are for the messages.
+
+    Raises:
+        OtherVersionError: It is of another version.
+        LoadError: It cannot be read, is of another kind, or damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
+        ours = isinstance(content, dict) and content.get("format") == kind and _is_signed(content, text)
+    except OSError as error:
+        raise LoadError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:  # also a NaN, half a character, or endless nesting
+        raise wrong_file(path, what, advice) from error
+    if not ours:
+        raise wrong_file(path, what, advice)
+    if content.get("version") != version:
+        raise OtherVersionError(
+            f"{path}: {what} in version {shown(content.get('version'))}, this program reads {version}; use the version "
+            "of interp that wrote it"
+        )
+    return dict(content)
+
+
+def wrong_file(path: Path, what: str, advice: str) -> LoadError:
+    """The error for a file that is not `what` it should be, or damaged."""
+    return LoadError(f"{path}: expected {what}, got something else, or a damaged one; {advice}")
+
+
+def _is_signed(content: Mapping[str, Any], text: str) -> bool:
+    return signed({name: value for name, value in content.items() if name != "sha256"}) == text
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_table(path: Path) -> pa.Table:
+    """The table in a Parquet file, read without threads: where memory is short, Arrow waits for others for ever."""
+    with pq.ParquetFile(path) as file:
+        return file.read(use_threads=False)

@@ -1,0 +1,211 @@
+"""What a run's key follows from: the request, the source of this package, and the versions of the libraries.
+
+The key is the hash of the request and the program. It names the run's folder, in which each file is known by its hash:
+
+===========================  =======================================================================================
+``manifest.json``            the request and the program; their hash is the key
+``parts/NAME.HASH.parquet``  what was measured, part by part; ``HASH`` begins the file's SHA-256
+``NAME.parquet``             the finished tables; a sweep has one, ``frame``
+``result.json``              provenance, the SHA-256 of each table, the names of the parts; written last
+``log.jsonl``                the events: begun, kept, found damaged, finished
+===========================  =======================================================================================
+"""
+
+import hashlib
+import math
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from interp.errors import InputError
+from interp.interventions.provenance import canonical
+from interp.runs.files import read_signed, signed, wrong_file
+from interp.source import PACKAGE, changed, modules
+
+MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
+FRAME = "frame"
+"""Name of a run's main table."""
+TABLE = re.compile(r"[a-z][a-z0-9_]*")
+KEY_DIGITS = 16
+KEY = re.compile(rf"([0-9a-f]{{{KEY_DIGITS}}})(?:-([1-9][0-9]{{0,8}}))?")
+"""Name of a run's folder: the hash, and the generation of a fresh answer (``fresh.py``)."""
+DIGITS = 16
+"""Digits of a part's SHA-256 in its file's name."""
+PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{DIGITS}}})\.parquet")
+LIBRARIES = ("torch", "numpy", "scipy", "pandas", "transformers", "transformer_lens")
+
+FORMAT, VERSION = "interp run", 1
+RESULT_FORMAT, RESULT_VERSION = "interp run result", 2
+_RECORD, _RESULT = "the manifest of a run", "the result of a run"
+_ADVICE = "give the command again, which makes it anew, or remove the run (`interp runs rm`)"
+
+
+def table_file(name: str) -> str:
+    """File name of a finished table."""
+    return f"{name}.parquet"
+
+
+def code_hash() -> str:
+    """SHA-256 of the modules that numbers depend on, as this process imports them.
+
+    Raises:
+        InputError: A source was edited since this process began.
+    """
+    if changed():
+        raise InputError(
+            "interp: expected the source that this process began with, got one that was changed since, so that no hash "
+            "could tell what it computes with; begin anew (in a notebook: restart the kernel)"
+        )
+    return _hash()
+
+
+@cache
+def _hash() -> str:
+    digest = hashlib.sha256()
+    for path in modules():
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of the libraries that compute, and of Python."""
+    return {**{name: version(name) for name in LIBRARIES}, "python": platform.python_version()}
+
+
+def program() -> dict[str, str]:
+    """What has to be the same wherever parts of one answer are computed, by name."""
+    return {"interp": code_hash(), **versions()}
+
+
+def require_program(asked: Mapping[str, str]) -> None:
+    """Refuse to compute for a process with another ``program()``.
+
+    Raises:
+        InputError: The two differ; what differs is named.
+    """
+    own = {name: program().get(name, "none") for name in asked}
+    different = [name for name in asked if own[name] != asked[name]]
+    if different:
+        here, there = (", ".join(f"{name} {each[name][:12]}" for name in different) for each in (own, asked))
+        raise InputError(
+            f"worker on {platform.node()}: expected the program of the process that asks ({there}), got {here}; "
+            "install the same on both, and if a source was edited meanwhile, ask again"
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """The manifest of a run.
+
+    Attributes:
+        asked: All that its numbers follow from, except the machine's arithmetic.
+        about: Notes for readers: the model's name, the command line ...
+        generation: Number of a fresh answer (``fresh.py``); 0 for the first one.
+    """
+
+    asked: Mapping[str, Any]
+    about: Mapping[str, Any]
+    generation: int = 0
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any], about: Mapping[str, Any]) -> "Record":
+        """The record of a request that this program computes."""
+        return cls(plain({**asked, "code": code_hash(), "versions": versions()}), plain(about))
+
+    @cached_property
+    def question(self) -> str:
+        """Hash of what was asked; the same for all its generations."""
+        return hashlib.sha256(canonical(self.asked).encode()).hexdigest()[:KEY_DIGITS]
+
+    @property
+    def key(self) -> str:
+        """Name of the run's folder."""
+        return f"{self.question}-{self.generation}" if self.generation else self.question
+
+    def text(self) -> str:
+        """Content of ``manifest.json``."""
+        content = {"asked": dict(self.asked), "about": dict(self.about)}
+        return signed({"format": FORMAT, "version": VERSION, "key": self.key, **content})
+
+    @classmethod
+    def read(cls, folder: Path) -> "Record":
+        """Read ``manifest.json`` of a run's folder.
+
+        Raises:
+            LoadError: There is none, it is damaged, or of another version.
+        """
+        content = read_signed(folder / MANIFEST, FORMAT, VERSION, _RECORD, _ADVICE)
+        asked, about, key = (content.get(name) for name in ("asked", "about", "key"))
+        named = KEY.fullmatch(key) if isinstance(key, str) else None
+        if isinstance(asked, dict) and isinstance(about, dict) and named is not None:
+            record = cls(asked, about, int(named[2] or 0))
+            if record.key == key:
+                return record
+        raise wrong_file(folder / MANIFEST, _RECORD, _ADVICE)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run, except the numbers in its tables.
+
+    Attributes:
+        facts: As JSON; a sweep's provenance.
+        tables: SHA-256 of each table's file, by the table's name.
+        parts: File names of the parts.
+    """
+
+    facts: Mapping[str, Any]
+    tables: Mapping[str, str]
+    parts: Sequence[str]
+
+    def text(self, key: str) -> str:
+        """Content of ``result.json`` of the run with this key."""
+        how = {"facts": plain(self.facts), "tables": dict(self.tables), "parts": list(self.parts)}
+        return signed({"format": RESULT_FORMAT, "version": RESULT_VERSION, "key": key, **how})
+
+    @classmethod
+    def read(cls, folder: Path, key: str) -> "Result":
+        """Read ``result.json`` of a run's folder.
+
+        Raises:
+            LoadError: There is none, it is damaged, of another run or version.
+        """
+        content = read_signed(folder / RESULT, RESULT_FORMAT, RESULT_VERSION, _RESULT, _ADVICE)
+        facts, tables, parts = (content.get(name) for name in ("facts", "tables", "parts"))
+        ours = content.get("key") == key
+        if not ours or not isinstance(facts, dict) or not _are_tables(tables) or not _are_parts(parts):
+            raise wrong_file(folder / RESULT, _RESULT, _ADVICE)
+        if not tables and facts.get("answers") != []:  # an answer without tables says so
+            raise wrong_file(folder / RESULT, _RESULT, _ADVICE)
+        return cls(facts, tables, parts)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: names are strings, and NaN and infinity become None."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:
+    """Whether these are table names, which cannot lead out of the folder, with hashes."""
+    return isinstance(given, dict) and all(
+        TABLE.fullmatch(name) is not None and isinstance(digest, str) for name, digest in given.items()
+    )
+
+
+def _are_parts(given: Any) -> TypeGuard[list[str]]:
+    """Whether these are file names of parts, which cannot lead out of the folder."""
+    return isinstance(given, list) and all(isinstance(each, str) and PART.fullmatch(each) for each in given)
