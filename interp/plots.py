@@ -18,58 +18,45 @@ What a call returned, and its figures:
 - ``logit_lens``: ``logit_lens``
 - ``head_card``: ``card``, ``card_paths``
 - ``calibrate``: ``calibration``
-- ``development``: ``development``
 - ``task_attention``, ``attribute``: ``task_attention``, ``estimates``
 - ``pairwise``, ``greedy``: ``pairs``, ``greedy``
 - ``compare_replacements``: ``replacements``
 - ``self_repair``, ``erase``: ``self_repair``, ``erasure``
-- ``gap``, ``attention_parse``: ``gap``, ``parse``
-- ``alignment_frame``, a ``loss.csv``: ``alignment``, ``loss``
 - any frame with a number for each head: ``head_map``
 """
 
-from interp.report.alignment import alignment_heatmap as alignment
 from interp.report.arcs import attention_arcs
 from interp.report.calibration_figures import calibration
 from interp.report.card_figures import card, card_paths
-from interp.report.development_glance import development
 from interp.report.heads_figures import head_map, heads, overview
 from interp.report.pattern_maps import attention_pattern
 from interp.report.probes_figures import probe_map, probes
 from interp.report.relations_figures import relation_baselines, relations
 from interp.report.results.erasure import erasure
 from interp.report.results.estimates import estimates, screen
-from interp.report.results.gap import gap
 from interp.report.results.lens import logit_lens
 from interp.report.results.pairs import pairs
-from interp.report.results.parse import parse
 from interp.report.results.replacements import replacements
 from interp.report.results.self_repair import self_repair
 from interp.report.results.stream import logit_attribution, stream
 from interp.report.results.task_attention import task_attention
 from interp.report.sweep_figures import greedy, strongest, sweep
-from interp.report.training import loss_curve as loss
 
 __all__ = [
-    "alignment",
     "attention_arcs",
     "attention_pattern",
     "calibration",
     "card",
     "card_paths",
-    "development",
     "erasure",
     "estimates",
-    "gap",
     "greedy",
     "head_map",
     "heads",
     "logit_attribution",
     "logit_lens",
-    "loss",
     "overview",
     "pairs",
-    "parse",
     "probe_map",
     "probes",
     "relation_baselines",

@@ -14,7 +14,8 @@ SHAPES = re.compile(r"^from (jaxtyping|interp\.shapes) import", re.MULTILINE)
 jaxtyping.install_import_hook(
     [
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in sorted((ROOT / "interp").rglob("*.py"))
+        for folder in ("interp", "forerunners", "recipes", "analyses")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if SHAPES.search(path.read_text())
     ],
     "beartype.beartype",

@@ -21,9 +21,9 @@ from interp.errors import TaskError
 from interp.methods.ablation import ablate
 from interp.model.loading import save_model
 from interp.model.presets import PRESETS
-from interp.recipes.tokenizer import build_tokenizer
 from interp.runs.executors import Local
 from interp.tasks import catalogue
+from recipes.tokenizer import build_tokenizer
 
 pytestmark = pytest.mark.unchecked
 

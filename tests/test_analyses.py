@@ -108,6 +108,17 @@ def test_long_subjects_are_held_out_and_mislead(monkeypatch):
 
 
 @pytest.mark.slow
+def test_noisy_channel(tmp_path):
+    """With few pairs, a language model of much text makes more sentences right."""
+    options = ("--seeds", 1, "--monolingual", 5_000, "--develop", 100, "--test", 150, "--n", 10)
+    printed = run("analyses/noisy_channel/run.py", "--out", tmp_path, *options)
+    assert "Weights of the language model" in printed
+    found = pd.read_csv(tmp_path / "summary.csv").set_index("system")
+    assert found.loc["channel x 4-gram", "low"] > 0
+    assert (found["accuracy"] <= found.loc["among the proposals", "accuracy"]).all()
+
+
+@pytest.mark.slow
 def test_development(tmp_path):
     for step, name in ((1, "sibling-1"), (2, "default")):
         folder = tmp_path / "training" / "checkpoints" / f"step-{step:08d}"

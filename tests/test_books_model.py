@@ -8,9 +8,9 @@ import pytest
 import interp
 from interp.methods.behaviour import behaviour
 from interp.model.loading.load import model_folder
-from interp.recipes.recipe import read_recipe
 from interp.tasks.blimp_task import blimp_pair
 from interp.tasks.readers.blimp import read_blimp
+from recipes.recipe import read_recipe
 
 pytestmark = pytest.mark.unchecked
 

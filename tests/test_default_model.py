@@ -10,8 +10,8 @@ from interp.methods.behaviour import behaviour
 from interp.methods.dossier import TASKS
 from interp.model.loading import embedded_models
 from interp.model.loading.load import model_folder
-from interp.recipes.published import PARADIGMS
-from interp.recipes.recipe import read_recipe
+from recipes.recipe import read_recipe
+from recipes.text import PARADIGMS
 
 pytestmark = pytest.mark.unchecked
 

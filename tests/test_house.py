@@ -22,7 +22,6 @@ MAY_IMPORT = {
     "source": set(),
     "model": BASE,
     "residual": BASE | {"model", "report"},
-    "baselines": BASE | {"model"},
     "tasks": BASE,
     "claims": BASE,
     "interventions": BASE | {"model", "residual", "tasks", "claims", "report"},
@@ -31,11 +30,10 @@ MAY_IMPORT = {
     "report": BASE,
     "plots": BASE | {"report"},
     "methods": BASE | {"model", "residual", "tasks", "claims", "interventions", "runs", "report"},
-    "recipes": BASE | {"model", "tasks"},
     "calibration": BASE | {"model", "tasks", "claims", "interventions", "runs", "report", "methods"},
     "cli": BASE
     | {"model", "residual", "tasks", "claims", "interventions", "runs", "cluster"}
-    | {"report", "methods", "recipes", "calibration", "doctor"},
+    | {"report", "methods", "calibration", "doctor"},
     "doctor": BASE | {"model", "tasks", "runs", "methods"},
     "__main__": {"cli", "doctor", "report"},
 }
@@ -85,7 +83,22 @@ def documented_functions():
         path = ROOT / f"{module.replace('.', '/')}.py"
         if not path.exists() or room(path) in ("claims", "report", "tasks"):
             continue
-        yield from ((module, each) for each in ast.parse(path.read_text()).body if isinstance(each, ast.FunctionDef))
+        yield from functions_of(module, path)
+    for path in (*(ROOT / "forerunners").glob("*.py"), *(ROOT / "recipes").glob("*.py")):
+        yield from functions_of(".".join(path.relative_to(ROOT).with_suffix("").parts), path)
+
+
+def functions_of(module, path):
+    return ((module, each) for each in ast.parse(path.read_text()).body if isinstance(each, ast.FunctionDef))
+
+
+def test_the_package_needs_nothing_that_lies_beside_it():
+    beside = {"analyses", "benchmarks", "forerunners", "recipes", "tests"}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                name = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+                assert name.split(".")[0] not in beside, path
 
 
 def test_what_runs_a_model_does_so_in_ordinary_modes():

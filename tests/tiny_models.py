@@ -5,7 +5,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
-from interp.recipes.tokenizer import build_tokenizer
+from recipes.tokenizer import build_tokenizer
 
 WORDS = ("The", "the", "keys", "key", "cabinet", "to", "on", "table", "is", "are", "Mary", "John", "gave", "a", "book")
 

@@ -1,4 +1,4 @@
-"""Write the hashes by which the training corpus avoids published sentences (``interp/recipes/published.py``).
+"""Write the hashes by which the training corpus avoids published sentences (``recipes/text.py``).
 
 python analyses/blimp/hashes.py BLIMP_FOLDER
 """
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import interp.recipes.published as published
+import recipes.text as published
 from interp.tasks.readers.blimp import read_blimp
 
 

@@ -11,7 +11,7 @@ import torch
 
 import interp
 from interp.methods.behaviour import behaviour
-from interp.recipes.published import PARADIGMS
+from recipes.text import PARADIGMS
 
 
 def accuracy(model: interp.HookedTransformer, name: str, *, known_words_only: bool) -> tuple[int, float]:

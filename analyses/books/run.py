@@ -15,11 +15,11 @@ import interp
 from interp.methods.behaviour import behaviour
 from interp.model.checkpoints import CHECKPOINTS, checkpoints
 from interp.model.training import packed_rows
-from interp.recipes.recipe import read_recipe
-from interp.recipes.text import read_paragraphs
-from interp.recipes.train import encoded
 from interp.tasks.blimp_task import blimp_pair
 from interp.tasks.readers.blimp import read_blimp
+from recipes.recipe import read_recipe
+from recipes.text import read_paragraphs
+from recipes.train import encoded
 
 ROWS, ROWS_AT_ONCE = 256, 16
 

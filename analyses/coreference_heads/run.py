@@ -10,7 +10,8 @@ import pandas as pd
 import torch
 
 import interp
-from interp.methods.gap import gap
+from analyses.coreference_heads.gap import gap
+from analyses.coreference_heads.gap_figure import gap_figure
 from interp.methods.relations.examples import relation_maps
 from interp.report.relations import save_relations
 from interp.tasks import coreference, reflexive
@@ -50,6 +51,7 @@ def on_gap(folder: Path, out: Path) -> None:
     """Ambiguous pronouns, by the official measure."""
     found = gap(interp.load_model("books"), folder / "gap-test.tsv", choose_on=folder / "gap-development.tsv")
     found.frame.to_csv(out / "gap.csv", index=False)
+    gap_figure(found).savefig(out / "gap.png", dpi=120)
     rules = found.frame[found.frame["layer"].isna()][["name", "f1", "f1_masculine", "f1_feminine", "bias"]]
     print(f"GAP: {found.left_out}\n\n{pd.Series(found.best).to_string()}\n\n{rules.round(3).to_string(index=False)}\n")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from interp.baselines.forerunner import Forerunner
-from interp.baselines.ngram import NGramConfig, fit_ngram
-from interp.baselines.recurrent import Recurrent, RecurrentConfig
+from forerunners.language_model import Forerunner
+from forerunners.ngram import NGramConfig, fit_ngram
+from forerunners.recurrent import Recurrent, RecurrentConfig
 from interp.model.training import TrainingConfig, train
 
 WIDTH, ORDER = 256, 5

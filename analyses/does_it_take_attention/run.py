@@ -14,23 +14,23 @@ from typing import Any
 import pandas as pd
 import seaborn as sns
 import torch
-from forerunners import FORERUNNERS, Lesson, trained
 from long_subjects import long_subjects
 from recall import LESSON, N_WORDS, attention_alone, recalled
 from scipy.stats import binomtest
 
 import interp
-from interp.baselines.forerunner import Forerunner
-from interp.baselines.saved import load_forerunner, save_forerunner
+from forerunners import FORERUNNERS, Lesson, trained
+from forerunners.language_model import Forerunner
+from forerunners.saved import load_forerunner, save_forerunner
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.units import UnitTable
 from interp.methods.behaviour import behaviour
 from interp.model.training import TrainingConfig, packed_rows
-from interp.recipes.published import without_published
-from interp.recipes.train import encoded
 from interp.tasks.agreement import ATTRACTORS
 from interp.tasks.grammar.training_text import documents
 from interp.tasks.task import Task
+from recipes.text import without_published
+from recipes.train import encoded
 
 SEED, ROWS_OF_NGRAM = 3, 60_000
 TRANSFORMER = "transformer"

@@ -15,13 +15,13 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import interp
+from analyses.structural_probe.estimators import padded
+from analyses.structural_probe.probes import fit_structural, squared_distances, squared_norms
+from analyses.structural_probe.trees import structural_scores, structural_summary, tree_depths, tree_distances
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.methods.probes.data import held
 from interp.methods.probes.scores import untrained
-from interp.methods.probes.structural import fit_structural, squared_distances, squared_norms
-from interp.methods.probes.structural_estimators import padded
-from interp.methods.probes.trees import structural_scores, structural_summary, tree_depths, tree_distances
 from interp.model.sites import Site
 from interp.tasks.corpus import Corpus
 from interp.tasks.passages import CorpusPassages

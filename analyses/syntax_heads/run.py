@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 import interp
-from interp.methods.parse import attention_parse
+from analyses.syntax_heads.parse import attention_parse
 from interp.methods.relations.examples import relation_maps
 from interp.methods.relations.scores import RelationResult
 from interp.report.relations import save_relations

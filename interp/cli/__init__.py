@@ -22,7 +22,6 @@ from interp.cli import (
     probe,
     runs,
     show,
-    train,
 )
 from interp.cli.commands import Commands
 from interp.cli.examples import epilog
@@ -71,7 +70,6 @@ app.add_typer(runs_app, name="runs", rich_help_panel=TRUST)
 _add("tasks", show.tasks, PREPARE)
 app.add_typer(model_app, name="model", rich_help_panel=PREPARE)
 app.add_typer(activations_app, name="activations", rich_help_panel=PREPARE)
-_add("train", train.train, PREPARE)
 _add("model info", show.model_info, group=model_app)
 _add("model plan", plan.model_plan, group=model_app)
 _add("model convert", convert.convert, group=model_app)

@@ -32,11 +32,6 @@ def models(incomplete: str) -> list[str]:
     return _beginning(incomplete, sorted(path.parent.name for path in _PACKAGE.glob("model/zoo/*/config.json")))
 
 
-def recipes(incomplete: str) -> list[str]:
-    """The recipes of the embedded models."""
-    return _beginning(incomplete, sorted(path.stem for path in _PACKAGE.glob("recipes/*.toml")))
-
-
 def site(incomplete: str) -> list[str]:
     """A point where activations are read and written."""
     from interp.model.sites import SITES

@@ -60,13 +60,6 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "for a script, or for a report of what went wrong": "interp doctor --json",
     },
     "tasks": {"what can be asked?": "interp tasks", "for a script": "interp tasks --json"},
-    "train": {
-        "the embedded model, made anew": "interp train default --out my-model",
-        "one of your own; interrupted, the same command goes on": (
-            "interp train recipe.toml --text prose.txt --out my-model"
-        ),
-        "a short one, of another seed": "interp train default --steps 200 --seed 7 --out short",
-    },
     "model info": {
         "the embedded default and its card": "interp model info",
         "one of your own": "interp model info --model ./my-gpt2",
@@ -74,7 +67,6 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "model plan": {
         "on one GPU": "interp model plan gpt2-xl --hardware a100 --dtype bfloat16",
         "one of your own, on a task": "interp model plan --model ./my-gpt2 --task agreement --n 200",
-        "how it would scale": "interp model plan gpt2-xl --hardware h100 --prompts 1000 --gpus 8,64,512",
     },
     "model convert": {
         "a nanoGPT checkpoint": "interp model convert ./nanogpt/ckpt.pt my-model",

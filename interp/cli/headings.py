@@ -9,13 +9,13 @@ from interp.errors import InterpError
 
 HEADINGS: dict[str, tuple[str, ...]] = {
     "What is asked": (
-        *("task", "data", "store", "relation", "feature", "model", "checkpoints", "sibling"),
+        *("task", "data", "store", "relation", "feature", "model", "sibling"),
         *("components", "site", "by", "layer", "layers", "head", "heads", "at", "direction"),
-        *("prompts", "tokens", "text", "table"),
+        *("prompts", "tokens", "table"),
     ),
     "How it is measured": (
         *("kind", "metric", "n", "unequal_lengths", "seed", "quick", "choose", "choose_on", "claims", "screen"),
-        *("probes", "path_units", "steps", "pooling", "context", "window", "include_special", "include_self"),
+        *("probes", "path_units", "pooling", "context", "window", "include_special", "include_self"),
         *("least", "folds", "description_lengths", "minimum", "alpha", "correction"),
     ),
     "What is left, and where": ("out", "cards", "runs", "fresh", "as_json", "help"),

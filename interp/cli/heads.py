@@ -1,6 +1,5 @@
 """``interp heads``: which attention heads track what, as a folder with a page."""
 
-import os
 import shlex
 import sys
 import time
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli import completing
-from interp.cli.answers import left, page_line, seconds_since
-from interp.cli.hints import after_checkpoints, after_heads, say_next
+from interp.cli.answers import left, page_line
+from interp.cli.hints import after_heads, say_next
 from interp.cli.options import (
     AddressOption,
     DeviceOption,
@@ -42,21 +41,13 @@ if TYPE_CHECKING:
 def heads(
     out: Annotated[Path, typer.Option(help="Folder for the report; an older report there is replaced.", metavar="DIR")],
     model: ModelOption = None,
-    checkpoints: Annotated[
-        Path | None,
-        typer.Option(
-            help="A folder that `interp train` wrote: judge every checkpoint in it, and say from when on heads track.",
-            show_default=False,
-            metavar="DIR",
-        ),
-    ] = None,
     task: TasksOption = None,
     n: NOption = None,
     unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
     probes: Annotated[
         bool,
-        typer.Option(help="Probe for each task's feature; never with --checkpoints."),
+        typer.Option(help="Probe for each task's feature."),
     ] = True,
     choose: Annotated[
         bool,
@@ -86,7 +77,7 @@ def heads(
     ] = None,
     cards: Annotated[
         bool,
-        typer.Option(help="A page for each head of which something is found, as of `interp head`; not of checkpoints."),
+        typer.Option(help="A page for each head of which something is found, as of `interp head`."),
     ] = True,
     device: DeviceOption = "cpu",
     dtype: DtypeOption = "float32",
@@ -119,15 +110,6 @@ def heads(
     options: dict[str, Any] = {"seed": seed}
     names = list(dict.fromkeys(task or generated_tasks()))
     command = shlex.join(["interp", *sys.argv[1:]])
-    if checkpoints is not None:
-        if model is not None or sibling or choose or claims is not None or unequal_lengths:
-            raise InputError(
-                "--checkpoints: expected no --model, --sibling, --choose, --claims or --unequal-lengths beside it; "
-                "leave these out"
-            )
-        options.update(n=n, run=run)
-        _judge_checkpoints(checkpoints, names, out, command, as_json, threads, device=device, dtype=dtype, **options)
-        return
     from interp.cli.loading import load_for_tasks, load_tasks
     from interp.methods.task_arguments import with_left_out
 
@@ -189,46 +171,6 @@ def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command:
     with warnings_as_lines(), progress_bar("cards") as progress:
         found = head_cards(model, tasks, report, progress=progress, run=run)
     return {card.name: render_card(card, command=command) for card in found}
-
-
-def _judge_checkpoints(
-    given: Path, tasks: list[str], out: Path, command: str, as_json: bool, threads: int, **options: Any
-) -> None:
-    """Judge a training's checkpoints; the page is the last one's. Interrupted, those that are judged are kept."""
-    import torch
-
-    from interp.cli.exits import INTERRUPTED
-    from interp.cli.running import interrupted
-    from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines
-    from interp.methods.development import development
-    from interp.model.checkpoints import CHECKPOINTS, checkpoints
-    from interp.report.development import partial
-    from interp.report.folder import save_report
-
-    started = time.perf_counter()
-    torch.set_num_threads(threads)
-    folder = Path(os.path.expanduser(given))
-    inside = folder / CHECKPOINTS
-    found_there = checkpoints(inside if inside.is_dir() else folder)
-    with warnings_as_lines(), progress_bar("heads") as progress:
-        found = development(found_there, tasks, **options, progress=progress)
-    written, begins = save_report(found.last, out, command=command, development=found), found.begins()
-    if as_json:
-        print_json({**left(written, started), "complete": not found.unjudged, "begins": records(begins)})
-    else:
-        first = min(found_there)
-        for row in begins.itertuples():
-            since = f"from step {row.step:,} on" + " or earlier: none before it was judged" * (row.step == first)
-            say(f"{row.task}: head {row.layer}.{row.head} tracks, or attends and is causal, {since}")
-        if begins.empty:
-            say("no head tracks, or attends and is causal, at the last checkpoint")
-        say(f"{written / 'figures' / 'development.png'}  ({seconds_since(started):.0f} s)")
-    if found.unjudged:
-        say(partial(found), err=True)
-        say(interrupted(), err=True)
-        raise typer.Exit(INTERRUPTED)
-    if not as_json:
-        say_next(after_checkpoints(begins, str(found_there[max(found_there)])))
 
 
 def generated_tasks() -> list[str]:

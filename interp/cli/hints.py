@@ -15,8 +15,6 @@ from interp.cli.saying import say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pandas as pd
-
     from interp.methods.dossier import HeadsReport
     from interp.report.sweep_frames import SweepFrames
     from interp.tasks.task import Task
@@ -76,14 +74,6 @@ def after_heads(
     if (report.tasks["base_low"] <= 0).all():
         return Next(("tasks",), "the model cannot do these: what else can be asked?")
     return Next(("calibrate", "--quick", "--out", "calibration"), "no head was found: how often is one missed?")
-
-
-def after_checkpoints(begins: "pd.DataFrame", model: str) -> Next:
-    """The head that begins first, of the last checkpoint; or what the model is."""
-    if begins.empty:
-        return Next(("model", "info", "--model", model), "no head attends and is causal: what was trained?")
-    first = begins.loc[begins["step"].astype(float).idxmin()]
-    return _a_head(first, model, str(first["task"]), f"the first of {first['task']}")
 
 
 def after_head(name: str, task: "Task", model: str | None, written: bool) -> Next:
@@ -187,33 +177,18 @@ def after_collect(folder: str, features: Sequence[str], model: str | None) -> Ne
     return Next(("probe", *asked), "what can be read there?")
 
 
-def after_train(folder: str, checkpoints: bool, able: bool) -> Next:
-    """The heads of what was trained, at its end or on the way."""
-    if not able:
-        return after_looking(folder, able)
-    if checkpoints:
-        return Next(("heads", "--checkpoints", folder, "--out", "report"), "from which step on does each head track?")
-    return Next(("heads", "--model", folder, "--out", "report"), "which of its heads track what?")
-
-
-def after_plan(
-    preset: str | None, model: str | None, task: str | None, *, devices: int = 1, asked: Sequence[str] = ()
-) -> Next:
-    """The sweep itself, of what is here or the hub has; of the rest, how it would scale.
+def after_plan(preset: str | None, model: str | None, task: str | None, *, asked: Sequence[str] = ()) -> Next:
+    """The sweep itself, of what is here or the hub has.
 
     Args:
-        preset: What was planned; None for a model.
+        preset: What was planned, one of GPT-2's; None for a model.
         model: What was planned; None for a preset.
         task: Whose prompts were planned for.
-        devices: How many hold it.
-        asked: All other options, to be asked for again: with others it might not fit.
+        asked: All other options of a model, to be asked for again: with others it might not fit.
     """
-    if preset is None or preset.startswith("gpt2"):
-        why = "the sweep itself" if preset is None else "the sweep itself, from the hub"
-        same = asked if preset is None else ()
-        return Next(("ablate", "--task", task or "ioi", *of_model(model or preset), *same, "--out", "ablation"), why)
-    counts = ",".join(str(devices * n) for n in (8, 64, 512))
-    return Next(("model", "plan", preset, *asked, "--devices", str(devices), "--gpus", counts), "how would it scale?")
+    why = "the sweep itself" if preset is None else "the sweep itself, from the hub"
+    same = asked if preset is None else ()
+    return Next(("ablate", "--task", task or "ioi", *of_model(model or preset), *same, "--out", "ablation"), why)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
-    from interp.methods.scaling import Scaled
     from interp.model.config import TransformerConfig
 
 
@@ -70,14 +69,6 @@ def model_plan(
             help="Tokens of each, special tokens included.", min=1, show_default="20, or --task's longest", metavar="N"
         ),
     ] = None,
-    gpus: Annotated[
-        str | None,
-        typer.Option(
-            help="How the sweep would scale to so many devices, separated by commas: 8,64,512.",
-            show_default=False,
-            metavar="NUMBERS",
-        ),
-    ] = None,
     threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,7 +79,7 @@ def model_plan(
     config, tokenizer, published = _described(preset, model)
     drawn: dict[str, Any] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
     n_prompts, n_tokens = _prompts(task, drawn, prompts, tokens, config, tokenizer)
-    computer, counts = hardware_called(hardware, threads), _counts(gpus)
+    computer = hardware_called(hardware, threads)
     how: Any = {"dtype": dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
     found = plan(config, computer, devices=devices, **how)
     result: dict[str, Any] = {
@@ -102,16 +93,6 @@ def model_plan(
         "hardware": found.hardware,
         "devices": found.devices,
     }
-    from interp.methods.scaling import Parts, scaled
-
-    parts = Parts.of(config, computer, **how)
-    scaling = scaled(parts, counts, devices)
-    if counts:
-        result |= {
-            "parts": parts.n,
-            "scaling": [vars(each) for each in scaling],
-            "saturates": parts.saturates * devices,
-        }
     if as_json:
         print_json(result)
         return
@@ -124,20 +105,15 @@ def model_plan(
     for name, value in found.flops.items():
         say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
 
-    if counts:
-        _print_scaling(parts, scaling, devices)
     if model is not None:
         from interp.tasks.catalogue import carries_any
 
         able = config.causal and (task is not None or carries_any(tokenizer, config.n_ctx))
         asked: dict[str, Any] = {"--dtype": dtype, **({} if n is None else {"--n": n})}
     else:
-        able = not counts or str(preset).startswith("gpt2")
-        asked = {"--hardware": hardware, "--dtype": dtype, "--prompts": n_prompts, "--tokens": n_tokens}
+        able, asked = str(preset).startswith("gpt2"), {"--dtype": dtype}
     again = [str(each) for option in asked.items() for each in option] + ["--unequal-lengths"] * unequal_lengths
-    say_next(
-        after_plan(preset, model, task, devices=devices, asked=again) if able else after_looking(model, able=False)
-    )
+    say_next(after_plan(preset, model, task, asked=again) if able else after_looking(model, able=model is None))
 
 
 def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":
@@ -179,32 +155,6 @@ def _prompts(
     )
     rows = [(each, end) for each in given.examples for end in each.continuations(given.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
-
-
-def _counts(text: str | None) -> list[int]:
-    numbers = [] if text is None else [each.strip() for each in text.split(",")]
-    if not all(each.isdecimal() and int(each[:9]) >= 1 for each in numbers):
-        raise InputError(f"--gpus: expected numbers from 1, separated by commas, such as 8,64,512, got {text!r}")
-    return [int(each[:9]) for each in numbers]
-
-
-def _print_scaling(parts: Any, scaling: "list[Scaled]", per_worker: int) -> None:
-    from rich.table import Table
-
-    from interp.cli.terminal import console
-
-    say(
-        f"\nAs {parts.n:,} parts of {_time(parts.seconds)} on {parts.batches:,} batches; a worker begins in "
-        f"{_time(parts.begin_seconds)}:"
-    )
-    table = Table(
-        "devices", "workers", "time", "speed-up", "efficiency", "most is lost to", box=None, padding=(0, 2, 0, 0)
-    )
-    for each in scaling:
-        shares = (_time(each.seconds), f"{each.speedup:,.1f}", f"{100 * each.efficiency:.0f} %")
-        table.add_row(str(each.devices), str(each.workers), *shares, "-" if each.limit == "computing" else each.limit)
-    console().print(table)
-    say(f"Twice the devices bring less than a tenth from {parts.saturates * per_worker:,} on.")
 
 
 _BYTES = {"weights": "weights", "cache": "keys and values (generation)", "sweep": "kept at once by the head sweep"}

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 
 from interp.cli.answers import seconds_since
@@ -157,7 +158,6 @@ def export(
 
 def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
     """Will it go on? What a run was asked is asked again, in the same folder: it goes on where it ended."""
-    from interp.cli import app
     from interp.runs.fresh import asked_together
 
     run = _found(key, runs)
@@ -173,7 +173,7 @@ def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = Fals
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
     try:
         with asked_together(root, generation):
-            app(command, prog_name="interp")
+            click.get_current_context().find_root().command.main(command, prog_name="interp")
     except SystemExit as done:
         if done.code:
             raise

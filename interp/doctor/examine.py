@@ -37,8 +37,6 @@ OPTIONAL = {"ray": "for several machines: --executor ray"}
 PACKAGE = Path(__file__).parent.parent
 SUMS = "model/zoo/SHA256SUMS"
 PARTS = {
-    "recipes": "recipes/*.toml",
-    "published numbers": "recipes/*.npy",
     "the grammar's words": "tasks/grammar/words/*.tsv",
     "word senses": "tasks/word_senses/*.toml",
     "templates of pages": "report/templates/*.html",

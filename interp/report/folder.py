@@ -28,7 +28,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from interp.errors import InputError, OutputError
-from interp.report.development import DevelopmentFrames, development_figure
 from interp.report.drawing import Figure, ordinary_style, write_pictures
 from interp.report.heads import render_page
 from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
@@ -180,7 +179,6 @@ def save_report(
     out: str | Path,
     *,
     command: str | None = None,
-    development: DevelopmentFrames | None = None,
     cards: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the frames, figures, page and manifest of a dossier into the folder `out`.
@@ -189,7 +187,6 @@ def save_report(
         report: The frames of a finished dossier.
         out: The folder; made, with its parents, or replaced where it holds an older report.
         command: The command line that asked for it, for the page and the manifest.
-        development: Where `report` is the last of a training's checkpoints: the frames of all of them.
         cards: By a head's name, the page of its card; they lie in ``cards``, and the report's page leads to them.
 
     Returns:
@@ -202,14 +199,10 @@ def save_report(
     folder = check_output(out)
     cards = cards or {}
     _check_heads(cards)
-    page = render_page(report, command=command, development=development, cards=tuple(cards))
+    page = render_page(report, command=command, cards=tuple(cards))
     with in_place_of(folder) as draft:
         _write_frames(report, draft)
         _write_figures(report, draft / "figures")
-        if development is not None:
-            development.frame.to_csv(draft / "development.csv", index=False)
-            draw = partial(development_figure, development.frame, development.tasks)
-            write_pictures({"development": draw}, draft / "figures")
         for name, card in cards.items():
             (draft / CARDS).mkdir(exist_ok=True)
             (draft / CARDS / f"{name}.html").write_text(card, encoding="utf-8")

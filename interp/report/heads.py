@@ -20,7 +20,6 @@ from typing import Any
 import pandas as pd
 
 from interp.report.attended import AttendingHead, attending_heads, scored
-from interp.report.development import DevelopmentFrames, development_table, partial
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.heads_figures import overview
 from interp.report.heads_frames import (
@@ -143,7 +142,6 @@ def render_page(
     report: HeadsFrames,
     *,
     command: str | None = None,
-    development: DevelopmentFrames | None = None,
     cards: Sequence[str] = (),
 ) -> str:
     """The whole report as one HTML document.
@@ -151,7 +149,6 @@ def render_page(
     Args:
         report: The frames of a finished dossier.
         command: The command line that asked for it, shown for whoever wants to repeat it.
-        development: Where `report` is the last of a training's checkpoints: the frames of all of them.
         cards: The heads, such as ``2.1``, that have a page of their own in the folder ``cards`` beside this one.
 
     Raises:
@@ -177,9 +174,7 @@ def render_page(
         cards=cards,
         verdicts=list(VERDICTS.values()),
         reading=how_to_read(report),
-        development=None if development is None else _development(development),
         replication=None if report.replication.empty else _replication(report),
-        partial="" if development is None else partial(development),
         heads_table=sortable(heads.head(_ROWS), columns),
         heads=columnar(heads, columns),
         of_tasks=of_tasks(report),
@@ -187,11 +182,6 @@ def render_page(
         tasks_table=sortable(report.tasks, TASK_COLUMNS),
         provenance=provenance,
     )
-
-
-def _development(development: DevelopmentFrames) -> Table:
-    table = development_table(development)
-    return sortable(table, tuple(table.columns))
 
 
 def _replication(report: HeadsFrames) -> tuple[str, Table]:

@@ -18,7 +18,6 @@ from interp.model.devices import resolve_dtype
 from interp.model.loading import embedded_models
 from interp.model.presets import PRESETS
 from interp.model.sites import SITES
-from interp.recipes.recipe import recipes
 from interp.tasks.catalogue import list_tasks
 
 SCRIPT = """if True:
@@ -66,7 +65,6 @@ def test_names_are_those_of_the_package():
     assert completing.PRESETS("") == list(PRESETS)
     assert completing.models("") == sorted(embedded_models())
     assert completing.models("b") == ["books"]
-    assert sorted(completing.recipes("")) == sorted(recipes())
     assert completing.site("") == list(SITES)
     assert all(resolve_dtype(name) is not None for name in completing.DTYPES(""))
 

@@ -4,11 +4,8 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
-import pandas as pd
-import pytest
-from fake_evidence import REPORT, TASK
+from fake_evidence import TASK
 
 from interp.runs.executors import Local, Processes
 
@@ -110,57 +107,3 @@ def test_the_report_says_how_to_repeat_it(run, monkeypatch, tmp_path):
     run(*arguments)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["command"] == f"interp heads --out '{out}' --seed 3"
-
-
-class TestCheckpoints:
-    @pytest.mark.parametrize("unjudged", [(), (15, 20)])
-    def test_every_checkpoint_of_a_training_is_judged(self, unjudged, monkeypatch, run, tmp_path):
-        asked = {}
-
-        def development(checkpoints, tasks, *, progress, **options):
-            asked.update(options, steps=list(checkpoints), tasks=tasks)
-            progress(1, 2)
-            stepped = [each.assign(step=step) for step in (5, 10) for each in (REPORT.frame,)]
-            begins = pd.DataFrame({"task": [TASK], "layer": [0], "head": [0], "step": [5]})
-            described = pd.concat([REPORT.tasks.assign(step=step) for step in (5, 10)])
-            parts = {"frame": pd.concat(stepped), "tasks": described, "last": REPORT, "unjudged": unjudged}
-            return SimpleNamespace(**parts, begins=lambda: begins)
-
-        monkeypatch.setattr("interp.methods.development.development", development)
-        for step in (5, 10):
-            (tmp_path / "t" / "checkpoints" / f"step-{step:08d}").mkdir(parents=True)
-            (tmp_path / "t" / "checkpoints" / f"step-{step:08d}" / "training.json").write_text("{}")
-        result = run("heads", "--checkpoints", tmp_path / "t", "--out", tmp_path / "r", "--task", TASK, "--n", 7)
-        assert result.exit_code == (130 if unjudged else 0), result.output
-        assert asked["steps"] == [5, 10]
-        assert (asked["tasks"], asked["n"], asked["run"].executor) == ([TASK], 7, Local())
-        assert f"{TASK}: head 0.0 tracks, or attends and is causal, from step 5 on" in result.stdout
-        assert len(pd.read_csv(tmp_path / "r" / "development.csv")) == 2 * len(REPORT.frame)
-        assert (tmp_path / "r" / "figures" / "development.png").stat().st_size > 10_000
-        said = "interrupted after 2 of 4 checkpoints; step 15 and later ones were not judged"
-        assert (said in result.stderr) == bool(unjudged)
-        assert (said in (tmp_path / "r" / "report.html").read_text()) == bool(unjudged)
-
-    def test_a_folder_without_checkpoints(self, run, tmp_path):
-        result = run("heads", "--checkpoints", tmp_path, "--out", tmp_path / "r")
-        assert result.exit_code == 2
-        assert "checkpoints: expected at least one, by its step, got none" in result.stderr
-        assert not (tmp_path / "r").exists()
-
-    @pytest.mark.parametrize(
-        "beside",
-        [
-            ("--model", "default"),
-            ("--sibling", "default"),
-            ("--choose",),
-            ("--claims", "some.toml"),
-            ("--unequal-lengths",),
-        ],
-    )
-    def test_not_beside_a_model(self, run, tmp_path, beside):
-        result = run("heads", "--checkpoints", tmp_path, *beside, "--out", tmp_path / "r")
-        assert result.exit_code == 2
-        assert (
-            "--checkpoints: expected no --model, --sibling, --choose, --claims or --unequal-lengths beside it"
-            in result.stderr
-        )

@@ -91,12 +91,6 @@ class TestHeads:
         assert "next:" not in result.output
 
 
-def test_of_checkpoints_the_first_head():
-    begins = pd.DataFrame({"task": ["ioi", "agreement"], "layer": [0, 2], "head": [1, 3], "step": [50, 20]})
-    assert typed(hints.after_checkpoints(begins, "m"))[1]["name"] == "2.3"
-    assert typed(hints.after_checkpoints(begins.iloc[:0], "m"))[0] == "model info"
-
-
 def test_a_head_without_a_folder_is_written_then_patched_around():
     name, options = typed(hints.after_head("2.2", paired("ioi"), None, written=False))
     assert (name, options["task"]) == ("head", ["ioi"])
@@ -153,12 +147,8 @@ def run_told(state, *, key="3f9a", resumable=True):
         (hints.after_probe("upos", None, task=None, data=None), "heads"),
         (hints.after_collect("store", ["upos", "number"], None), "probe"),
         (hints.after_collect("store", [], "m"), "activations verify"),
-        (hints.after_train("my model", checkpoints=True, able=True), "heads"),
-        (hints.after_train("my model", checkpoints=False, able=True), "heads"),
-        (hints.after_train("my model", checkpoints=True, able=False), "tasks"),
         (hints.after_plan("gpt2-xl", None, None), "ablate"),
         (hints.after_plan(None, "my-gpt2", "agreement"), "ablate"),
-        (hints.after_plan("llama-2-7b", None, None, devices=2, asked=["--hardware", "h100"]), "model plan"),
         (hints.after_runs([run_told("finished"), run_told("begun", key="77")], None), "runs resume"),
         (hints.after_runs([run_told("begun", resumable=False)], None), "runs show"),
         (hints.after_runs([run_told("damaged"), run_told("finished")], "runs"), "runs show"),
@@ -176,7 +166,7 @@ def test_every_hint_can_be_typed(hint, command):
 
 
 def test_a_name_of_several_words_stays_one():
-    assert typed(hints.after_train("my model", checkpoints=False, able=True))[1]["model"] == "my model"
+    assert typed(hints.after_looking("my model"))[1]["model"] == "my model"
 
 
 def test_the_tasks_lead_to_the_main_job(run):

@@ -51,26 +51,10 @@ def test_an_unknown_preset(run):
     assert result.stderr.startswith("error: no preset is called 'gpt5'; did you mean 'gpt'")
 
 
-def test_how_a_sweep_scales(run):
-    options = ("model", "plan", "gpt2-xl", "--hardware", "h100", "--dtype", "bfloat16", "--prompts", 2000)
-    found = json.loads(run(*options, "--gpus", "8,64", "--json").stdout)
-    assert [each["devices"] for each in found["scaling"]] == [8, 64]
-    shown = run(*options, "--gpus", "8,64").stdout
-    assert f"As {found['parts']} parts of" in shown
-    assert "Twice the devices bring less than a tenth from" in shown
-
-
 def test_a_model_that_takes_several_devices_is_said_first_to_be_out_of_reach(run):
     options = ("llama-2-70b", "--hardware", "h100", "--dtype", "bfloat16", "--devices", 2)
     shown = run("model", "plan", *options).stdout.splitlines()
     assert shown[1] == "This model takes the memory of 2 devices, over which interp does not divide a model yet."
-
-
-def test_numbers_of_devices_that_are_none(run):
-    for given in ("x", "0", "", "8,,64", "-1"):
-        result = run("model", "plan", "gpt2", "--hardware", "h100", f"--gpus={given}")
-        assert result.exit_code == 2
-        assert "--gpus: expected numbers from 1, separated by commas" in result.stderr
 
 
 @pytest.fixture

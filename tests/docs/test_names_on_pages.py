@@ -17,9 +17,11 @@ pytestmark = pytest.mark.unchecked
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "benchmarks/RESULTS.md")),
-    *sorted(path for folder in ("docs", "analyses") for path in (ROOT / folder).rglob("*.md")),
+    *sorted(
+        path for folder in ("docs", "analyses", "forerunners", "recipes") for path in (ROOT / folder).rglob("*.md")
+    ),
 ]
-FOLDERS = ("interp", "tests", "docs", "analyses", "benchmarks", "notebooks")
+FOLDERS = ("interp", "tests", "docs", "analyses", "forerunners", "recipes", "benchmarks", "notebooks")
 SCRIPTS = {path.name for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
 CODE = re.compile(r"`([^`\n]+)`")
 LINKED = re.compile(r"\]\[(interp[\w.]*)\]")

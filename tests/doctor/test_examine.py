@@ -248,12 +248,12 @@ class TestRecord:
         assert (each.state, each.says) == ("well", f"{n}, each as it was packaged")
 
     def test_what_was_changed_is_named(self, package):
-        (package / "recipes" / "one.toml").write_text("y")
+        (package / "tasks" / "word_senses" / "one.toml").write_text("y")
         (package / "report" / "templates" / "one.css").unlink()
         (each,) = doctor.record(package)
         assert each.state == "wrong"
         assert each.says.startswith("2 of ")
-        assert "interp/recipes/one.toml" in each.says
+        assert "interp/tasks/word_senses/one.toml" in each.says
         assert "interp/report/templates/one.css" in each.says
 
     def test_of_another_place_it_says_nothing(self):

@@ -111,7 +111,6 @@ DIGITS, LETTERS = "9" * 5_000, "a" * 100_000
         (f"ablate --task agreement --n {DIGITS}", "--n"),
         (f"heads --out new --task {LETTERS}", "unknown task"),
         (f"model info --model {LETTERS}", "no name of a model"),
-        (f"train {LETTERS} --out new", "File name too long"),
     ],
     ids=lambda text: text[:30],
 )

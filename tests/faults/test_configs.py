@@ -10,13 +10,13 @@ from given import TEXTS, VALUES, examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.baselines.convolution import ConvolutionConfig
-from interp.baselines.ngram import NGramConfig
-from interp.baselines.recurrent import RecurrentConfig
+from forerunners.convolution import ConvolutionConfig
+from forerunners.ngram import NGramConfig
+from forerunners.recurrent import RecurrentConfig
 from interp.errors import ConfigError, LoadError
 from interp.model.config import BIASES, CHOICES, TransformerConfig
 from interp.model.training import TrainingConfig
-from interp.recipes.recipe import read_recipe
+from recipes.recipe import read_recipe
 
 pytestmark = pytest.mark.unchecked  # types are what is given wrongly here: the configs' own checks are to say so
 

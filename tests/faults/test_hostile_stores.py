@@ -11,10 +11,10 @@ from cases import assert_plain, bounded
 from safetensors.torch import load_file, save_file
 from test_stores import SIZES, STEP, checkpoint, ngram, opened, restored, saved, store
 
-from interp.baselines.convolution import Convolution, ConvolutionConfig
-from interp.baselines.ngram import NGramConfig
-from interp.baselines.recurrent import Recurrent, RecurrentConfig
-from interp.baselines.saved import load_forerunner
+from forerunners.convolution import Convolution, ConvolutionConfig
+from forerunners.ngram import NGramConfig
+from forerunners.recurrent import Recurrent, RecurrentConfig
+from forerunners.saved import load_forerunner
 from interp.errors import ConfigError, LoadError
 from interp.model.sites import Site
 

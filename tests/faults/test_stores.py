@@ -10,11 +10,10 @@ from damage import BYTES, changed, deep, inserted, json_changed, safetensors_hea
 from random_passages import random_passages
 from tiny_models import random_model, word_tokenizer
 
-from interp.baselines.bidirectional import Bidirectional
-from interp.baselines.convolution import Convolution, ConvolutionConfig
-from interp.baselines.ngram import NGramConfig, fit_ngram
-from interp.baselines.recurrent import Recurrent, RecurrentConfig
-from interp.baselines.saved import load_forerunner, save_forerunner
+from forerunners.convolution import Convolution, ConvolutionConfig
+from forerunners.ngram import NGramConfig, fit_ngram
+from forerunners.recurrent import Bidirectional, Recurrent, RecurrentConfig
+from forerunners.saved import load_forerunner, save_forerunner
 from interp.errors import LoadError
 from interp.model.checkpoints import Training, restore_checkpoint, save_checkpoint
 from interp.model.optimizers import make_optimizers

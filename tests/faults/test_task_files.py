@@ -8,10 +8,10 @@ from conllu_sample import TREEBANK
 from damage import BYTES, FIELDS, LINES, json_line_changed
 
 from interp.errors import TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.catalogue import load_task
 from interp.tasks.corpus import Corpus
 from interp.tasks.readers.gap import COLUMNS, read_gap
+from recipes.tokenizer import build_tokenizer
 
 PAIR = {
     "sentence_good": "The keys on the table are here.",

@@ -17,8 +17,8 @@ from test_gap import passage, write
 from tiny_models import random_gpt2
 from transformers import BertTokenizer
 
+from analyses.coreference_heads.gap import gap
 from interp.methods.function_heads import function_heads, repeated
-from interp.methods.gap import gap
 from interp.methods.relations.attend import attend
 from interp.model.loading import load_model
 

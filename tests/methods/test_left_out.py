@@ -9,20 +9,20 @@ from tiny_models import random_model
 from typer.testing import CliRunner
 
 import interp
+from analyses.development.development import development
 from interp.claims.declared import read_claims
 from interp.cli import app
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.methods import evidence
 from interp.methods import judging as judged_models
-from interp.methods.development import development
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
 from interp.methods.task_arguments import carried
 from interp.model.loading import save_model
-from interp.recipes.tokenizer import build_tokenizer
 from interp.report.heads import render_page
 from interp.report.words import left_out
 from interp.runs.run import Run
+from recipes.tokenizer import build_tokenizer
 
 SPLIT = ("himself", "herself")
 """Words of which the tokenizer makes several tokens: the answers of ``reflexive``."""

@@ -5,8 +5,8 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError, TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.generated_corpus import LEMMAS, senses
+from recipes.tokenizer import build_tokenizer
 
 pytestmark = pytest.mark.unchecked
 

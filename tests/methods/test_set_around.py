@@ -7,17 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from interp.methods.erasure.erase.erase import erase
 from tiny_models import random_model
 
 import interp
-from interp.baselines.convolution import Convolution, ConvolutionConfig
-from interp.baselines.recurrent import Recurrent, RecurrentConfig
+from analyses.structural_probe.estimators import DepthProbe
+from forerunners.convolution import Convolution, ConvolutionConfig
+from forerunners.recurrent import Recurrent, RecurrentConfig
 from interp.calibration.drawing import draw
 from interp.methods.attribution import attribute
-from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads
 from interp.methods.probes.estimators import LDAProbe, LogisticProbe, MLPProbe, RidgeProbe
-from interp.methods.probes.structural_estimators import DepthProbe
 from interp.model.config import TransformerConfig
 from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer

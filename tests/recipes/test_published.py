@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from interp.recipes.published import published_hashes, sentence_hash, without_published
 from interp.tasks.grammar.training_text import documents
+from recipes.text import published_hashes, sentence_hash, without_published
 
 
 def test_a_document_with_a_published_sentence_is_left_out(data_dir):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from interp.errors import InputError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.grammar.lexicon import english
+from recipes.tokenizer import build_tokenizer
 
 TEXTS = (
     "The keys to the cabinet aren't on Mary's table.",

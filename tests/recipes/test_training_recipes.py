@@ -10,9 +10,9 @@ import torch
 
 from interp.errors import ConfigError, InputError, LoadError
 from interp.model.loading import load_model
-from interp.recipes.recipe import read_recipe, recipes
-from interp.recipes.text import read_paragraphs
-from interp.recipes.train import train_recipe
+from recipes.recipe import read_recipe, recipes
+from recipes.text import read_paragraphs
+from recipes.train import train_recipe
 
 PROSE = "\n".join(
     ["<|endoftext|>", ""]

@@ -46,11 +46,6 @@ def heads_report(texts=SAVED):
     )
 
 
-def development_of(report):
-    dated = {"frame": report.frame.assign(step=1), "tasks": report.tasks.assign(step=1)}
-    return SimpleNamespace(**dated, unjudged=(2,))
-
-
 def card(texts=SAVED):
     """A card whose task, words, tokens and reasons are hostile."""
     known = made_up_card()
@@ -127,7 +122,7 @@ def calibration(texts=SAVED):
 
 def _heads_page():
     report = heads_report()
-    return render_page(report, command=COMMAND, development=development_of(report), cards=("0.1",))
+    return render_page(report, command=COMMAND, cards=("0.1",))
 
 
 PAGES = {

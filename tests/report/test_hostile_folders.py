@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hostile_pages import COMMAND, calibration, card, development_of, heads_report, probes, relations, sweep_frames
+from hostile_pages import COMMAND, calibration, card, heads_report, probes, relations, sweep_frames
 
 from interp.errors import InputError, OutputError
 from interp.report.calibration import save_calibration
@@ -18,7 +18,7 @@ NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/e
 
 def save_heads(out):
     report = heads_report(NAMES)
-    return save_report(report, out, command=COMMAND, development=development_of(report), cards={"0.1": "card"})
+    return save_report(report, out, command=COMMAND, cards={"0.1": "card"})
 
 
 SAVERS = {

@@ -2,7 +2,6 @@ import html
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ import pytest
 from html_page import Page
 
 from interp.errors import InputError
-from interp.report.development import TRACKING
 from interp.report.heads import render_page
 from interp.report.heads_frames import with_shown_names
 from interp.report.heads_sentences import leads, summarise
@@ -205,24 +203,3 @@ def test_what_several_tasks_share_is_said_once():
 def test_nested_provenance_is_flattened_in_order():
     nested = {"seed": 0, "versions": {"torch": "2"}, "sizes": [1, 2], "nothing": None}
     assert flatten(nested) == [("seed", "0"), ("versions.torch", "2"), ("sizes", "1, 2"), ("nothing", "None")]
-
-
-def test_the_steps_of_a_training_are_a_table(make_report):
-    report = make_report()
-    before = report.frame.assign(step=500, verdict="none")
-    frame = pd.concat([before, report.frame.assign(step=1500)])
-    tasks = pd.concat([report.tasks.assign(step=step, accuracy_base=share) for step, share in ((500, 0.25), (1500, 1))])
-    source = render_page(report, development=SimpleNamespace(frame=frame, tasks=tasks, unjudged=()))
-    assert Page(source).open == []
-    section = re.search(r'id="development".*?</section>', source, re.S)[0]
-    steps = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in section.split("<tr>")[1:]]
-    assert [row[0] for row in steps[1:]] == ["500", "1500"]
-    assert steps[1][1:3] == ["0.250", "—"]
-    task = str(report.tasks["task"].iloc[0])
-    tracking = report.frame[(report.frame["task"] == task) & report.frame["verdict"].isin(TRACKING)]
-    assert steps[2][1:3] == ["1.000", ", ".join(f"{row.layer}.{row.head}" for row in tracking.itertuples())]
-    assert len(tracking) > 0
-
-
-def test_a_report_of_one_model_says_nothing_of_steps(source):
-    assert "Step by step" not in source

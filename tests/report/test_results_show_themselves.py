@@ -34,7 +34,6 @@ FIGURES = {
     "calibration": [
         lambda result, show=show: plots.calibration(result, show) for show in ("confusion", "false claims")
     ],
-    "development": [plots.development],
     "attention": [plots.task_attention],
     "attribute": [plots.estimates],
     "pairs": [plots.pairs],
@@ -42,8 +41,6 @@ FIGURES = {
     "repair": [plots.self_repair],
     "replacements": [plots.replacements],
     "erase": [plots.erasure],
-    "gap": [plots.gap],
-    "parse": [plots.parse],
 }
 INSIDE = {"Answer", "Compared", "Estimates", "Held", "Judged"}
 """Frames on their way from one part of the package to another: nobody is given these."""
@@ -150,7 +147,7 @@ def test_a_notebook_shows_findings_and_where_the_rest_is(shown, name):
     assert not re.search(r"color:|background|<script|http", html)
 
 
-WITH_INTERVALS = set(FIGURES) - {"stream", "lens", "development", "screen", "greedy"}
+WITH_INTERVALS = set(FIGURES) - {"stream", "lens", "screen", "greedy"}
 """The others have none to show; and half of these few units leave a template of one cluster, so greedy has none."""
 
 

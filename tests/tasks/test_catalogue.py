@@ -5,13 +5,13 @@ import pytest
 
 from interp.errors import InputError, TaskError
 from interp.model.loading import load_model
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks import catalogue
 from interp.tasks.catalogue import FILE_TASKS, FileTask, list_tasks, load_task
 from interp.tasks.encoding import TaskRequest
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.lexicon import english
 from interp.tasks.readers.blimp import read_blimp
+from recipes.tokenizer import build_tokenizer
 
 GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
 PARADIGM = "distractor_agreement_relational_noun"

@@ -7,10 +7,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from interp.errors import TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.encoding import encode_task
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 from interp.tasks.task import check_choice
+from recipes.tokenizer import build_tokenizer
 
 WORDS = ["The", "key", "keys", "cabinet", "cabinets", "to", "the", "are", "is", "was", "on", "table"]
 LABELS = {"name": "numbers", "description": "A verb agrees.", "metric": "logit_difference"}

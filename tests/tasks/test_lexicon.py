@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from interp.recipes.published import PARADIGMS
 from interp.tasks.grammar.lexicon import VERB_FORMS, Lexicon, Name, Verb, english
+from recipes.text import PARADIGMS
 
 KINDS = {"person", "animal", "thing", "place"}
 IRREGULAR_PLURALS = frozenset(

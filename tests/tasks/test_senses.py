@@ -7,12 +7,12 @@ import pytest
 
 import interp
 from interp.errors import TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import features_in
 from interp.tasks.generated_corpus import LEMMAS, is_senses, senses
 from interp.tasks.passages import CorpusPassages
 from interp.tasks.windows import Windows
+from recipes.tokenizer import build_tokenizer
 
 SENSES = {"bank": ("money", "river"), "run": ("move", "operate")}
 LEAST = 40

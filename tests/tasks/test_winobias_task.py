@@ -5,9 +5,9 @@ import pytest
 from winobias_rows import hub_row
 
 from interp.errors import TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.catalogue import load_task
 from interp.tasks.grammar.lexicon import english
+from recipes.tokenizer import build_tokenizer
 
 PRO = (
     "1 The cook met [the nurse] and thanked [her].",

@@ -1,10 +1,10 @@
 import pytest
 
 from interp.errors import TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.catalogue import load_task
 from interp.tasks.example import Span
 from interp.tasks.grammar.lexicon import english
+from recipes.tokenizer import build_tokenizer
 
 TEMPLATES = (
     ("guard", "guest", "0", "The $PARTICIPANT saw the $OCCUPATION because $NOM_PRONOUN was here."),

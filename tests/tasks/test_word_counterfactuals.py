@@ -8,11 +8,11 @@ from generated_items import TASKS, examples
 from test_encoding import LABELS, SENTENCE, WORDS, example, pair, span
 
 from interp.errors import TaskError
-from interp.recipes.tokenizer import build_tokenizer
 from interp.tasks.catalogue import load_task
 from interp.tasks.encoding import encode_task
 from interp.tasks.example import Example, MinimalPair, Relation
 from interp.tasks.grammar.lexicon import english
+from recipes.tokenizer import build_tokenizer
 
 
 @pytest.fixture(scope="module")

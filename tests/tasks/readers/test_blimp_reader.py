@@ -5,8 +5,8 @@ import datasets
 import pytest
 
 from interp.errors import TaskError
-from interp.recipes.published import PARADIGMS
 from interp.tasks.readers.blimp import BlimpItem, read_blimp
+from recipes.text import PARADIGMS
 
 RECORD = {
     "sentence_good": "The keys are on the table.",
