@@ -112,9 +112,9 @@ def ablate(
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
     from interp.cli.memory import limited
-    from interp.cli.sweep_frames import frames_of
     from interp.methods.ablation import ablate as ablate_components
     from interp.methods.task_arguments import as_predicted
+    from interp.report.sweep_frames import sweep_frames
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
@@ -123,8 +123,8 @@ def ablate(
     with warnings_as_lines():
         with progress_bar("ablate") as progress:
             result = ablate_components(loaded, given, **options, progress=progress, run=run)
-        frames = frames_of(result, given, loaded.tokenizer)
-    folder = sweeps.save(frames, out)
+        frames = sweep_frames(result)
+    folder = sweeps.save(result, out)
     asked = {"task": task, **which, "kind": kind, "metric": frames.metric}
     if as_json and head is not None:
         _print_head_json(frames, asked, sweeps.facts(frames, folder, started))

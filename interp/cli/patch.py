@@ -88,9 +88,9 @@ def patch(
     from interp.cli import sweeps
     from interp.cli.loading import load_for_tasks
     from interp.cli.memory import limited
-    from interp.cli.sweep_frames import frames_of
     from interp.methods.patching import patch as patch_cells
     from interp.methods.task_arguments import as_predicted
+    from interp.report.sweep_frames import sweep_frames
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
@@ -101,8 +101,8 @@ def patch(
     with warnings_as_lines():
         with progress_bar("patch") as progress:
             result = patch_cells(loaded, given, **options, progress=progress, run=run)
-        frames = frames_of(result, given, loaded.tokenizer)
-    folder = sweeps.save(frames, out)
+        frames = sweep_frames(result)
+    folder = sweeps.save(result, out)
     if as_json:
         asked = {"task": task, "site": site, "by": axes, "direction": direction, "metric": frames.metric}
         sweeps.print_sweep_json(frames, asked, folder, started)

@@ -13,7 +13,6 @@ from interp.cli.running import interrupted
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
 from interp.report.folder import plain
-from interp.report.sweep import save_sweep
 from interp.report.sweep_cells import described, strongest_first
 from interp.report.sweep_frames import SweepFrames
 from interp.report.sweep_sentences import (
@@ -27,16 +26,17 @@ from interp.report.sweep_sentences import (
     unchanged,
 )
 from interp.report.words import or_dash
+from interp.result import Result
 
 _SHOWN = 10
 _HEADLINE = ("effect", "low", "high", "p_adjusted", "value", "accuracy_intervened", "status")
 
 
-def save(frames: SweepFrames, out: Path | None) -> Path | None:
+def save(result: Result, out: Path | None) -> Path | None:
     """Write the sweep's folder, where one is asked for."""
     if out is None:
         return None
-    return save_sweep(frames, out, command=shlex.join(["interp", *sys.argv[1:]]))
+    return result.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
 
 
 def end(frames: SweepFrames, folder: Path | None, started: float) -> None:

@@ -239,7 +239,7 @@ def small_run() -> Iterator[Finding]:
     difference, allowed = audit["largest_difference"], audit["tolerance"]
     says = f"engine and plain way differ by {difference:.1e} (at most {allowed:.0e})"
     yield Finding(f"head {HEAD[0]}.{HEAD[1]} ablated", "well", says)
-    pairs = [(name, float(result.frame[name].mean()), value) for name, value in (("base", BASE), ("effect", EFFECT))]
+    pairs = [(name, float(result.examples[name].mean()), value) for name, value in (("base", BASE), ("effect", EFFECT))]
     says = ", ".join(f"{name} {found:.5f} (expected {expected:.5f})" for name, found, expected in pairs)
     far = any(abs(found - expected) > TOLERANCE * abs(expected) for _, found, expected in pairs)
     todo = "torch computes wrongly here: install it again, in another version"

@@ -6,6 +6,7 @@
 import hashlib
 import json
 import platform
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -76,6 +77,29 @@ def origin_of(model: Any) -> str:
 def task_provenance(task: Task) -> dict[str, Any]:
     """Name and data hash of a task."""
     return {"task": task.name, "data_hash": task.hash}
+
+
+def task_shown(task: Task, tokenizer: Any, labels: Iterable[str]) -> dict[str, Any]:
+    """What a report says of a task: its question, what was left out, and how many examples were asked for.
+
+    Where cells are positions and all prompts have one length, also the commonest token at each position, with the share
+    of prompts that have it.
+    """
+    shown = {
+        "question": task.description,
+        "dropped": dict(task.dropped),
+        "coverage": dict(task.coverage),
+        "n_asked": len(task.examples),
+    }
+    prompts = [each.prompt for each in task.examples]
+    if tokenizer is None or not {"pos", "key"} & set(labels) or len(set(map(len, prompts))) > 1:
+        return shown
+    n_before, positions = min(each.n_before for each in task.examples), []
+    for position, tokens in enumerate(zip(*prompts, strict=True)):
+        token, n = Counter(tokens).most_common(1)[0]
+        text = "BOS" if position < n_before and token == tokenizer.bos_token_id else tokenizer.decode([token])
+        positions.append([text, n / len(tokens)])
+    return {**shown, "positions": positions}
 
 
 def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:

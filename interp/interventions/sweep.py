@@ -18,32 +18,34 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
+from interp.claims.effects import DIFFERENCES
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.intervention import Cell, warn_of_no_ops
 from interp.interventions.metrics import MetricName, check_metric
-from interp.interventions.provenance import model_provenance, task_provenance
+from interp.interventions.provenance import model_provenance, task_provenance, task_shown
 from interp.interventions.rows import Source
 from interp.interventions.sweep_run import Progress, SweepRun
 from interp.model.devices import ordinary_modes
+from interp.result import Result
 from interp.tasks.task import Task
 
 __all__ = ["Cell", "Progress", "Sweep", "SweepResult"]
 
 
-@dataclass(frozen=True)
-class SweepResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class SweepResult(Result):
     """Effects of every cell on every example.
 
     Attributes:
-        frame: One row per cell and example: the cell's labels, ``unit`` and ``example`` (their
+        examples: One row per cell and example: the cell's labels, ``unit`` and ``example`` (their
             numbers in the task), ``cluster``, ``template``, ``layout``, ``base`` and ``value`` (the metric
             without and with the interventions), ``effect`` (value - base), ``base_correct`` and
             ``value_correct`` (0, 1, or a share of the draws), ``fired``, ``change_norm``, and
@@ -54,22 +56,9 @@ class SweepResult:
         labels: The columns that name a cell.
     """
 
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
     labels: tuple[str, ...] = ("layer", "head")
 
-    def __repr__(self) -> str:
-        n_cells = len(self.frame.drop_duplicates(list(self.labels)))
-        known = ", ".join(str(self.provenance[name]) for name in ("task", "metric") if self.provenance.get(name))
-        each = f"{n_cells} of {', '.join(self.labels)}, {self.frame['example'].nunique()} examples"
-        return f"{type(self).__name__}({known}: {each}; a row for each: .summary())"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.sweep import sweep_glance
-
-        return as_html(sweep_glance(self))
+    shown_by: ClassVar[str] = "sweep"
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.
@@ -100,8 +89,48 @@ class SweepResult:
         return pd.DataFrame(columns, index=effects.cells).reset_index()
 
     def table(self, column: str) -> UnitTable:
-        """A column of the frame by unit and cell."""
-        return UnitTable.from_frame(self.frame, column, by=self.labels)
+        """A column of the examples by unit and cell."""
+        return UnitTable.from_frame(self.examples, column, by=self.labels)
+
+    def runs(self) -> pd.DataFrame:
+        """The runs that cells are held against: the unablated model, or the clean and the corrupted run.
+
+        Columns: ``run``, the metric's ``mean`` with ``low`` and ``high`` (95 %, cluster bootstrap), ``accuracy`` (NaN
+        for a run that is patched from, where the metric does not tell it), ``above_chance`` (None where that is not
+        known), ``n_units``, ``n_clusters``.
+        """
+        names = {"unablated": "base"}
+        if "direction" in self.provenance:
+            noised = self.provenance["direction"] == "noise"
+            names = {"clean": "base" if noised else "source", "corrupted": "source" if noised else "base"}
+        once = self.examples.drop_duplicates("example").assign(run="")
+        return pd.DataFrame([self._run(name, column, once) for name, column in names.items()])
+
+    def _run(self, name: str, column: str, examples: pd.DataFrame) -> dict[str, Any]:
+        metric, seed = self.provenance["metric"], self.provenance["seed"]
+        examples = examples.assign(correct=_correct(examples, column, metric))
+        values, correct = (UnitTable.from_frame(examples, each, by=("run",)) for each in (column, "correct"))
+        interval = cluster_bootstrap(values, seed=seed)
+        # A difference of answers is above chance above 0, a share of right answers above a half.
+        low = interval.low[0] if metric in DIFFERENCES else cluster_bootstrap(correct, seed=seed).low[0] - 0.5
+        return {
+            "run": name,
+            "mean": interval.estimate[0],
+            "low": interval.low[0],
+            "high": interval.high[0],
+            "accuracy": estimates(correct)[0],
+            "above_chance": None if np.isnan(low) else bool(low > 0),
+            "n_units": int(values.n_units[0]),
+            "n_clusters": int(values.n_clusters[0]),
+        }
+
+
+def _correct(examples: pd.DataFrame, column: str, metric: str) -> pd.Series | float:
+    if column == "base":
+        return examples["base_correct"]
+    if metric in DIFFERENCES:
+        return (examples[column] > 0).astype(float)
+    return examples[column] if metric == "accuracy" else np.nan
 
 
 _MEANS = {
@@ -230,7 +259,8 @@ class Sweep:
             answer = kept.answer() or self._measured(sweep, kept, {**own, **task_provenance(task)}, seed)
         labels = tuple(self.cells[0].labels)
         warn_of_no_ops(answer.frame, labels, twins=asked != "accuracy")
-        return SweepResult(answer.frame, answer.provenance, labels)
+        shown = task_shown(task, getattr(model, "tokenizer", None), labels)
+        return SweepResult(answer.frame, {**answer.provenance, **shown}, labels)
 
     @staticmethod
     def _measured(sweep: SweepRun, kept: Kept, about: Mapping[str, Any], seed: int) -> Answer:

@@ -295,7 +295,7 @@ def ablate(
         "replacement": replacement.kind,
         "reference_hash": replacement.reference_hash,
     }
-    return SweepResult(result.frame, {**result.provenance, **how}, result.labels)
+    return SweepResult(result.examples, {**result.provenance, **how}, result.labels)
 
 
 def _grid(

@@ -183,7 +183,7 @@ def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progre
     result = _measured_positions(model, given, cells, seed, progress)
     found = pd.DataFrame({"position": [each.labels["position"] for each in cells]})
     found = found.merge(result.estimates(), on="position").merge(result.normalised(), on="position")
-    changed = (result.frame["status"] == "changed").groupby(result.frame["position"])
+    changed = (result.examples["status"] == "changed").groupby(result.examples["position"])
     found = found.merge(pd.DataFrame({"n_changed": changed.sum(), "n_examples": changed.size()}).reset_index())
     queries = {each.query == each.critical for each in given.examples}
     found["position"] = found["position"].replace({"last": "query"} if queries == {True} else {})
@@ -195,7 +195,7 @@ def _measured_positions(model: Any, task: Task, cells: list[Cell], seed: int, pr
     result = Sweep(cells).run(model, task, direction="denoise", seed=seed, progress=progress)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
-    return PatchResult(result.frame, {**result.provenance, "direction": "denoise"}, result.labels)
+    return PatchResult(result.examples, {**result.provenance, "direction": "denoise"}, result.labels)
 
 
 def _cells(model: Any, head: Head, task: Task) -> list[Cell]:

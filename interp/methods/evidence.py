@@ -94,9 +94,9 @@ class TaskEvidence:
 
     def examples(self) -> pd.DataFrame:
         """One row per head and example: effects under both replacements, and attention where it was scored."""
-        effects = self.resampled.frame.copy()
+        effects = self.resampled.examples.copy()
         effects.insert(2, "task", self.task.name)
-        effects = effects.assign(mean_effect=self.averaged.frame["effect"].to_numpy())
+        effects = effects.assign(mean_effect=self.averaged.examples["effect"].to_numpy())
         scored = self.attention.frame[[*BY, "example", "baseline", *MEASURES]]
         if scored.empty:
             return effects.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
@@ -104,7 +104,7 @@ class TaskEvidence:
 
     def description(self) -> dict[str, Any]:
         """The task's row: what was asked, and how well the unablated model does."""
-        frame = self.resampled.frame
+        frame = self.resampled.examples
         one = frame[(frame["layer"] == frame["layer"].iloc[0]) & (frame["head"] == frame["head"].iloc[0])]
         base = UnitTable.from_frame(one, "base")
         interval = cluster_bootstrap(base, seed=self.resampled.provenance["seed"])
@@ -198,7 +198,10 @@ def gather(
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
-    if exchange is not None and not above_chance(_complete(exchange).frame, CELL, metric=task.metric, seed=seed).all():
+    if (
+        exchange is not None
+        and not above_chance(_complete(exchange).examples, CELL, metric=task.metric, seed=seed).all()
+    ):
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
     if probes:
@@ -239,10 +242,10 @@ def tested(
     frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
     measured: dict[str, list[Measured | None]] = {
         "excess": [None if each.excess is None else Measured(each.excess, minimum_attention) for each in evidence],
-        "effect": [against_base(each.resampled.frame, "effect", CELL, minimum_effect) for each in evidence],
-        "mean_effect": [against_base(each.averaged.frame, "effect", CELL, minimum_effect) for each in evidence],
+        "effect": [against_base(each.resampled.examples, "effect", CELL, minimum_effect) for each in evidence],
+        "mean_effect": [against_base(each.averaged.examples, "effect", CELL, minimum_effect) for each in evidence],
         "exchange": [
-            None if each.exchange is None else against_base(each.exchange.frame, "effect", CELL, minimum_effect)
+            None if each.exchange is None else against_base(each.exchange.examples, "effect", CELL, minimum_effect)
             for each in evidence
         ],
     }
@@ -350,7 +353,7 @@ def _able(
     looks = pd.Series(estimates(excess) >= minimum_attention, index=excess.cells).groupby(level=CELL).any()
     able = looks.to_numpy(copy=True)
     for each in ablations:
-        measured = against_base(each.frame, "effect", CELL, minimum_effect)
+        measured = against_base(each.examples, "effect", CELL, minimum_effect)
         assert isinstance(measured.minimum, UnitTable)
         able &= estimates(measured.values) <= -estimates(measured.minimum)
     return [(int(layer), int(head)) for layer, head in looks.index[able]]

@@ -77,7 +77,7 @@ def ablated_together(
     result = Sweep(cells).run(model, task, seed=seed, progress=progress, run=run)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
-    by_cell = {str(name): rows for name, rows in result.frame.groupby("cell", sort=False)}
+    by_cell = {str(name): rows for name, rows in result.examples.groupby("cell", sort=False)}
     return pd.concat([_rows(by_cell, head, heads, missed) for head in heads], ignore_index=True)
 
 

@@ -156,7 +156,7 @@ def pairwise(
         progress=progress,
         run=run,
     )
-    by_set = dict(iter(result.frame.groupby("heads", sort=False)))
+    by_set = dict(iter(result.examples.groupby("heads", sort=False)))
     frame = pd.concat([_interaction(pair, by_set) for pair in pairs], ignore_index=True)
     how = {"minimum_effect": minimum_effect, "alpha": alpha}
     return PairwiseResult(frame, {**result.provenance, **how})
@@ -186,7 +186,7 @@ class GreedyResult(SweepResult):
     @property
     def chosen(self) -> list[Head]:
         """The heads, in the order in which they were added."""
-        steps = self.frame.drop_duplicates("step").sort_values("step")
+        steps = self.examples.drop_duplicates("step").sort_values("step")
         return [(int(layer), int(head)) for layer, head in zip(steps["layer"], steps["head"], strict=True)]
 
     def summary(self) -> pd.DataFrame:
@@ -262,7 +262,7 @@ def greedy(
         warnings.warn("interrupted: the result holds the steps that were complete", RuntimeWarning, stacklevel=2)
     complete = len(sets) == k
     split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": complete}
-    frames = [each.frame for each in results[: len(sets)]]
+    frames = [each.examples for each in results[: len(sets)]]
     return GreedyResult(_curve(sets, frames), {**results[0].provenance, **split}, ("step", "layer", "head"))
 
 

@@ -212,7 +212,7 @@ def _tested(found: Sequence[TaskEvidence], n_tasks: int, asked: Asked) -> pd.Dat
 
 def _declared(evidence: Sequence[TaskEvidence], claims: Sequence[tuple[int, int, str]]) -> Chosen:
     """The rows that are declared; of their heads, absence on any task, which says whether they are specific."""
-    cells = evidence[0].resampled.frame[CELL].drop_duplicates().sort_values(CELL)
+    cells = evidence[0].resampled.examples[CELL].drop_duplicates().sort_values(CELL)
     rows = [(int(layer), int(head), each.task.name) for each in evidence for layer, head in cells.to_numpy()]
     declared = np.array([row in claims for row in rows], dtype=bool)
     heads = {(layer, head) for layer, head, _ in claims}

@@ -72,8 +72,9 @@ class PatchResult(SweepResult):
         NaN where the two runs are not shown to differ; without an interval where that cannot be told. See ``summary``.
         """
         clean, corrupted = ("source", "base") if self.provenance["direction"] == "denoise" else ("base", "source")
-        frame = self.frame.assign(
-            _gap=self.frame[clean] - self.frame[corrupted], _moved=self.frame["value"] - self.frame[corrupted]
+        frame = self.examples.assign(
+            _gap=self.examples[clean] - self.examples[corrupted],
+            _moved=self.examples["value"] - self.examples[corrupted],
         )
         gap, moved = (UnitTable.from_frame(frame, name, by=self.labels) for name in ("_gap", "_moved"))
         seed = self.provenance["seed"]
@@ -165,9 +166,9 @@ def patch(
     result = Sweep(cells).run(model, given, seed=seed, progress=progress, run=as_run(run), **how)
     provenance = {**result.provenance, "direction": direction, "dropped": dict(given.dropped)}
     if choice is None:
-        return PatchResult(result.frame, provenance, result.labels)
+        return PatchResult(result.examples, provenance, result.labels)
     screened = choice.judge(result)
-    return PatchResult(result.frame, provenance | {"screen": screened.provenance()}, result.labels, screened)
+    return PatchResult(result.examples, provenance | {"screen": screened.provenance()}, result.labels, screened)
 
 
 def _screen_method(screen: Any) -> Method | None:

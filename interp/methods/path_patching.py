@@ -285,7 +285,7 @@ def path_patch(
     pairs = as_pairs(task, model, n=n, seed=seed, metric=metric)
     how: Any = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
     result = Sweep(cells).run(model, pairs, seed=seed, progress=progress, run=as_run(run), **how)
-    return PatchResult(result.frame, {**result.provenance, "direction": direction, "mlps": mlps}, result.labels)
+    return PatchResult(result.examples, {**result.provenance, "direction": direction, "mlps": mlps}, result.labels)
 
 
 def _require_heard(paths: Sequence[Path]) -> None:

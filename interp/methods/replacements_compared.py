@@ -179,7 +179,7 @@ def compare_replacements(
     result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
     how: dict[str, Any] = {"components": components, "minimum_effect": minimum_effect, "alpha": alpha}
     how["reference_hash"] = reference_hash(measured)
-    return ReplacementComparison(result.frame, {**result.provenance, **how}, tuple(kinds), tuple(chosen[0].labels))
+    return ReplacementComparison(result.examples, {**result.provenance, **how}, tuple(kinds), tuple(chosen[0].labels))
 
 
 def _of_kind(kind: Kind, component: Component) -> Component:

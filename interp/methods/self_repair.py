@@ -255,7 +255,7 @@ def self_repair(
         model, given, metric="logit_difference", seed=seed, memory_budget=memory_budget, progress=progress
     )
     columns = [*CELL, "unit", "example", "cluster", "template", "layout", "base"]
-    total = result.frame[columns].assign(total=result.frame["effect"])
+    total = result.examples[columns].assign(total=result.examples["effect"])
     frame = total.merge(direct, on=[*CELL, "example"], how="left")
     frame["repair"] = frame["total"] - frame["direct"]
     frame["repair_by_norm"] = frame["direct_renormalised"] - frame["direct"]

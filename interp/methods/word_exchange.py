@@ -92,7 +92,7 @@ def exchange_word(
     ]
     how: dict[str, Any] = {"seed": seed, "memory_budget": memory_budget, "progress": progress, "run": as_run(run)}
     result = Sweep(cells).run(model, given, direction="word", **how)
-    return SweepResult(result.frame, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
+    return SweepResult(result.examples, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
 
 
 def against_other_words(task: Task) -> Task:

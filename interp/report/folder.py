@@ -32,6 +32,8 @@ from interp.report.drawing import Figure, ordinary_style, write_pictures
 from interp.report.heads import render_page
 from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
 from interp.report.heads_frames import HEAD_COLUMNS, HeadsFrames, file_names, with_shown_names
+from interp.report.html import as_page
+from interp.report.sections import page_of
 
 HEADS = "interp heads report"
 SWEEP = "interp sweep report"
@@ -171,6 +173,27 @@ def sibling(folder: Path) -> Path:
 
 CARDS = "cards"
 """The folder of the heads' cards within that of the report."""
+
+
+@ordinary_style()
+def save(result: Any, out: str | Path, *, command: str | None = None) -> Path:
+    """Write a result's tables, figures, page and manifest into the folder `out`; see ``Result.save``."""
+    folder = check_output(out)
+    page = page_of(result)
+    html = as_page(page, command)
+    with in_place_of(folder) as draft:
+        for name, frame in page.frames.items():
+            frame.to_csv(draft / f"{name}.csv", index=False)
+            frame.to_parquet(draft / f"{name}.parquet", index=False)
+        result.examples.to_parquet(draft / "examples.parquet", index=False)
+        if page.draws:
+            write_pictures(page.draws, draft / "figures")
+        for name, text in page.files.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_text(text, encoding="utf-8")
+        (draft / "report.html").write_text(html, encoding="utf-8")
+        write_manifest(draft, page.provenance, command, kind=f"interp {page.kind} report")
+    return folder
 
 
 @ordinary_style()

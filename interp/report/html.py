@@ -15,6 +15,7 @@ How does a template become a document? The same for every page: no network, no m
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -24,6 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 
 from interp.report.heatmap import paint
+from interp.report.sections import Page, Picture, Section
 from interp.report.sortable import caption, is_whole
 from interp.report.words import citation, isolated, visible
 
@@ -156,6 +158,19 @@ def render(template: str, **shown: Any) -> str:
     environment.globals.update(styles=_own("page.css"), script=_script(), hash_of=_hash_of, citation=citation())
     environment.filters["json"] = as_json
     return environment.get_template(template).render(**shown)
+
+
+def as_page(page: Page, command: str | None = None) -> str:
+    """The page of a result as one HTML document; `command` is the command line that asked for it."""
+    groups: list[tuple[str, str, list[Section]]] = []
+    for section in page.sections:
+        if isinstance(section, Picture) and not section.inline:
+            continue
+        if section.heading or not groups:
+            slug = re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-")
+            groups.append((slug, section.heading, []))
+        groups[-1][2].append(section)
+    return render("sections.html", page=page, groups=groups, command=command, provenance=flatten(page.provenance))
 
 
 def _shown(value: Any) -> Any:

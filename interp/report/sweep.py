@@ -1,28 +1,15 @@
-"""How does a reader see a sweep? One self-contained HTML page, as the dossier's.
-
-1. How well the model does unchanged comes first, then the findings in sentences; then what was asked.
-2. The heatmap is a table with colours; hovering over a cell tells its interval.
-3. The table of cells can be sorted; of very many cells it has the strongest.
-4. Provenance is folded away.
-
-What does a notebook show of a sweep? The page's sentences and its strongest cells.
-
-Where does a sweep's report go? One folder, as the dossier's: written whole or not at all.
-"""
+"""The page of a sweep: its cells in their places, the findings in sentences, and every cell in a table."""
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from interp.report.drawing import ordinary_style, write_pictures
-from interp.report.folder import SWEEP, check_output, in_place_of, write_manifest
-from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
 from interp.report.heads_frames import FEWEST_CLUSTERS
 from interp.report.heatmap import Cell, Heatmap, paint, reach
-from interp.report.html import flatten, model_with_hash, render
-from interp.report.sortable import Table, sortable
+from interp.report.html import flatten, model_with_hash
+from interp.report.notebook import MOST_DRAWN
+from interp.report.sections import MOST_ROWS, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.sweep_cells import (
     ALPHA,
     LARGE,
@@ -40,8 +27,8 @@ from interp.report.sweep_cells import (
     statuses,
     strongest_first,
 )
-from interp.report.sweep_figures import greedy, heatmap_figure, strongest_figure, sweep
-from interp.report.sweep_frames import GROWING, NORMALISED, SweepFrames, SweepLike, sweep_frames
+from interp.report.sweep_figures import greedy_figure, heatmap_figure, strongest_figure, sweep
+from interp.report.sweep_frames import GROWING, SweepFrames, SweepLike, sweep_frames
 from interp.report.sweep_sentences import (
     at_chance,
     audited,
@@ -56,57 +43,55 @@ from interp.report.sweep_sentences import (
     unchanged,
     unit,
 )
-from interp.report.words import METRICS, decimal
-
-_MOST_ROWS = 200
-_COLUMNS = (
-    "effect",
-    "low",
-    "high",
-    "p_adjusted",
-    "value",
-    "accuracy_intervened",
-    "change_norm",
-    "n_units",
-    "n_clusters",
-)
-_SCREENED = ("estimate", "chosen")
+from interp.report.tables import Column
+from interp.report.words import METRICS, about, decimal
 
 
-def render_sweep(frames: SweepFrames, *, command: str | None = None) -> str:
-    """The report of a sweep as one HTML document.
-
-    Args:
-        frames: Of the sweep.
-        command: The command line that asked for it, shown for whoever wants to repeat it.
-    """
-    cells, provenance = described(frames), flatten(frames.provenance)
+def page_of(result: SweepLike | SweepFrames) -> Page:
+    """The sections of an ablation, of patching, or of a growing set of heads."""
+    frames = sweep_frames(result)
+    cells = described(frames)
     placed = panel(frames, cells)
-    table, caption = _table(frames, cells)
-    return render(
-        "sweep.html",
+    draws = {"strongest": partial(strongest_figure, frames, cells)}
+    if placed is not None and len(frames.labels) > 1:
+        draws["heatmap"] = partial(heatmap_figure, frames, cells, placed)
+    call = "greedy" if frames.labels == GROWING else "sweep"
+    own = _with_status(frames)
+    return Page(
         title=title(frames),
-        partial=partial_sentence(frames),
-        asked=_asked(frames, dict(provenance)),
-        unchanged=[*unchanged(frames), *filter(None, [at_chance(frames)])],
-        findings=findings(frames, cells),
-        heatmap=None if placed is None else _coloured(frames, cells, placed),
-        heatmap_caption=f"{scale(frames)[0].upper()}{scale(frames)[1:]}",
-        marks=_marks(cells),
-        left_out=_left_out(placed),
-        reading=_reading(frames),
-        nothing_changed=nothing_changed(cells),
-        audited=audited(frames),
-        cells_table=table,
-        cells_caption=caption,
-        command=command,
-        provenance=provenance,
+        kind="sweep",
+        sections=tuple(_sections(frames, cells, placed, call)),
+        provenance=frames.provenance,
+        about=about(frames.provenance, evidence(frames)),
+        cautions=tuple(filter(None, [partial_sentence(frames), at_chance(frames)])),
+        call=f"interp.plots.{call}(result)",
+        frames={"cells": own} if frames.estimates is None else {"cells": own, "estimates": frames.estimates},
+        draws=draws,
     )
 
 
-def _asked(frames: SweepFrames, provenance: dict[str, str]) -> list[tuple[str, str]]:
-    """The few facts that belong at the top; the rest stands under `How it was made`."""
-    known = provenance | model_with_hash(provenance)
+def _sections(frames: SweepFrames, cells: pd.DataFrame, placed: Panel | None, call: str) -> list[Section]:
+    found: list[Section] = []
+    if placed is not None:
+        caption = f"{scale(frames)[0].upper()}{scale(frames)[1:]}"
+        note = ". ".join(filter(None, [_marks(cells), _left_out(placed)]))
+        found.append(Heatmaps("Heatmap", [(caption, _coloured(frames, cells, placed))], note))
+    if len(cells) <= MOST_DRAWN:
+        draw = partial(greedy_figure if call == "greedy" else sweep, frames)
+        found.append(Picture("", call, draw, title(frames)))
+    said = [f"{done(frames)[0].upper()}{done(frames)[1:]}: {evidence(frames)}."]
+    found.append(Sentences("Findings", [*said, *findings(frames, cells), *nothing_changed(cells)], unchanged(frames)))
+    found.append(_table(frames, cells))
+    found.append(Facts("What was asked", _asked(frames)))
+    found.append(Facts("How to read this", _reading(frames)))
+    found.append(Sentences("Checks", [audited(frames)]))
+    return found
+
+
+def _asked(frames: SweepFrames) -> list[tuple[str, str]]:
+    """The few facts that a reader asks for; the rest stands under `How it was made`."""
+    known = dict(flatten(frames.provenance))
+    known |= model_with_hash(known)
     facts = [("Task", f"{task_name(frames)} ({evidence(frames)})"), *frames.task.items()]
     facts += [("Changed", done(frames)), ("Measured", METRICS.get(frames.metric, frames.metric))]
     facts += [(key.capitalize(), known[key]) for key in ("model", "seed", "device") if key in known]
@@ -149,23 +134,27 @@ def _marks(cells: pd.DataFrame) -> str:
     return "; ".join(f"{MARKS[kind]} {text}" for kind, text in MEANINGS.items() if (cells["found"] == kind).any())
 
 
-def _left_out(placed: Panel | None) -> str:
-    if placed is None:
-        return ""
+def _left_out(placed: Panel) -> str:
     shown = len(placed.rows)
-    return "" if shown == placed.n_rows else f"The {shown} rows with the strongest cells, of {placed.n_rows}."
+    return "" if shown == placed.n_rows else f"The {shown} rows with the strongest cells, of {placed.n_rows}"
 
 
-def _table(frames: SweepFrames, cells: pd.DataFrame) -> tuple[Table, str]:
-    axes = frames.labels if len(frames.labels) > 1 and frames.labels != ("layer", "head") else ()
-    columns = ("cell", *axes, *(NORMALISED if frames.patched else ()), *_COLUMNS, *_SCREENED, "status")
-    shown = strongest_first(cells).head(_MOST_ROWS)
-    caption = "Every cell, the strongest first"
-    if len(cells) > _MOST_ROWS:
-        caption = f"The {_MOST_ROWS} strongest of {len(cells):,} cells; all of them are in cells.csv"
-    shown = shown.rename(columns={"name": "cell"})
-    known = tuple(column for column in columns if column in shown)
-    return sortable(shown, known), caption
+def _table(frames: SweepFrames, cells: pd.DataFrame) -> Table:
+    # A growing set stays in its order: each step has the ones before in it.
+    growing = frames.labels == GROWING
+    first = cells if growing else strongest_first(cells)
+    first = first.head(MOST_ROWS).assign(mark=lambda rows: rows["found"].map(lambda found: MARKS.get(found, "")))
+    columns = [Column("name", "cell")]
+    if frames.patched:
+        columns.append(Column("shown", "share of the clean run's answer", "shown_low", "shown_high"))
+    columns.append(Column("effect", f"effect ({unit(frames)})", "low", "high"))
+    if frames.tested:
+        columns += [Column("p_adjusted"), Column("mark", " ")]
+    columns += [Column(name) for name in ("value", "accuracy_intervened", "change_norm", "n_units", "n_clusters")]
+    columns += [Column(name) for name in ("estimate", "chosen") if name in first]
+    columns.append(Column("status", "what changed"))
+    caption = "Every step" if growing else "The strongest cells first"
+    return Table("Cells", caption, first, columns, "cells.csv", len(cells))
 
 
 def _reading(frames: SweepFrames) -> list[tuple[str, str]]:
@@ -197,78 +186,8 @@ def _reading(frames: SweepFrames) -> list[tuple[str, str]]:
     return lines
 
 
-def sweep_glance(result: SweepLike) -> Glance:
-    """What a notebook shows of an ablation or of patching."""
-    frames = sweep_frames(result)
-    cells = described(frames)
-    steps = frames.labels == GROWING
-    # A growing set stays in its order: each step has the ones before in it.
-    first = cells if steps else strongest_first(cells)
-    columns = {"cell": first["name"]}
-    if frames.patched:
-        columns["share of the clean run's answer"] = with_interval(first, "shown", "shown_low", "shown_high")
-    columns[f"effect ({unit(frames)})"] = with_interval(first, "effect", "low", "high")
-    if frames.tested:
-        columns["adjusted p"] = numbers(first["p_adjusted"], 4)
-        columns[""] = first["found"].map(lambda found: MARKS.get(found, ""))
-    columns["what changed"] = first["status"]
-    said = [f"{done(frames)[0].upper()}{done(frames)[1:]}: {evidence(frames)}."]
-    return Glance(
-        title(frames),
-        [*filter(None, [partial_sentence(frames)]), *said, *findings(frames, cells), *nothing_changed(cells)],
-        pd.DataFrame(columns),
-        len(cells),
-        ".summary()",
-        frames.provenance,
-        f"interp.plots.{'greedy' if steps else 'sweep'}(result)",
-        (lambda: greedy(result) if steps else sweep(frames)) if len(cells) <= MOST_DRAWN else None,
-    )
-
-
-@ordinary_style()
-def save_sweep(frames: SweepFrames, out: str | Path, *, command: str | None = None) -> Path:
-    """Write a sweep's frames, figures, page and manifest into the folder `out`.
-
-    These are ``cells.csv``, ``cells.parquet``, ``examples.parquet``, ``figures``, ``report.html`` and
-    ``manifest.json``; after a screen also ``estimates.csv``, with every cell.
-
-    Args:
-        frames: Of a sweep, complete or not.
-        out: The folder; made, with its parents, or replaced where it holds an older report.
-        command: The command line that asked for it, for the page and the manifest.
-
-    Returns:
-        The folder, as an absolute path.
-
-    Raises:
-        OutputError: If `out` cannot be used; see ``check_output``.
-    """
-    folder = check_output(out)
-    page = render_sweep(frames, command=command)
-    with in_place_of(folder) as draft:
-        cells = _with_status(frames)
-        cells.to_csv(draft / "cells.csv", index=False)
-        cells.to_parquet(draft / "cells.parquet", index=False)
-        frames.examples.to_parquet(draft / "examples.parquet", index=False)
-        if frames.estimates is not None:
-            frames.estimates.to_csv(draft / "estimates.csv", index=False)
-        _write_figures(frames, draft / "figures")
-        (draft / "report.html").write_text(page, encoding="utf-8")
-        write_manifest(draft, frames.provenance, command, kind=SWEEP)
-    return folder
-
-
 def _with_status(frames: SweepFrames) -> pd.DataFrame:
     """The cells as they were summarised, and whether each changed anything."""
     labels = list(frames.labels)
     status = statuses(frames.examples, labels)[[*labels, "status"]]
     return frames.cells.merge(status, on=labels, how="left", validate="one_to_one")
-
-
-def _write_figures(frames: SweepFrames, folder: Path) -> None:
-    cells = described(frames)
-    placed = panel(frames, cells)
-    draws = {"strongest": partial(strongest_figure, frames, cells)}
-    if placed is not None and len(frames.labels) > 1:
-        draws["heatmap"] = partial(heatmap_figure, frames, cells, placed)
-    write_pictures(draws, folder)

@@ -197,7 +197,12 @@ def greedy(result: SweepLike) -> Figure:
         InputError: It is something else.
     """
     require(result, ("chosen", "summary", "provenance", "labels"), "greedy", "interp.methods.head_sets.greedy")
-    frames, steps = sweep_frames(result), result.summary().sort_values("step")
+    return greedy_figure(sweep_frames(result))
+
+
+def greedy_figure(frames: SweepFrames) -> Figure:
+    """The curve of a growing set of heads."""
+    steps = frames.cells.sort_values("step")
     figure = Figure(figsize=(max(4.6, 0.55 * len(steps) + 2.2), 3.4), dpi=150, layout="constrained")
     ax = figure.subplots()
     place = steps["step"].to_numpy()

@@ -15,7 +15,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
@@ -110,7 +109,7 @@ class SweepLike(Protocol):
     """What a sweep gives; see ``interp.interventions.sweep.SweepResult``."""
 
     @property
-    def frame(self) -> pd.DataFrame:
+    def examples(self) -> pd.DataFrame:
         """One row per cell and example."""
 
     @property
@@ -123,6 +122,9 @@ class SweepLike(Protocol):
 
     def summary(self) -> pd.DataFrame:
         """One row per cell."""
+
+    def runs(self) -> pd.DataFrame:
+        """The runs that cells are held against."""
 
 
 def sweep_frames(result: SweepLike | SweepFrames, tokens: Sequence[str] | None = None) -> SweepFrames:
@@ -137,41 +139,37 @@ def sweep_frames(result: SweepLike | SweepFrames, tokens: Sequence[str] | None =
     """
     if isinstance(result, SweepFrames):
         return result
-    require(result, ("frame", "provenance", "labels", "summary"), "sweep", "interp.ablate or interp.patch")
-    if result.frame.empty:
+    require(result, ("examples", "provenance", "labels", "summary", "runs"), "sweep", "interp.ablate or interp.patch")
+    if result.examples.empty:
         raise InputError("sweep: expected a row at least, got an empty frame; there is nothing to draw")
     with warnings.catch_warnings():
         # That there is nothing to recover is hatched, and said in the legend.
         warnings.simplefilter("ignore", RuntimeWarning)
         cells = result.summary()
     screen = getattr(result, "screen", None)
+    how = result.provenance
     return SweepFrames(
         cells=cells,
-        examples=result.frame,
+        examples=result.examples,
         labels=tuple(result.labels),
-        runs=_runs(cells, result.provenance),
-        tokens=_tokens(result.frame, tokens),
+        runs=result.runs(),
+        tokens=_tokens(result, tokens),
         estimates=None if screen is None else screen.frame[[*result.labels, "estimate", "chosen"]],
-        task={},
-        n_examples=None,
+        task={
+            "Question": how.get("question", ""),
+            "Left out": "; ".join(f"{name}: {n}" for name, n in how.get("dropped", {}).items()),
+            "Coverage": "; ".join(f"{name}: {share:.0f} %" for name, share in how.get("coverage", {}).items()),
+        },
+        n_examples=how.get("n_asked"),
         provenance=result.provenance,
     )
 
 
-def _runs(cells: pd.DataFrame, provenance: Mapping[str, Any]) -> pd.DataFrame:
-    """Those that cells are held against, by their means: of cells on different examples, the mean of these."""
-    names = {"clean": "clean", "corrupted": "corrupted"} if "direction" in provenance else {"unablated": "base"}
-    n_units, n_clusters = int(cells["n_units"].max()), int(cells["n_clusters"].max())
-    rows = [
-        (name, float(cells[column].mean()), np.nan, np.nan, np.nan, None, n_units, n_clusters)
-        for name, column in names.items()
-    ]
-    return pd.DataFrame(rows, columns=list(RUN_COLUMNS))
-
-
-def _tokens(frame: pd.DataFrame, tokens: Sequence[str] | None) -> pd.DataFrame:
+def _tokens(result: SweepLike, tokens: Sequence[str] | None) -> pd.DataFrame:
     if tokens is None:
-        return pd.DataFrame(columns=_TOKENS)
+        known = result.provenance.get("positions", [])
+        return pd.DataFrame([[pos, *each] for pos, each in enumerate(known)], columns=_TOKENS)
+    frame = result.examples
     places = [each for axis in ("pos", "key") if axis in frame for each in frame[axis].unique()]
     named = [each for each in places if isinstance(each, str)]
     if named or not places:

@@ -18,10 +18,13 @@ What was asked and could not be measured, and why? What a page, a notebook and a
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
+
+from interp.errors import shown
 
 
 def counted(n: int, noun: str) -> str:
@@ -162,3 +165,10 @@ def left_out(provenance: Mapping[str, Any]) -> list[str]:
         provenance: Of a dossier or a card.
     """
     return [f"Left out: {what}: {reason}." for what, reason in provenance.get("left_out", {}).items()]
+
+
+def about(provenance: Mapping[str, Any], evidence: str) -> tuple[str, ...]:
+    """The header's facts: the model, how much was measured, the intervals' level, the version and the date."""
+    model = str(provenance.get("model", ""))
+    facts = [f"Model {model if len(model) <= 80 else shown(model)}" if model else "", evidence, "95 % intervals"]
+    return (*filter(None, facts), f"interp {version('interp')}", date.today().isoformat())

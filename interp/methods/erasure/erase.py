@@ -155,7 +155,7 @@ _SUMMARY = (
 
 def joined(results: Sequence[SweepResult], tasks: Sequence[Task]) -> pd.DataFrame:
     """The frames of sweeps over several tasks as one, with ``task``; interrupted, there are fewer results."""
-    parts = [each.frame.assign(task=task.name) for each, task in zip(results, tasks, strict=False)]
+    parts = [each.examples.assign(task=task.name) for each, task in zip(results, tasks, strict=False)]
     found = pd.concat(parts, ignore_index=True)
     return found[["task", *(name for name in found.columns if name != "task")]]
 

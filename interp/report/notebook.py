@@ -1,0 +1,71 @@
+"""What a notebook shows of a result: the first sections of its page.
+
+The cautions and the first sentences, a figure where it is small, the first rows of the first table, and one line that
+says how the numbers were made. Everything is escaped, and no colour is set: it suits a light and a dark notebook.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from interp.errors import shown
+from interp.report.drawing import inline, ordinary_style, pictures
+from interp.report.html import render
+from interp.report.sections import Picture, Sentences, Table, page_of
+from interp.report.tables import rows_of
+
+MOST_ROWS, MOST_SENTENCES = 10, 6
+MOST_DRAWN = 200
+"""Cells of a figure that a notebook draws unasked."""
+_DPI = 80
+
+
+@ordinary_style()
+def as_html(result: Any) -> str:
+    """A fragment of HTML for ``_repr_html_``."""
+    page = page_of(result)
+    said = [text for each in page.sections if isinstance(each, Sentences) for text in each.texts]
+    table = next((each for each in page.sections if isinstance(each, Table)), None)
+    picture = next((each for each in page.sections if isinstance(each, Picture)), None)
+    drawn = {} if picture is None else pictures({picture.name: picture.draw}, _DPI)
+    sentences = [*page.cautions, *said]
+    return render(
+        "notebook.html",
+        title=page.title,
+        sentences=sentences[:MOST_SENTENCES],
+        n_more_sentences=max(0, len(sentences) - MOST_SENTENCES),
+        columns=[] if table is None else table.titles,
+        rows=[] if table is None else rows_of(table.frame.head(MOST_ROWS), table.columns),
+        n_more=0 if table is None else table.n - min(len(table.frame), MOST_ROWS),
+        picture=next((inline(png) for png in drawn.values()), None),
+        call=page.call,
+        provenance=made(page.provenance),
+    )
+
+
+def made(provenance: Mapping[str, Any]) -> str:
+    """The model, the device, the seed and the audit in one line; what is not known is left out."""
+    facts = []
+    if "model" in provenance:
+        known, name = provenance.get("model_hash"), str(provenance["model"])
+        facts.append(f"model {name if len(name) <= 80 else shown(name)}" + (f" ({str(known)[:12]})" if known else ""))
+    facts += [f"{name} {provenance[name]}" for name in ("device", "dtype", "seed") if name in provenance]
+    return ", ".join([*facts, *_audit(list(_audits(provenance)))])
+
+
+def _audits(provenance: Mapping[str, Any]) -> Iterator[Any]:
+    """Those of a result, or of its tasks."""
+    if "audit" in provenance:
+        yield provenance["audit"]
+    tasks = provenance.get("tasks")
+    for task in tasks if isinstance(tasks, Sequence) else ():
+        yield from _audits(task) if isinstance(task, Mapping) else ()
+
+
+def _audit(audits: list[Any]) -> list[str]:
+    done = [each for each in audits if isinstance(each, Mapping)]
+    if not done:
+        return ["not audited"] if audits else []
+    n_cells = sum(each["cells"] for each in done)
+    largest = max(each["largest_difference"] for each in done)
+    partly = f" ({len(audits) - len(done)} of {len(audits)} sweeps not)" if len(done) < len(audits) else ""
+    return [f"audited on {n_cells} cells{partly}: largest difference {largest:.1e} of the largest score"]
