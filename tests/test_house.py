@@ -13,10 +13,12 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"arguments", "errors", "shapes", "special_tokens"}
+BASE = {"arguments", "errors", "options", "result", "shapes", "special_tokens"}
 MAY_IMPORT = {
     "arguments": {"errors"},
     "errors": set(),
+    "options": {"errors"},
+    "result": {"report"},
     "shapes": set(),
     "special_tokens": set(),
     "source": set(),

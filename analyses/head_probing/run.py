@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 import seaborn as sns
 import torch
-from interp.methods.erasure.erase.erase import erase
 from matplotlib.figure import Figure
 
 import interp
 from interp.methods.dossier import TASKS
+from interp.methods.erasure.erase import erase
 from interp.methods.probes.probe import probe
 from interp.methods.task_attention import task_attention
 from interp.tasks.task import Task

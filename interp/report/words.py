@@ -22,9 +22,11 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any
 
-import pandas as pd
-
 from interp.errors import shown
+
+
+def _missing(number: Any) -> bool:
+    return number is None or bool(number != number)
 
 
 def counted(n: int, noun: str) -> str:
@@ -39,7 +41,7 @@ def decimal(number: float, digits: int = 2) -> str:
 
 def or_dash(number: float | None, digits: int = 2) -> str:
     """``decimal`` of a number that is known, an em dash for none."""
-    return "—" if number is None or pd.isna(number) else decimal(number, digits)
+    return "—" if number is None or _missing(number) else decimal(number, digits)
 
 
 def size(number: float) -> str:
@@ -86,7 +88,7 @@ def estimate(value: float, low: float, high: float, unit: str) -> str:
 def bounded(value: float, low: float, high: float, digits: int = 2, unit: str = "") -> str:
     """A number with its unit and its interval, all with so many decimals; said where no interval is known."""
     text, *ends = (decimal(each, digits) for each in (value, low, high))
-    interval = "(no interval)" if pd.isna(low) or pd.isna(high) else f"[{', '.join(ends)}]"
+    interval = "(no interval)" if _missing(low) or _missing(high) else f"[{', '.join(ends)}]"
     return " ".join(filter(None, (text, unit, interval)))
 
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from interp.methods.erasure.erase.erase import erase
 from random_tasks import random_task
 from tiny_models import random_model
 
@@ -17,6 +16,7 @@ from interp.interventions.replacement import Patch, Zero
 from interp.interventions.sweep import Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.attribution import attribute
+from interp.methods.erasure.erase import erase
 from interp.model.sites import Site
 
 OF_MLPS = ("resid_mid", "mlp_in", "mlp_pre", "mlp_post", "mlp_out")

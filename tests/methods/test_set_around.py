@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from interp.methods.erasure.erase.erase import erase
 from tiny_models import random_model
 
 import interp
@@ -16,6 +15,7 @@ from forerunners.convolution import Convolution, ConvolutionConfig
 from forerunners.recurrent import Recurrent, RecurrentConfig
 from interp.calibration.drawing import draw
 from interp.methods.attribution import attribute
+from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads
 from interp.methods.probes.estimators import LDAProbe, LogisticProbe, MLPProbe, RidgeProbe
 from interp.model.config import TransformerConfig
