@@ -25,7 +25,6 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from interp.errors import InputError
-from interp.interventions.provenance import canonical
 from interp.runs.files import read_signed, signed, wrong_file
 from interp.source import PACKAGE, changed, modules
 
@@ -123,6 +122,8 @@ class Record:
     @cached_property
     def question(self) -> str:
         """Hash of what was asked; the same for all its generations."""
+        from interp.interventions.provenance import canonical  # with torch, which the command line's help does without
+
         return hashlib.sha256(canonical(self.asked).encode()).hexdigest()[:KEY_DIGITS]
 
     @property
