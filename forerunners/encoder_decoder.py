@@ -23,10 +23,9 @@ from interp.model.attention import Attention
 from interp.model.block import Block, PostNormBlock, make_block
 from interp.model.config import TransformerConfig
 from interp.model.devices import ordinary_modes
-from interp.model.embedding import Embed, make_pos_embed, make_unembed
 from interp.model.hooks import HookPoint, StrictHooks
 from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
-from interp.model.layers import NoNorm, Rows, make_norm
+from interp.model.layers import Embed, NoNorm, Rows, make_norm, make_pos_embed, make_unembed
 from interp.model.positions import Places, places_of, positions_of
 from interp.shapes import Logits, Residual, Tokens
 

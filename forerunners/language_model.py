@@ -25,11 +25,11 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import ConfigError, InputError, shown, suggest
 from interp.model.config import require_count
-from interp.model.embedding import Embed, TiedUnembed, Unembed
 from interp.model.hooks import HookPoint, StrictHooks
 from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
+from interp.model.layers import Embed, TiedUnembed, Unembed
 from interp.model.text import TextMixin
-from interp.model.transformer import next_token_loss, next_token_losses
+from interp.model.transformer import next_token_loss
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
@@ -159,7 +159,7 @@ class Forerunner(StrictHooks, HookedRootModule):
         logits = self.predict(tokens, mask)
         if return_type == "logits":
             return logits
-        loss = (next_token_losses if loss_per_token else next_token_loss)(logits, tokens, mask)
+        loss = next_token_loss(logits, tokens, mask, per_token=loss_per_token)
         return loss if return_type == "loss" else (logits, loss)
 
     def as_tokens(self, input: Any) -> tuple[Tokens, PaddingMask]:

@@ -27,8 +27,8 @@ from transformer_lens import HookedRootModule
 from forerunners.language_model import CheckedConfig, drawn_from, require_choice, require_counts
 from interp.errors import ConfigError
 from interp.model.attention import Additive, Bilinear, Dot
-from interp.model.embedding import Embed, Unembed
 from interp.model.hooks import HookPoint, StrictHooks
+from interp.model.layers import Embed, Unembed
 
 Score = Literal["additive", "bilinear", "dot"]
 DecoderName = Literal["bahdanau", "luong"]

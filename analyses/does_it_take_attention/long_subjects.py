@@ -5,22 +5,10 @@ from dataclasses import dataclass
 
 from interp.tasks.agreement import DETERMINERS
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Dice, split_of
+from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.items import example
-from interp.tasks.grammar.lexicon import KINDS, Noun, Number, Vocabulary, vocabulary
-from interp.tasks.grammar.phrases import (
-    NEARNESS,
-    NUMBERS,
-    SUBJECT_KINDS,
-    Predicate,
-    Word,
-    Words,
-    form,
-    noun_phrase,
-    other,
-    predicate,
-    sentence_start,
-)
+from interp.tasks.grammar.lexicon import KINDS, SUBJECT_KINDS, Noun, Number, other
+from interp.tasks.grammar.phrases import Predicate, Word, Words, Writer, noun_phrase, sentence_start
 
 
 def long_subjects(n: int, n_nouns: int, *, seed: int = 0) -> Iterator[MinimalPair]:
@@ -30,9 +18,9 @@ def long_subjects(n: int, n_nouns: int, *, seed: int = 0) -> Iterator[MinimalPai
     text has the subject together with any of them. Subject and verb do stand together in training texts, so that a
     model of few words can know them where nothing stands between.
     """
-    dice, words = Dice("long subjects", seed, n_nouns), vocabulary()
+    dice = Writer("long subjects", seed, n_nouns)
     for _ in range(n):
-        drawn, number = _drawn(dice, words, n_nouns), dice.pick(NUMBERS)
+        drawn, number = _drawn(dice, n_nouns), dice.number()
         yield MinimalPair(drawn.spelled(number), drawn.spelled(other(number)), cluster=drawn.subject.singular)
 
 
@@ -48,10 +36,10 @@ class _Drawn:
     determiners: tuple[str, ...]
 
     def spelled(self, number: Number) -> Example:
-        phrase: Words = noun_phrase(self.determiners[0], form(self.subject, number), "subject", "")
+        phrase: Words = noun_phrase(self.determiners[0], self.subject.form(number), "subject", "")
         further = zip(self.nouns, self.alike, self.steps, self.determiners[1:], strict=True)
         for place, (noun, alike, step, determiner) in enumerate(further):
-            shown = form(noun, number if alike else other(number))
+            shown = noun.form(number if alike else other(number))
             phrase = [*phrase, Word(step, "preposition"), *noun_phrase(determiner, shown, f"noun-{place}", "")]
         return example(
             sentence_start(phrase),
@@ -64,12 +52,12 @@ class _Drawn:
         )
 
 
-def _drawn(dice: Dice, words: Vocabulary, n_nouns: int) -> _Drawn:
+def _drawn(dice: Writer, n_nouns: int) -> _Drawn:
     """A subject, a verb that training has with it, and different nouns that it never has with it."""
-    every = [noun for kind in KINDS for noun in words.nouns[kind]]
+    every = [noun for kind in KINDS for noun in dice.words.nouns[kind]]
     while True:
         kind = dice.pick(SUBJECT_KINDS)
-        subject, verb = dice.pick(words.nouns[kind]), predicate(dice, words, kind)
+        subject, verb = dice.noun(kind), dice.predicate(kind)
         apart = [noun for noun in every if noun != subject and split_of(subject.singular, noun.singular) == "test"]
         if split_of(subject.singular, verb.lemma) != "train" or len(apart) < n_nouns:
             continue
@@ -80,6 +68,6 @@ def _drawn(dice: Dice, words: Vocabulary, n_nouns: int) -> _Drawn:
                 verb=verb,
                 nouns=tuple(nouns.values()),
                 alike=tuple(dice.chance(0.5) for _ in range(n_nouns - 1)) + (False,) * (n_nouns > 0),
-                steps=tuple(dice.pick(NEARNESS) for _ in range(n_nouns)),
+                steps=tuple(dice.nearness() for _ in range(n_nouns)),
                 determiners=tuple(dice.pick(DETERMINERS) for _ in range(n_nouns + 1)),
             )

@@ -1,11 +1,10 @@
 """A block: what attention and the MLP add to the residual stream, in each of the orders that the field uses.
 
-======================  ======================================================================================
-pre-norm (GPT-2)        ``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``: the stream is a sum
-parallel (GPT-NeoX)     ``x + attn(ln1(x)) + mlp(ln2(x))``
-attention only          ``x + attn(ln1(x))``
-post-norm (2017, BERT)  ``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``: the stream is normalised, and no sum
-======================  ======================================================================================
+======================  ====================================================================================== pre-norm
+(GPT-2)        ``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``: the stream is a sum parallel (GPT-NeoX)     ``x +
+attn(ln1(x)) + mlp(ln2(x))`` attention only          ``x + attn(ln1(x))`` post-norm (2017, BERT)  ``ln1(x + attn(x))``,
+then ``ln2(x + mlp(x))``: the stream is normalised, and no sum ======================
+======================================================================================
 """
 
 from collections.abc import Iterator

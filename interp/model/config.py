@@ -1,12 +1,11 @@
 """The shape of a transformer: frozen, validated, without side effects.
 
-Each field picks a component when the model is made (``positional.py``, ``norm.py``, ``scores.py``, ``mlp.py``,
-``block.py``); no forward pass asks for it again. The defaults are GPT-2's.
+Each field picks a component when the model is made; no forward pass asks for it again. The defaults are GPT-2's.
 """
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -133,52 +132,53 @@ class TransformerConfig:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "TransformerConfig":
-        """The config of `fields`.
-
-        Raises:
-            ConfigError: A field is unknown or missing, or its value describes no model.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in fields:
-            if name not in known:
-                raise ConfigError(f"config: unknown field {name!r}; {suggest(name, known)}")
-        required = [f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
-        missing = [name for name in required if name not in fields]
-        if missing:
-            raise ConfigError(f"config: expected the fields {', '.join(required)}; missing {', '.join(missing)}")
+        """The config of `fields`; one that is unknown, missing or of no model raises ``ConfigError``."""
+        require_fields("config", cls, fields)
         _check(fields)
         biases = {"biases": tuple(fields["biases"])} if "biases" in fields else {}
         return cls(**{**fields, **biases})
 
     def to_lens(self, device: torch.device, dtype: torch.dtype) -> TransformerLensConfig:
         """The same as TransformerLens describes it, for its own utilities."""
+        same = ("d_model", "d_head", "n_layers", "n_ctx", "n_heads", "d_mlp", "d_vocab", "eps", "act_fn")
         return TransformerLensConfig(
-            d_model=self.d_model,
-            d_head=self.d_head,
-            n_layers=self.n_layers,
-            n_ctx=self.n_ctx,
-            n_heads=self.n_heads,
-            d_mlp=self.d_mlp,
-            d_vocab=self.d_vocab,
+            **{name: getattr(self, name) for name in same},
             device=str(device),
             positional_embedding_type=LENS_POSITIONS.get(self.positions, self.positions),
             n_key_value_heads=self.n_kv_heads,
             attn_only=self.d_mlp == 0,
             gated_mlp=self.gated,
             uses_rms_norm=self.normalization == "RMS",
-            eps=self.eps,
-            act_fn=self.act_fn,
             dtype=dtype,
             normalization_type=None if self.normalization == "none" else self.normalization,
         )
 
 
-def require_count(name: str, value: object, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least `least`.
+def require_fields(what: str, kind: Any, fields: Mapping[str, Any]) -> None:
+    """Refuse fields that a dataclass does not have, and fewer than it needs, with a ``ConfigError``."""
+    known = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(kind)}
+    for name in fields:
+        if name not in known:
+            raise ConfigError(f"{what}: unknown field {name!r}; {suggest(name, known)}")
+    required = [name for name, needed in known.items() if needed]
+    missing = [name for name in required if name not in fields]
+    if missing:
+        raise ConfigError(f"{what}: expected the fields {', '.join(required)}; missing {', '.join(missing)}")
 
-    Raises:
-        ConfigError: `value` is none.
-    """
+
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse what is none of the choices, with a ``ConfigError``."""
+    if value not in choices:
+        raise ConfigError(f"{name}: expected one of {', '.join(choices)}, got {shown(value)}")
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a number that a float can hold, and at least 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST
+
+
+def require_count(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least `least`, with a ``ConfigError``."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ConfigError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
 
@@ -191,11 +191,9 @@ def _check(fields: Mapping[str, Any]) -> None:
             require_count(name, value, 0)
         elif name in ("n_kv_heads", "rotary_dim") and value is not None:
             require_count(name, value)
-        elif name in CHOICES and value not in CHOICES[name]:
-            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {shown(value)}")
-        elif name in NUMBERS and not (
-            isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST
-        ):
+        elif name in CHOICES:
+            require_choice(name, value, CHOICES[name])
+        elif name in NUMBERS and not (is_number(value) and value > 0):
             raise ConfigError(f"{name}: expected a positive number, got {shown(value)}")
         elif name in SWITCHES and not isinstance(value, bool):
             raise ConfigError(f"{name}: expected true or false, got {shown(value)}")
@@ -221,9 +219,8 @@ def _check_heads(fields: Mapping[str, Any]) -> None:
         )
     if fields.get("positions") != "rotary":
         if turned is not None:
-            raise ConfigError(
-                f"rotary_dim: speaks of rotary positions, but positions is {fields.get('positions', 'learned')!r}"
-            )
+            got = fields.get("positions", "learned")
+            raise ConfigError(f"rotary_dim: speaks of rotary positions, but positions is {got!r}")
         return
     if turned is None and fields["d_head"] % 2:
         raise ConfigError(

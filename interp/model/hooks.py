@@ -195,8 +195,7 @@ def _keep_as(keep: Callable[..., None], name: str, tensor: Tensor, *, hook: Lens
 def name_head_inputs_as_transformer_lens_does(model: HookedRootModule) -> None:
     """Let ``blocks.{l}.attn.hook_q_input`` find ``blocks.{l}.hook_q_input``, likewise k and v.
 
-    TransformerLens 4 moved these points into the attention module and its direct path patching
-    asks for them there.
+    TransformerLens 4 moved these points into the attention module and its direct path patching asks for them there.
     """
     for name in list(model.hook_dict):
         head, _, point = name.rpartition(".")

@@ -28,19 +28,14 @@ AttentionScores = Float[Tensor, "batch head query_pos key_pos"]
 
 @dataclass(frozen=True)
 class Places:
-    """The queries and keys of one attention.
+    """The queries and keys of one attention."""
 
-    Attributes:
-        query: The position of each query in its prompt, padding not counted.
-        key: The same of each key.
-        mask: True where a query may look; None where `causal` says all.
-        causal: Without a mask: whether each query looks at itself and those before, or at all.
-    """
-
+    # the position of each query in its prompt, padding not counted
     query: Int[Tensor, "#batch query_pos"]
+    # the same of each key
     key: Int[Tensor, "#batch key_pos"]
-    mask: Mask | None
-    causal: bool
+    mask: Mask | None  # true where a query may look; None where `causal` says all
+    causal: bool  # without a mask: whether each query looks at itself and those before, or at all
 
     def allowed(self) -> Mask:
         """True where a query may look."""

@@ -16,14 +16,8 @@ from interp.model.config import TransformerConfig
 from interp.model.loading.native import parameter_shapes
 
 GPT2: dict[str, Any] = {"d_vocab": 50_257, "n_ctx": 1024, "biases": ("qkv", "o", "mlp", "norm")}
-LLAMA: dict[str, Any] = {
-    "normalization": "RMS",
-    "positions": "rotary",
-    "act_fn": "silu",
-    "gated": True,
-    "biases": (),
-    "tied": False,
-}
+LLAMA: dict[str, Any] = {"normalization": "RMS", "positions": "rotary", "act_fn": "silu", "gated": True}
+LLAMA |= {"biases": (), "tied": False}
 
 
 @dataclass(frozen=True)
@@ -67,11 +61,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of this name.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """The preset of this name; an unknown one raises ``ConfigError``."""
     if name not in PRESETS:
         raise ConfigError(f"no preset is called {name!r}; {suggest(name, PRESETS)}")
     return PRESETS[name]

@@ -25,10 +25,7 @@ Ids = Int[Tensor, "*rows"] | Int[np.ndarray, "*rows"] | Sequence[int]
 
 
 class TextMixin:
-    """TransformerLens' text methods, for a model with ``tokenizer``, ``embed`` and ``unembed``.
-
-    What stands around a text, ``special_tokens.py`` says.
-    """
+    """TransformerLens' text methods; ``special_tokens.py`` says what stands around a text."""
 
     tokenizer: Any
     embed: Any
@@ -102,22 +99,14 @@ class TextMixin:
 
     @named_arguments
     def to_string(self, tokens: Ids | int) -> str | list[str]:
-        """The text of one row of tokens, or a list of texts for several rows.
-
-        Raises:
-            InputError: There is no tokenizer, or these are no ids of the vocabulary in at most two axes.
-        """
+        """The text of one row of tokens, or a list of texts for several; of no ids, raises ``InputError``."""
         ids = self.to_ids(tokens, of_tokenizer=True)
         if ids.ndim > 2:
             raise InputError(f"to_string: expected ids of shape [batch pos], got {tuple(ids.shape)}")
         return [self.decoded(row) for row in ids] if ids.ndim == 2 else self.decoded(ids.reshape(-1))
 
     def decoded(self, ids: Int[Tensor, " pos"], *, skip_special_tokens: bool = False) -> str:
-        """The text of ids, special tokens included unless they are to be left out.
-
-        Raises:
-            InputError: There is no tokenizer.
-        """
+        """The text of ids, special tokens included unless they are to be left out."""
         return str(self._tokenizer().decode(ids.tolist(), skip_special_tokens=skip_special_tokens))
 
     @named_arguments
@@ -139,11 +128,7 @@ class TextMixin:
 
     @named_arguments
     def to_single_str_token(self, token: int) -> str:
-        """The text of one token, with its leading space.
-
-        Raises:
-            InputError: As ``to_str_tokens``.
-        """
+        """The text of one token, with its leading space."""
         return str(self.to_str_tokens([index(token)])[0])
 
     @named_arguments
@@ -176,11 +161,7 @@ class TextMixin:
 
     @named_arguments
     def to_single_token(self, text: str) -> int:
-        """The id of a text that is exactly one token, such as ``" keys"``.
-
-        Raises:
-            InputError: It is not one token.
-        """
+        """The id of a text that is exactly one token, such as ``" keys"``; of any other, raises ``InputError``."""
         ids = self._encode(text, ((), ()))
         if len(ids) != 1:
             pieces = self._tokenizer().convert_ids_to_tokens(ids)
@@ -188,11 +169,7 @@ class TextMixin:
         return ids[0]
 
     def tokens_to_residual_directions(self, tokens: str | int | Int[Tensor, "*rows"]) -> Float[Tensor, "*rows d_model"]:
-        """The unembedding's columns for `tokens`: the directions that write their logits.
-
-        Raises:
-            InputError: A text that is not one token, or ids that the vocabulary does not have.
-        """
+        """The unembedding's columns for `tokens`: the directions that write their logits."""
         return self.unembed.W_U.T[self.to_ids(tokens)]
 
     def to_ids(self, tokens: object, *, of_tokenizer: bool = False) -> Int[Tensor, "*rows"]:

@@ -21,15 +21,14 @@ from typing import Any, Literal, get_args
 import torch
 from torch import nn
 
-from interp.errors import ConfigError, InputError, shown, suggest
+from interp.errors import ConfigError, InputError, shown
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
-from interp.model.config import LARGEST, require_count
+from interp.model.config import is_number, require_choice, require_count, require_fields
 from interp.model.devices import documented
 from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
 Precision = Literal["float32", "bfloat16"]
-CHOICES = {"optimizer": get_args(OptimizerName), "precision": get_args(Precision)}
 ROWS_AT_ONCE = 16
 
 
@@ -68,21 +67,22 @@ class TrainingConfig:
     checkpoint_every: int | None = None
 
     def __post_init__(self) -> None:
-        _check(vars(self))
+        for name in ("steps", "batch_size", "log_every"):
+            require_count(name, getattr(self, name))
+        require_count("warmup_steps", self.warmup_steps, 0)
+        if self.checkpoint_every is not None:
+            require_count("checkpoint_every", self.checkpoint_every)
+        require_choice("optimizer", self.optimizer, get_args(OptimizerName))
+        require_choice("precision", self.precision, get_args(Precision))
+        for name in ("muon_lr", "adamw_lr", "weight_decay", "clip"):
+            if not is_number(getattr(self, name)):
+                got = shown(getattr(self, name))
+                raise ConfigError(f"{name}: expected a finite number of at least 0, got {got}")
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "TrainingConfig":
-        """The config of `fields`.
-
-        Raises:
-            ConfigError: A field is unknown, ``steps`` is missing, or a value is out of range.
-        """
-        known = [each.name for each in dataclasses.fields(cls)]
-        for name in fields:
-            if name not in known:
-                raise ConfigError(f"training: unknown field {name!r}; {suggest(name, known)}")
-        if "steps" not in fields:
-            raise ConfigError("training: expected 'steps', the number of optimiser steps; it is missing")
+        """The config of `fields`; one that is unknown, missing or out of range raises ``ConfigError``."""
+        require_fields("training", cls, fields)
         return cls(**fields)
 
 
@@ -208,9 +208,8 @@ class _Run:
         self, model: Any, config: TrainingConfig, folder: Path | None, held_out: Any, material: Mapping[str, Any]
     ):
         if folder is not None and not isinstance(model, HookedTransformer):
-            raise InputError(
-                f"folder: checkpoints hold a HookedTransformer, got a {type(model).__name__}; leave the folder out"
-            )
+            got = type(model).__name__
+            raise InputError(f"folder: checkpoints hold a HookedTransformer, got a {got}; leave the folder out")
         self._model, self._config, self._folder = model, config, folder
         self._held_out, self._training = list(held_out), Training(dataclasses.asdict(config), material)
         rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
@@ -276,19 +275,3 @@ def learning_rate_scale(step: int, config: TrainingConfig) -> float:
         return (step + 1) / config.warmup_steps
     done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
     return 0.5 * (1 + math.cos(math.pi * done))
-
-
-def _check(fields: Mapping[str, Any]) -> None:
-    for name, value in fields.items():
-        if name in ("steps", "batch_size", "log_every", "warmup_steps", "checkpoint_every"):
-            least = 0 if name == "warmup_steps" else 1
-            if (name, value) != ("checkpoint_every", None):
-                require_count(name, value, least)
-        elif name in CHOICES and value not in CHOICES[name]:
-            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {shown(value)}")
-        elif name not in CHOICES and not _is_rate(value):
-            raise ConfigError(f"{name}: expected a finite number of at least 0, got {shown(value)}")
-
-
-def _is_rate(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST

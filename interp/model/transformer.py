@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformer_lens import HookedRootModule
 from transformer_lens.ActivationCache import ActivationCache
@@ -24,11 +24,19 @@ from interp.model import hooks
 from interp.model.attention import KeyValueCache
 from interp.model.block import AttentionBlock, Blocks, make_block
 from interp.model.config import TransformerConfig
-from interp.model.embedding import Embed, PredictionHead, TokenTypeEmbed, make_pos_embed, make_unembed
 from interp.model.generation import GenerationMixin
 from interp.model.hooks import HookPoint
 from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
-from interp.model.layers import NoNorm, Norm, make_norm
+from interp.model.layers import (
+    Embed,
+    NoNorm,
+    Norm,
+    PredictionHead,
+    TokenTypeEmbed,
+    make_norm,
+    make_pos_embed,
+    make_unembed,
+)
 from interp.model.positions import Places, SeenMask, places_of
 from interp.model.text import PaddingSide
 from interp.model.weights import StackedWeights, weights_hash
@@ -37,40 +45,26 @@ from interp.shapes import Logits, PaddingMask, Residual, Tokens
 IGNORED = -100
 
 
-def next_token_loss(logits: Logits, tokens: Tokens, mask: PaddingMask) -> Float[Tensor, ""]:
-    """Mean cross-entropy in nats of each real token given those before it.
+def next_token_loss(
+    logits: Logits, tokens: Tokens, mask: PaddingMask, *, per_token: bool = False
+) -> Float[Tensor, ""] | Float[Tensor, "batch _"]:
+    """Cross-entropy in nats of each real token given those before it; half-precision logits are taken to float32 first.
 
-    Half-precision logits are taken to float32 first.
-
-    Raises:
-        InputError: No real token follows another one, so that there is nothing to predict.
-    """
-    real = _predicted(mask)
-    targets = F.pad(tokens[:, 1:].masked_fill(~real, IGNORED), (0, 1), value=IGNORED)
-    return F.cross_entropy(_wide(logits).flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
-
-
-def next_token_losses(logits: Logits, tokens: Tokens, mask: PaddingMask) -> Float[Tensor, "batch _"]:
-    """Cross-entropy in nats of each token but the first, ``[batch pos - 1]``; NaN where there is padding.
+    Returns:
+        The mean; `per_token`, each token's but the first's, ``[batch pos - 1]``, NaN where there is padding.
 
     Raises:
         InputError: No real token follows another one, so that there is nothing to predict.
     """
-    real = _predicted(mask)
-    losses = F.cross_entropy(_wide(logits)[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
-    return losses.masked_fill(~real, torch.nan)
-
-
-def _predicted(mask: PaddingMask) -> Bool[Tensor, "batch _"]:
-    """Which tokens but the first are real and follow a real one."""
     real = mask[:, 1:] & mask[:, :-1]
     if not real.any():
         raise InputError("loss: expected a prompt of at least two tokens, got none; there is no next token to predict")
-    return real
-
-
-def _wide(logits: Logits) -> Logits:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if per_token:
+        losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
+        return losses.masked_fill(~real, torch.nan)
+    targets = F.pad(tokens[:, 1:].masked_fill(~real, IGNORED), (0, 1), value=IGNORED)
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
 
 
 Loss = Float[Tensor, ""] | Float[Tensor, "batch _"]
@@ -117,11 +111,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
 
     @classmethod
     def from_pretrained(cls, name: str = "", **options: Any) -> "HookedTransformer":
-        """What TransformerLens loads models with, its other calls of this kind too. Here, ``interp.load_model`` does.
-
-        Raises:
-            LoadError: Always; it says what to call.
-        """
+        """What TransformerLens loads models with; here it raises ``LoadError``, which names ``interp.load_model``."""
         raise LoadError(f"HookedTransformer.from_pretrained: models are loaded by interp.load_model({name!r})")
 
     from_pretrained_no_processing = from_pretrained
@@ -252,7 +242,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         if logits.shape[:-1] != tokens.shape:
             raise InputError(f"logits: expected shape {(*tokens.shape, 'd_vocab')}, got {tuple(logits.shape)}")
         mask = as_padding_mask(attention_mask, tokens.to(logits.device))
-        return (next_token_losses if per_token else next_token_loss)(logits, tokens.to(logits.device), mask)
+        return next_token_loss(logits, tokens.to(logits.device), mask, per_token=per_token)
 
     def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
         n = self.config.n_layers
@@ -336,34 +326,20 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
 
     @property
     def W_pos(self) -> Float[Tensor, "n_ctx d_model"]:  # noqa: N802
-        """The position embedding.
-
-        Raises:
-            InputError: Positions are not embedded in this model.
-        """
+        """The position embedding; a model that has none raises ``InputError``."""
         if self.config.positions not in ("learned", "sinusoidal"):
             raise InputError(f"W_pos: positions are {self.config.positions!r} here and have no embedding")
         return self.pos_embed.W_pos
 
     @property
     def W_E_pos(self) -> Float[Tensor, "rows d_model"]:  # noqa: N802
-        """The embeddings of tokens, then those of positions: ``[d_vocab + n_ctx d_model]``.
-
-        Raises:
-            InputError: Positions are not embedded in this model.
-        """
+        """The embeddings of tokens, then those of positions: ``[d_vocab + n_ctx d_model]``."""
         return torch.cat([self.W_E, self.W_pos])
 
     def accumulated_bias(
         self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True
     ) -> Float[Tensor, " d_model"]:
-        """Sum of the biases that the blocks before `layer` write (TransformerLens' method).
-
-        With `mlp_input`, block `layer`'s own ``b_O`` is in it too.
-
-        Raises:
-            InputError: No such layer.
-        """
+        """Sum of the biases that the blocks before `layer` write; with `mlp_input`, its own ``b_O`` is in it too."""
         blocks = list(self.blocks)
         if not 0 <= layer <= len(blocks) - mlp_input:
             raise InputError(f"layer: expected 0 to {len(blocks) - mlp_input}, got {layer}")

@@ -16,27 +16,10 @@ from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Dice, Split, draw_within
-from interp.tasks.grammar.items import example, frame, schedule
-from interp.tasks.grammar.lexicon import KINDS, Noun, Number, Verb, Vocabulary, vocabulary
-from interp.tasks.grammar.phrases import (
-    GENERAL_ADJECTIVES,
-    NEARNESS,
-    NUMBERS,
-    PREVERBAL,
-    SUBJECT_KINDS,
-    Predicate,
-    Word,
-    Words,
-    complement,
-    form,
-    noun_phrase,
-    other,
-    predicate,
-    said,
-    sentence,
-    sentence_start,
-)
+from interp.tasks.grammar.draws import Split, draw_within
+from interp.tasks.grammar.items import Frame, example, schedule
+from interp.tasks.grammar.lexicon import NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
+from interp.tasks.grammar.phrases import Predicate, Word, Words, Writer, noun_phrase, said, sentence, sentence_start
 
 Structure = Literal[
     "simple",
@@ -89,9 +72,9 @@ class Agreement(NamedTuple):
         """Everything up to the verb, not capitalised."""
         adverb = [Word(self.adverb, "adverb")] if self.adverb else []
         head_adjective = "" if self.attractors else self.adjective
-        head = noun_phrase(self.determiners[0], form(self.subject, number), "subject", head_adjective)
+        head = noun_phrase(self.determiners[0], self.subject.form(number), "subject", head_adjective)
         phrases = [
-            noun_phrase(article, form(noun, attractor_number), slot, adjective)
+            noun_phrase(article, noun.form(attractor_number), slot, adjective)
             for article, noun, slot, adjective in zip(
                 self.determiners[1:], self.attractors, ATTRACTOR_SLOTS, (self.adjective, ""), strict=False
             )
@@ -111,17 +94,17 @@ class Agreement(NamedTuple):
         return [relative, *phrases[0], steps[0], *phrases[1], verb]
 
 
-def propose(dice: Dice, words: Vocabulary, structure: Structure, *, adjective: bool, adverb: bool) -> Agreement:
+def propose(dice: Writer, structure: Structure, *, adjective: bool, adverb: bool) -> Agreement:
     """Draw the words of one sentence, without regard to the held-out rule."""
     clause_verb = None
-    subject_kind, attractor_kind = dice.pick(SUBJECT_KINDS), dice.pick(KINDS)
+    subject_kind, attractor_kind = dice.pick(SUBJECT_KINDS), dice.kind()
     if "relative" in structure:
-        roles = dice.pick(tuple(words.transitive))
-        clause_verb = dice.pick(words.transitive[roles])
+        roles = dice.pick(tuple(dice.words.transitive))
+        clause_verb = dice.pick(dice.words.transitive[roles])
         subject_kind, attractor_kind = roles if structure == "subject relative" else roles[::-1]
-    subject = dice.pick(words.nouns[subject_kind])
+    subject = dice.noun(subject_kind)
     count = ATTRACTORS[structure]
-    attractors = tuple(dice.pick(words.nouns[kind]) for kind in (attractor_kind, dice.pick(KINDS))[:count])
+    attractors = tuple(dice.noun(kind) for kind in (attractor_kind, dice.kind())[:count])
     return Agreement(
         structure=structure,
         subject=subject,
@@ -129,40 +112,40 @@ def propose(dice: Dice, words: Vocabulary, structure: Structure, *, adjective: b
         prepositions=_prepositions(dice, subject, structure),
         clause_verb=clause_verb,
         relative=dice.pick(("that", "who") if subject_kind == "person" else ("that", "which")),
-        predicate=predicate(dice, words, subject_kind),
+        predicate=dice.predicate(subject_kind),
         determiners=tuple(dice.pick(DETERMINERS) for _ in range(1 + count)),
-        adjective=dice.pick(GENERAL_ADJECTIVES) if adjective else "",
-        adverb=dice.pick(PREVERBAL) if adverb else "",
+        adjective=dice.adjective(adjective),
+        adverb=dice.adverb(adverb),
     )
 
 
-def _prepositions(dice: Dice, subject: Noun, structure: Structure) -> tuple[str, ...]:
+def _prepositions(dice: Writer, subject: Noun, structure: Structure) -> tuple[str, ...]:
     """``of`` or ``to`` where the noun takes a complement; otherwise where it is."""
     count = {"prepositional": 1, "two prepositional": 2, "object relative prepositional": 1}.get(structure, 0)
-    steps = [dice.pick(NEARNESS) for _ in range(count)]
+    steps = [dice.nearness() for _ in range(count)]
     if "relative" not in structure and count and subject.preposition and dice.chance(0.6):
         steps[0] = subject.preposition
     return tuple(steps)
 
 
-def training_sentence(dice: Dice, words: Vocabulary) -> Words:
+def training_sentence(dice: Writer) -> Words:
     """A whole sentence of any structure, the attractors' number independent of the subject's."""
     structure = dice.pick(STRUCTURES)
     adjective, adverb = dice.chance(0.3), dice.chance(0.3)
-    drawn = draw_within("train", lambda: propose(dice, words, structure, adjective=adjective, adverb=adverb))
-    number = dice.pick(NUMBERS)
+    drawn = draw_within("train", lambda: propose(dice, structure, adjective=adjective, adverb=adverb))
+    number = dice.number()
     verb = Word(drawn.predicate.agreeing(number), "verb")
-    rest = complement(dice, words, drawn.predicate)
-    return sentence([*drawn.before_verb(number, dice.pick(NUMBERS)), verb, *rest])
+    rest = dice.complement(drawn.predicate)
+    return sentence([*drawn.before_verb(number, dice.number()), verb, *rest])
 
 
 FRAMES = (
-    frame(None, adjective=False, adverb=False),
-    frame("somewhere", adjective=False, adverb=True),
-    frame("medium", adjective=True, adverb=False),
-    frame(None, adjective=True, adverb=True),
-    frame("long", adjective=False, adverb=True),
-    frame("somewhere", adjective=False, adverb=False),
+    Frame(None, adjective=False, adverb=False),
+    Frame("somewhere", adjective=False, adverb=True),
+    Frame("medium", adjective=True, adverb=False),
+    Frame(None, adjective=True, adverb=True),
+    Frame("long", adjective=False, adverb=True),
+    Frame("somewhere", adjective=False, adverb=False),
 )
 DISTRACTORS = {
     "attractor-1": "first attractor",
@@ -172,22 +155,19 @@ DISTRACTORS = {
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
+    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
-        n: How many.
-        seed: Names the draw; the first items are the same for every `n`.
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
         split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
-
-    Raises:
-        TaskError: `n` is not positive.
     """
     frames = dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("agreement", n, seed=seed, split=split, frames=frames):
         dice, before = plan.dice, plan.before
-        proposing = partial(propose, dice, vocabulary(), plan.structure, **plan.options)
+        proposing = partial(propose, dice, plan.structure, **plan.options)
         drawn = draw_within(split, proposing, admit=partial(_unsaid, said(before)))
-        number, attractors = NUMBERS[plan.flipped], dice.pick(NUMBERS)
+        number, attractors = NUMBERS[plan.flipped], dice.number()
         yield MinimalPair(
             item=_example(before, drawn, number, attractors),
             counterfactual=_example(before, drawn, other(number), attractors),
@@ -198,7 +178,7 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
 def _unsaid(used: frozenset[str], drawn: Agreement) -> bool:
     """Whether neither subject nor attractor stands in the sentence before, in either number."""
     nouns = drawn.subject, *drawn.attractors
-    return used.isdisjoint(form(noun, number).lower() for noun in nouns for number in NUMBERS)
+    return used.isdisjoint(noun.form(number).lower() for noun in nouns for number in NUMBERS)
 
 
 def _example(before: Words, drawn: Agreement, number: Number, attractors: Number) -> Example:

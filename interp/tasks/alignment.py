@@ -41,13 +41,8 @@ class TokenizedText:
     def positions(self, span: Span) -> tuple[int, ...]:
         """Positions of the tokens that cover `span`, special tokens in front counted."""
         touching = [pos for pos, (start, stop) in enumerate(self.offsets) if start < span.stop and span.start < stop]
-        covering = tuple(
-            pos
-            for pos, (start, stop) in zip(
-                touching, inked(self.text, [self.offsets[pos] for pos in touching]), strict=True
-            )
-            if max(start, span.start) < min(stop, span.stop)
-        )
+        inside = zip(touching, inked(self.text, [self.offsets[pos] for pos in touching]), strict=True)
+        covering = tuple(pos for pos, (start, stop) in inside if max(start, span.start) < min(stop, span.stop))
         if not covering:
             raise InputError(
                 f"no token covers characters {span.start} to {span.stop} ({span.of(self.text)!r}) of "
@@ -88,7 +83,10 @@ def without_special(
 ) -> list[tuple[tuple[int, ...], tuple[tuple[int, int], ...]]]:
     """Ids and offsets of each text's own tokens, of a fast tokenizer."""
     for text in texts:
-        _require_unicode(text)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise TaskError(f"expected Unicode text, got half of a surrogate pair in {text!r}; read it anew") from error
     options: Any = {"add_special_tokens": False, "padding": False, "truncation": False, "verbose": False}
     try:
         rows = tokenizer(list(texts), return_offsets_mapping=True, **options)
@@ -98,13 +96,6 @@ def without_special(
         (tuple(ids), tuple((start, stop) for start, stop in offsets))
         for ids, offsets in zip(rows["input_ids"], rows["offset_mapping"], strict=True)
     ]
-
-
-def _require_unicode(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise TaskError(f"expected Unicode text, got half of a surrogate pair in {text!r}; read it anew") from error
 
 
 def inked(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -149,7 +140,8 @@ def align_words(
     """Find out which tokens each word is made of."""
     owners = _owners(len(text), spans)
     covered = [_words_in(owners[start:stop]) for start, stop in inked(text, offsets)]
-    group = _joined(len(spans), [*covered, *_sharing(owners, spans)])
+    sharing = ([word, *_words_in(owners[span.start : span.stop])] for word, span in enumerate(spans))
+    group = _joined(len(spans), [*covered, *sharing])
     seen = {word for words in covered for word in words}
     groups = sorted({group[word] for word in seen})
     unit_of_group = {each: unit for unit, each in enumerate(groups)}
@@ -184,20 +176,13 @@ def _words_in(owners: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(word for word in owners if word != NONE))
 
 
-def _sharing(owners: Sequence[int], spans: Sequence[Span]) -> list[list[int]]:
-    """The words whose characters belong to another one, with that one."""
-    found = ([word, *_words_in(owners[span.start : span.stop])] for word, span in enumerate(spans))
-    return [each for each in found if set(each) != {each[0]}]
-
-
 def _joined(n_words: int, together: Sequence[Sequence[int]]) -> list[int]:
     """Each word's group, by the group's first word: words that stand in one list are in one group."""
     group = list(range(n_words))
     for words in together:
-        if len(words) > 1:
-            joined = {group[word] for word in words}
-            least = min(joined)
-            group = [least if each in joined else each for each in group]
+        joined = {group[word] for word in words}
+        if len(joined) > 1:
+            group = [min(joined) if each in joined else each for each in group]
     return group
 
 

@@ -43,6 +43,7 @@ class TaggedItem:
     # the lexical draw: the subject's, the antecedent's or, with a demonstrative, the critical noun's (there are only
     # four demonstratives)
     lemma: str
+    sentence: str  # the acceptable one
     head: Nominal | None  # the subject or antecedent; None where the related word is a demonstrative
 
 
@@ -58,7 +59,7 @@ def tag_item(item: BlimpItem) -> TaggedItem | None:
         return None
     features = {name: value for name, value in (("number", head.number), ("gender", head.gender)) if value}
     relation = _relation(item, words, words[head.words[1]].span)
-    return TaggedItem(relation, words, features, head.lemma, head)
+    return TaggedItem(relation, words, features, head.lemma, item.good, head)
 
 
 def _tag_demonstrative(item: BlimpItem, words: tuple[Word, ...]) -> TaggedItem | None:
@@ -68,7 +69,7 @@ def _tag_demonstrative(item: BlimpItem, words: tuple[Word, ...]) -> TaggedItem |
         if word.text.lower() in DEMONSTRATIVE_NUMBER:
             features = {"number": DEMONSTRATIVE_NUMBER[word.text.lower()]}
             lemma = item.pair_id if noun is None else noun[0].singular
-            return TaggedItem(_relation(item, words, word.span), words, features, lemma, None)
+            return TaggedItem(_relation(item, words, word.span), words, features, lemma, item.good, None)
         if word.text not in english().adjectives:
             return None
     return None
@@ -96,25 +97,14 @@ def flip_item(item: BlimpItem, tagged: TaggedItem) -> BlimpItem | None:
     has_pronoun = any(word.text.lower() in pronouns for word in words_of(f"{item.prefix} {rest}"))
     if f"{item.prefix} {item.word_bad}{rest}" != item.bad or has_pronoun:
         return None
-    if item.phenomenon == "subject_verb_agreement":
-        exchanged = _flip_subject(item.word_good, item.word_bad, tagged)
-    elif item.phenomenon == "determiner_noun_agreement":
-        exchanged = _flip_determiner(item.word_good, item.word_bad, tagged)
-    else:
-        exchanged = _flip_gender(item, tagged)
-    if exchanged is None:
+    flip = _FLIPS.get(item.phenomenon, _flip_gender)
+    if (exchanged := flip(item.word_good, item.word_bad, tagged)) is None:
         return None
     prefix = item.prefix
     for span, new in sorted(exchanged.items(), key=lambda each: each[0].start, reverse=True):
         prefix = prefix[: span.start] + new + prefix[span.stop :]
-    return replace(
-        item,
-        prefix=prefix,
-        word_good=item.word_bad,
-        word_bad=item.word_good,
-        good=f"{prefix} {item.word_bad}{rest}",
-        bad=f"{prefix} {item.word_good}{rest}",
-    )
+    good, bad = f"{prefix} {item.word_bad}{rest}", f"{prefix} {item.word_good}{rest}"
+    return replace(item, prefix=prefix, word_good=item.word_bad, word_bad=item.word_good, good=good, bad=bad)
 
 
 def _flip_subject(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str] | None:
@@ -161,9 +151,9 @@ def _flip_determiner(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str]
     return {word.span: _capitalised_as(word.text, _DEMONSTRATIVES[word.text.lower()])}
 
 
-def _flip_gender(item: BlimpItem, tagged: TaggedItem) -> dict[Span, str] | None:
+def _flip_gender(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str] | None:
     """A name for a name, or a noun for a noun, of the gender that the wrong reflexive asks for."""
-    right, wrong = (_REFLEXIVE_GENDER.get(word or "") for word in (item.word_good, item.word_bad))
+    right, wrong = _REFLEXIVE_GENDER.get(good), _REFLEXIVE_GENDER.get(bad)
     head = tagged.head
     if head is None or right is None or wrong is None or right == wrong or head.gender != right:
         return None
@@ -171,8 +161,11 @@ def _flip_gender(item: BlimpItem, tagged: TaggedItem) -> dict[Span, str] | None:
     if not candidates:
         return None
     # Drawn by the sentence's hash: the same for every run, and even over the candidates.
-    draw = int.from_bytes(hashlib.sha256(item.good.encode()).digest()[:8], "big")
+    draw = int.from_bytes(hashlib.sha256(tagged.sentence.encode()).digest()[:8], "big")
     return {_place(tagged.words, head): candidates[draw % len(candidates)]}
+
+
+_FLIPS = {"subject_verb_agreement": _flip_subject, "determiner_noun_agreement": _flip_determiner}
 
 
 def _of_gender(gender: str, head: Nominal) -> list[str]:
@@ -185,7 +178,7 @@ def _of_gender(gender: str, head: Nominal) -> list[str]:
         noun.singular
         for noun in english().nouns
         if noun.gender == gender
-        and not noun.relational
+        and not noun.preposition
         and " " not in noun.singular
         and noun.singular.startswith(_VOWELS) == head.lemma.startswith(_VOWELS)
     )
@@ -222,16 +215,9 @@ def blimp_coverage(items: Sequence[BlimpItem], pairs: Sequence[MinimalPair]) -> 
 
 
 def _example(item: BlimpItem, tagged: TaggedItem | None, metric: Metric) -> Example:
-    prompt, right, wrong = _continuations(item, metric)
-    return Example(
-        prompt=prompt,
-        right=right,
-        wrong=wrong,
-        relation=None if tagged is None else tagged.relation,
-        template=item.uid,
-        layout="",  # the items' words have no common meaning by position
-        features={} if tagged is None else dict(tagged.features),
-    )
+    relation, features = (None, {}) if tagged is None else (tagged.relation, dict(tagged.features))
+    # Without a layout: the items' words have no common meaning by position.
+    return Example(*_continuations(item, metric), relation, template=item.uid, layout="", features=features)
 
 
 def _continuations(item: BlimpItem, metric: Metric) -> tuple[str, str, str]:

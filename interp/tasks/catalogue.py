@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import Any, get_args
 
 import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import TaskError, shown, suggest
-from interp.tasks import agreement, coreference, induction, ioi, reflexive
+from interp.tasks import agreement, coreference, induction, ioi, reflexive, treebank_tasks
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
 from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
@@ -30,14 +30,6 @@ from interp.tasks.grammar.draws import Split
 from interp.tasks.readers.sources import as_path, is_hub
 from interp.tasks.stereotypes import WINOBIAS, WINOGENDER, load_winobias, load_winogender
 from interp.tasks.task import Metric, Task, check_choice
-from interp.tasks.treebank_tasks import (
-    AGREEMENT,
-    ANAPHORA,
-    COREFERENCE,
-    load_agreement,
-    load_anaphora,
-    load_coreference,
-)
 
 GENERATED_PAIRS = 200
 """Pairs of a generated task, unless ``n`` says otherwise."""
@@ -53,33 +45,18 @@ MOST_PAIRS = 100_000
 """Of a generated task; all of them are held in memory."""
 
 
-class _Pairs(Protocol):
-    """What every generated task provides."""
-
-    def __call__(self, n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]: ...
-
-    def __hash__(self) -> int: ...
-
-
-_GENERATED: dict[str, tuple[_Pairs, TaskInfo]] = {
-    name: (pairs, TaskInfo(name, description, feature=feature))
-    for name, pairs, feature, description in (
-        (
-            "agreement",
-            agreement.pairs,
-            "number",
-            "The verb agrees in number with its subject, whatever nouns stand between them.",
-        ),
-        (
-            "coreference",
-            coreference.pairs,
-            "gender",
-            "A pronoun has the gender of the person that it stands for: the subject of the clause before it.",
-        ),
-        ("reflexive", reflexive.pairs, "gender", "A reflexive pronoun has the gender of the subject of its clause."),
-        ("ioi", ioi.pairs, None, "The indirect object is the person who was mentioned but is not the one giving."),
-        ("induction", induction.pairs, None, "A sequence seen before goes on as it did the first time."),
-    )
+Pairs = Callable[..., Iterator[MinimalPair]]
+_NUMBER = "The verb agrees in number with its subject, whatever nouns stand between them."
+_PRONOUN = "A pronoun has the gender of the person that it stands for: the subject of the clause before it."
+_REFLEXIVE = "A reflexive pronoun has the gender of the subject of its clause."
+_RECEIVER = "The indirect object is the person who was mentioned but is not the one giving."
+_AGAIN = "A sequence seen before goes on as it did the first time."
+_GENERATED: dict[str, tuple[Pairs, TaskInfo]] = {
+    "agreement": (agreement.pairs, TaskInfo("agreement", _NUMBER, feature="number")),
+    "coreference": (coreference.pairs, TaskInfo("coreference", _PRONOUN, feature="gender")),
+    "reflexive": (reflexive.pairs, TaskInfo("reflexive", _REFLEXIVE, feature="gender")),
+    "ioi": (ioi.pairs, TaskInfo("ioi", _RECEIVER)),
+    "induction": (induction.pairs, TaskInfo("induction", _AGAIN)),
 }
 
 
@@ -97,9 +74,9 @@ FILE_TASKS: dict[str, FileTask] = {
     "blimp": FileTask(BLIMP, load_blimp, folder="blimp", suffix=".jsonl"),
     "winobias": FileTask(WINOBIAS, load_winobias, folder="winobias"),
     "winogender": FileTask(WINOGENDER, load_winogender, folder="winogender"),
-    "agreement": FileTask(AGREEMENT, load_agreement),
-    "coreference": FileTask(COREFERENCE, load_coreference),
-    "anaphora": FileTask(ANAPHORA, load_anaphora),
+    "agreement": FileTask(treebank_tasks.AGREEMENT, treebank_tasks.load_agreement),
+    "coreference": FileTask(treebank_tasks.COREFERENCE, treebank_tasks.load_coreference),
+    "anaphora": FileTask(treebank_tasks.ANAPHORA, treebank_tasks.load_anaphora),
 }
 
 
@@ -110,13 +87,9 @@ def find_source(name: str, task: FileTask, source: str) -> str | Path:
     if not source:
         raise TaskError(f"{name!r} names no file; expected {task.info.name} with a file's path")
     path = as_path(source)
-    sought = (
-        task.folder is not None and path.name == source and not (task.suffix and path.suffix not in ("", task.suffix))
-    )
-    return _find_by_name(name, task, source) if sought and not path.exists() else path
-
-
-def _find_by_name(name: str, task: FileTask, source: str) -> Path:
+    other_kind = task.suffix and path.suffix not in ("", task.suffix)
+    if task.folder is None or path.name != source or other_kind or path.exists():
+        return path
     named, data = source.removesuffix(task.suffix), os.environ.get("INTERP_DATA")
     if not data:
         raise TaskError(
@@ -181,8 +154,8 @@ def load_task(
         NotCarriedError: The tokenizer can carry none of its items.
     """
     tokenizer = require_fast(tokenizer)
-    if n is not None:
-        _check_n(n)
+    if n is not None and (isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 1):
+        raise TaskError(f"n: expected a whole number of at least 1, got {shown(n)}")
     check_choice("split", split, get_args(Split))
     if metric is not None:
         check_choice("metric", metric, get_args(Metric))
@@ -191,17 +164,9 @@ def load_task(
     if file_task is None and name not in _GENERATED:
         raise TaskError(f"unknown task {name!r}; {_instead(name)}")
     info = _GENERATED[name][1] if file_task is None else file_task.info
-    request = TaskRequest(
-        name=name,
-        info=info,
-        tokenizer=tokenizer,
-        metric=metric or info.metric,
-        n=n,
-        seed=seed,
-        n_ctx=n_ctx,
-        known_words_only=known_words_only,
-        unequal_lengths=unequal_lengths,
-    )
+    sampled: Any = {"n": n, "seed": seed, "known_words_only": known_words_only}
+    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths}
+    request = TaskRequest(name, info, tokenizer, metric or info.metric, **sampled, **encoded)
     if file_task is not None:
         if split != "test":
             raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
@@ -227,7 +192,7 @@ def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) ->
 
 
 @lru_cache(maxsize=2 * len(_GENERATED))
-def _references(pairs: _Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
+def _references(pairs: Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
     """Drawn once: most draws are thrown away before one fits, which takes longer than to encode what is kept."""
     return tuple(pairs(n, seed=seed, split="reference"))
 
@@ -239,8 +204,3 @@ def _instead(name: str) -> str:
     if all(each in _GENERATED for each in name.split(",")):
         return "several tasks are named one by one"
     return suggest(name, list_tasks()["name"])
-
-
-def _check_n(n: object) -> None:
-    if isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 1:
-        raise TaskError(f"n: expected a whole number of at least 1, got {shown(n)}")

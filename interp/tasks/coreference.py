@@ -17,31 +17,10 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Dice, Split, allowed, draw_within
-from interp.tasks.grammar.items import (
-    OTHER_WORDS,
-    Couples,
-    Frame,
-    Plan,
-    Twins,
-    example,
-    frame,
-    schedule,
-    with_other_words,
-)
-from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, Vocabulary, lemma, vocabulary
-from interp.tasks.grammar.phrases import (
-    FULL_STOP,
-    GENERAL_ADJECTIVES,
-    NEARNESS,
-    PREVERBAL,
-    Word,
-    Words,
-    noun_phrase,
-    person,
-    person_phrase,
-    sentence_start,
-)
+from interp.tasks.grammar.draws import Split, draw_within
+from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule, with_other_words
+from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, lemma
+from interp.tasks.grammar.phrases import FULL_STOP, Word, Words, Writer, noun_phrase, person_phrase, sentence_start
 
 Link = Literal["alone", "clause", "sentence", "beside"]
 Ending = Literal["because", "that", "possessive"]
@@ -134,8 +113,7 @@ class Coreference(NamedTuple):
 
 
 def propose(
-    dice: Dice,
-    words: Vocabulary,
+    dice: Writer,
     link: Link,
     ending: Ending,
     *,
@@ -147,76 +125,71 @@ def propose(
 ) -> Coreference:
     """Draw the words of one sentence, without regard to the held-out rule."""
     return Coreference(
-        antecedent=person(dice, words, genders[0], named=named[0]),
-        stranger=person(dice, words, genders[1], named=named[1]),
+        antecedent=dice.person(genders[0], named=named[0]),
+        stranger=dice.person(genders[1], named=named[1]),
         link=link,
         ending=ending,
-        clause=clause(dice, words, adjective=adjective, place=place),
-        earlier=clause(dice, words, adjective=False, place=False),
-        beside=dice.pick(NEARNESS),
+        clause=clause(dice, adjective=adjective, place=place),
+        earlier=clause(dice),
+        beside=dice.nearness(),
         conjunction=dice.pick(LINKS),
         connective=dice.pick(CONNECTIVES),
-        saying=dice.pick(words.saying),
-        adverb=dice.pick(PREVERBAL) if adverb else "",
+        saying=dice.pick(dice.words.saying),
+        adverb=dice.adverb(adverb),
     )
 
 
-def clause(dice: Dice, words: Vocabulary, *, adjective: bool, place: bool) -> Clause:
+def clause(dice: Writer, *, adjective: bool = False, place: bool = False) -> Clause:
     """Something that a person did to a thing, an animal or a place."""
-    roles = dice.pick([roles for roles in words.transitive if roles[0] == "person" != roles[1]])
+    roles = dice.pick([roles for roles in dice.words.transitive if roles[0] == "person" != roles[1]])
     return Clause(
-        verb=dice.pick(words.transitive[roles]),
+        verb=dice.pick(dice.words.transitive[roles]),
         article=dice.pick(("the", "the", "a")),
-        adjective=dice.pick(GENERAL_ADJECTIVES) if adjective else "",
-        object=dice.pick(words.nouns[roles[1]]),
-        preposition=dice.pick(NEARNESS) if place else "",
-        place=dice.pick(words.nouns["place"]),
+        adjective=dice.adjective(adjective),
+        object=dice.noun(roles[1]),
+        preposition=dice.nearness() if place else "",
+        place=dice.noun("place"),
     )
 
 
 Structure = Literal["one person", "two people", "possessive"]
-
-
 NAMES, NOUNS = (True, True), (False, False)
 FRAMES: dict[Structure, tuple[Frame, ...]] = {
     "one person": (
-        frame(None, link="alone", ending="because", named=NAMES),
-        frame("short", link="alone", ending="because", named=NAMES, place=True),
-        frame("medium", link="alone", ending="because", named=NOUNS, adjective=True),
-        frame("long", link="alone", ending="that", named=NAMES, adverb=True),
-        frame(None, link="alone", ending="because", named=NOUNS, place=True, adverb=True),
-        frame("medium", link="alone", ending="that", named=NAMES),
+        Frame(None, link="alone", ending="because", named=NAMES),
+        Frame("short", link="alone", ending="because", named=NAMES, place=True),
+        Frame("medium", link="alone", ending="because", named=NOUNS, adjective=True),
+        Frame("long", link="alone", ending="that", named=NAMES, adverb=True),
+        Frame(None, link="alone", ending="because", named=NOUNS, place=True, adverb=True),
+        Frame("medium", link="alone", ending="that", named=NAMES),
     ),
     "two people": (
-        frame(None, link="clause", ending="because", named=NAMES),
-        frame("short", link="beside", ending="because", named=NAMES, adjective=True),
-        frame("medium", link="sentence", ending="because", named=NAMES, place=True),
-        frame("long", link="beside", ending="that", named=NOUNS),
-        frame(None, link="beside", ending="because", named=NOUNS, adverb=True),
-        frame("short", link="clause", ending="that", named=NAMES, adverb=True),
+        Frame(None, link="clause", ending="because", named=NAMES),
+        Frame("short", link="beside", ending="because", named=NAMES, adjective=True),
+        Frame("medium", link="sentence", ending="because", named=NAMES, place=True),
+        Frame("long", link="beside", ending="that", named=NOUNS),
+        Frame(None, link="beside", ending="because", named=NOUNS, adverb=True),
+        Frame("short", link="clause", ending="that", named=NAMES, adverb=True),
     ),
     "possessive": (
-        frame(None, link="alone", ending="possessive", named=NAMES, adverb=True),
-        frame("short", link="beside", ending="possessive", named=NAMES),
-        frame("medium", link="clause", ending="possessive", named=NOUNS, adverb=True),
-        frame("long", link="beside", ending="possessive", named=NAMES, adverb=True),
-        frame(None, link="sentence", ending="possessive", named=NAMES),
-        frame("medium", link="alone", ending="possessive", named=NOUNS, adverb=True),
+        Frame(None, link="alone", ending="possessive", named=NAMES, adverb=True),
+        Frame("short", link="beside", ending="possessive", named=NAMES),
+        Frame("medium", link="clause", ending="possessive", named=NOUNS, adverb=True),
+        Frame("long", link="beside", ending="possessive", named=NAMES, adverb=True),
+        Frame(None, link="sentence", ending="possessive", named=NAMES),
+        Frame("medium", link="alone", ending="possessive", named=NOUNS, adverb=True),
     ),
 }
 STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
+    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
-        n: How many.
-        seed: Names the draw; the first items are the same for every `n`.
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
         split: Whose pairs of people, or of one person and a verb, they use.
-
-    Raises:
-        TaskError: `n` is not positive.
     """
     couples = Couples[Person](split)
     for plan in schedule("coreference", n, seed=seed, split=split, frames=FRAMES, others="somebody else"):
@@ -235,7 +208,7 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
 
 def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Coreference]:
     """The same sentence with its two people exchanged, whether or not both appear in it."""
-    drawn = propose(plan.dice, vocabulary(), genders=genders, **plan.options)
+    drawn = propose(plan.dice, genders=genders, **plan.options)
     drawn = drawn._replace(stranger=couples.partner(plan.dice, drawn.antecedent, drawn.stranger))
     return Twins(drawn, drawn.exchanged)
 
@@ -245,10 +218,10 @@ def _with_others(plan: Plan, drawn: Coreference, genders: tuple[str, str], split
     item = _example(plan, drawn, genders)
     if drawn.link == "alone" or split == "reference":
         return item
-    people = vocabulary().names if isinstance(drawn.antecedent, Name) else vocabulary().gendered
+    words = plan.dice.words
+    people = words.names if isinstance(drawn.antecedent, Name) else words.gendered
     others = [drawn._replace(antecedent=each) for each in people[genders[1]] if each != drawn.stranger]
-    chosen = plan.dice_of_others.sample([each for each in others if allowed(each.decisive, split)], OTHER_WORDS)
-    return with_other_words(item, (_example(plan, each, genders[::-1]) for each in chosen))
+    return with_other_words(item, (_example(plan, each, genders[::-1]) for each in plan.others(others, split)))
 
 
 def _example(plan: Plan, drawn: Coreference, genders: tuple[str, str]) -> Example:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count
@@ -67,16 +67,23 @@ class Corpus:
         seen: set[str] = set()
         counted: Contents | None = vars(self).get("contents")
         for number, source in enumerate(self.sources, start=1):
-            for document in _read(source):
+            for document in self._read(source):
                 if self.without and _hash(document) in self.without:
                     continue
-                name = _free(document.id, number, seen)
+                numbered = (f"{document.id} ({each})" for each in count(number))
+                name = next(each for each in chain([document.id], numbered) if each not in seen)
                 seen.add(name)
                 if counted is not None and counted.digests.get(name) != _hash(document):
                     raise _changed(name)
                 yield Document(name, document.sentences, document.mentions)
         if counted is not None and len(seen) < len(counted.documents):
             raise _changed(next(name for name in counted.documents if name not in seen))
+
+    @staticmethod
+    def _read(source: str | Path | Document) -> Iterable[Document]:
+        if isinstance(source, Document):
+            return [source]
+        return senses(str(source)) if is_senses(source) else read_conllu(source)
 
     @cached_property
     def contents(self) -> "Contents":
@@ -85,35 +92,18 @@ class Corpus:
         Raises:
             TaskError: As ``read_conllu``.
         """
-        documents: dict[str, int] = {}
-        digests: dict[str, str] = {}
-        relations: Counter[Direction] = Counter()
-        n_sentences = n_mentions = 0
-        digest, hashes = hashlib.sha256(), {}
+        documents, digests, hashes = dict[str, int](), dict[str, str](), dict[str, str]()
+        n_sentences, n_mentions, relations, digest = 0, 0, Counter[Direction](), hashlib.sha256()
         for document in self:
-            documents[document.id] = _n_words(document)
+            documents[document.id] = sum(len(sentence.words) for sentence in document.sentences)
             n_sentences += len(document.sentences)
             n_mentions += len(document.mentions)
             relations.update(occurring(document))
-            own = _hash(document)
-            named = json.dumps([document.id, own, [each.id for each in document.sentences]])
-            digest.update(named.encode())
-            digests[document.id] = own
+            own = digests[document.id] = _hash(document)
+            digest.update(json.dumps([document.id, own, [each.id for each in document.sentences]]).encode())
             if len(document.sentences) > 1:
                 hashes[own] = document.id
         return Contents(documents, n_sentences, n_mentions, relations, digest.hexdigest(), hashes, digests)
-
-
-def _read(source: str | Path | Document) -> Iterable[Document]:
-    if isinstance(source, Document):
-        return [source]
-    return senses(str(source)) if is_senses(source) else read_conllu(source)
-
-
-def _free(name: str, number: int, seen: Container[str]) -> str:
-    """A name that no other document has."""
-    numbered = (f"{name} ({each})" for each in count(number))
-    return next(each for each in chain([name], numbered) if each not in seen)
 
 
 @dataclass(frozen=True)
@@ -139,25 +129,19 @@ class Contents:
     digests: Mapping[str, str]
 
 
-def _n_words(document: Document) -> int:
-    return sum(len(sentence.words) for sentence in document.sentences)
-
-
 def _changed(name: str) -> TaskError:
     return TaskError(f"{name}: the corpus has changed since its documents were counted; read its files anew")
 
 
 def _hash(document: Document) -> str:
-    sentences = [(each.text, [_said(word) for word in each.words], _links(each.links)) for each in document.sentences]
+    sentences = [
+        (each.text, list(map(_said, each.words)), [list(vars(link).values()) for link in each.links])
+        for each in document.sentences
+    ]
     mentions = [(each.entity, each.type, each.sentence, each.words, each.head) for each in document.mentions]
     return hashlib.sha256(json.dumps([sentences, mentions]).encode()).hexdigest()
 
 
 def _said(word: Word) -> list[object]:
-    feats = sorted((word.feats or {}).items())
-    span = (word.span.start, word.span.stop)
+    feats, span = sorted((word.feats or {}).items()), (word.span.start, word.span.stop)
     return [word.form, word.lemma, word.upos, word.xpos, feats, word.head, word.deprel, word.sense, span]
-
-
-def _links(links: Iterable[object]) -> list[object]:
-    return [list(vars(each).values()) for each in links]

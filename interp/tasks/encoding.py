@@ -158,10 +158,8 @@ class _Encoder:
         for pair in pairs:
             tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
             try:
-                item, *others = [
-                    self._with_other_word(self._example(example, row))
-                    for example, row in zip(pair.examples, tokenized, strict=True)
-                ]
+                encoded = map(self._example, pair.examples, tokenized)
+                item, *others = map(self._with_other_word, encoded)
                 _require(self.unequal_lengths or all(len(each.prompt) == len(item.prompt) for each in others), _LENGTH)
                 units.append(Unit(item, others[0] if others else None, pair.cluster))
             except _FailedError as requirement:
@@ -210,11 +208,8 @@ def _relation_positions(
     if relation is None:
         return None, (), {}
     try:
-        return (
-            row.positions(relation.query)[-1],
-            row.positions(relation.related),
-            {role: row.positions(span) for role, span in relation.distractors.items()},
-        )
+        distractors = {role: row.positions(span) for role, span in relation.distractors.items()}
+        return row.positions(relation.query)[-1], row.positions(relation.related), distractors
     except InputError as error:
         raise _FailedError("related word not aligned") from error
 

@@ -20,12 +20,12 @@ and a sense no carrier: the word is the same in all of its senses.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.errors import TaskError, suggest
 from interp.tasks.readers.gap import GENDERS
-from interp.tasks.treebank import ROOT, Document, Mention, Word
+from interp.tasks.treebank import ROOT, Document, Word
 from interp.tasks.windows import Window
 
 NUMERIC = ("distance",)
@@ -64,27 +64,18 @@ def labels_of(window: Window, features: Sequence[str]) -> dict[int, dict[str, La
 
 def features_in(documents: Iterable[Document]) -> list[str]:
     """The features that documents have anything of, in the order of the module's table."""
-    words, features, senses, has_subject, mentions = set[str](), set[str](), set[str](), False, list[Mention]()
+    found, own, has_subject = set[str](), set[str](), False
     for document in documents:
-        mentions += document.mentions[:1]
+        found |= {"entity", "gender", "antecedent"} if document.mentions else set()
         for word in (word for sentence in document.sentences for word in sentence.words):
-            words |= {name for name in ("upos", "deprel") if getattr(word, name)}
-            features |= set(word.feats or {})
-            senses |= {word.lemma} if word.sense else set()
+            found |= {"upos"} if word.upos else set()
+            found |= {"deprel", "distance"} if word.deprel else set()
+            own |= {f"feats:{name}" for name in word.feats or {}} | ({f"sense:{word.lemma}"} if word.sense else set())
             has_subject |= word.deprel.startswith("nsubj")
-    of_trees = ["distance"] * ("deprel" in words)
-    of_mentions = ["entity", "gender", "antecedent"] if mentions else []
-    named = [name for name in ("upos", "deprel") if name in words]
-    number = ["number"] * (has_subject and "Number" in features)
-    return [
-        *named,
-        *of_trees,
-        *of_mentions[:1],
-        *(f"sense:{lemma}" for lemma in sorted(senses)),
-        *(f"feats:{name}" for name in sorted(features)),
-        *number,
-        *of_mentions[1:],
-    ]
+    found |= {"number"} if has_subject and "feats:Number" in own else set()
+    names = [name for name in _FINDERS if name in found]
+    at = sum(name in names for name in ("upos", "deprel", "distance", "entity"))
+    return [*names[:at], *sorted(own, key=lambda name: (name.startswith("feats:"), name)), *names[at:]]
 
 
 def _finder(name: str) -> Callable[[Window], Found]:
@@ -94,7 +85,11 @@ def _finder(name: str) -> Callable[[Window], Found]:
     if colon and rest and kind == "feats":
         return lambda window: _own(window, lambda word: (word.feats or {}).get(rest, ""))
     if colon and rest and kind == "sense":
-        return lambda window: _senses(window, rest)
+        return lambda window: (
+            (number, Label(word.sense, "", ""))
+            for number, word in enumerate(window.words)
+            if word.sense and word.lemma == rest
+        )
     known = [*_FINDERS, "sense:LEMMA", "feats:NAME"]
     raise TaskError(f"feature {name!r} is none of a treebank's; {suggest(name, known)}")
 
@@ -103,32 +98,29 @@ def _own(window: Window, value: Callable[[Word], str]) -> Found:
     """What a word says of itself."""
     for number, word in enumerate(window.words):
         if value(word):
-            yield number, Label(value(word), word.form.lower(), _lemma(word))
-
-
-def _senses(window: Window, lemma: str) -> Found:
-    for number, word in enumerate(window.words):
-        if word.sense and word.lemma == lemma:
-            yield number, Label(word.sense, "", "")
+            yield number, _label(value(word), word)
 
 
 def _distances(window: Window) -> Found:
     for number, word in enumerate(window.words):
         if word.head != ROOT:
             away = window.start_of(number) + word.head - number
-            yield number, Label(str(away), word.form.lower(), _lemma(word))
+            yield number, _label(str(away), word)
 
 
 def _entities(window: Window) -> Found:
     for mention in window.mentions:
         if mention.type:
-            head = window.words[window.head_of(mention)]
-            yield window.head_of(mention), Label(mention.type, head.form.lower(), _lemma(head))
+            head = window.head_of(mention)
+            yield head, _label(mention.type, window.words[head])
 
 
 def _numbers(window: Window) -> Found:
     """A subject without conjuncts, before the first word of its verb that follows it."""
-    children: Mapping[int, list[int]] = _children(window)
+    children = defaultdict(list)
+    for number, word in enumerate(window.words):
+        if word.head != ROOT:
+            children[window.start_of(number) + word.head].append(number)
     for number, subject in enumerate(window.words):
         value = _NUMBERS.get((subject.feats or {}).get("Number", ""))
         if value is None or subject.head == ROOT or not subject.deprel.startswith("nsubj"):
@@ -138,23 +130,14 @@ def _numbers(window: Window) -> Found:
         verb = min((each for each in verbs if each > number), default=None)
         joined = any(window.words[each].deprel == "conj" for each in children[number])
         if verb is not None and not joined:
-            yield verb - 1, Label(value, subject.form.lower(), _lemma(subject))
-
-
-def _children(window: Window) -> Mapping[int, list[int]]:
-    children = defaultdict(list)
-    for number, word in enumerate(window.words):
-        if word.head != ROOT:
-            children[window.start_of(number) + word.head].append(number)
-    return children
+            yield verb - 1, _label(value, subject)
 
 
 def _genders(window: Window) -> Found:
     for pronoun, antecedent in _antecedents(window):
         gender = GENDERS.get(window.words[pronoun].form.lower())
         if gender is not None:
-            word = window.words[antecedent]
-            yield pronoun - 1, Label(gender, word.form.lower(), _lemma(word))
+            yield pronoun - 1, _label(gender, window.words[antecedent])
 
 
 def _identities(window: Window) -> Found:
@@ -172,6 +155,10 @@ def _antecedents(window: Window) -> Iterator[tuple[int, int]]:
             last[entity] = head
         elif entity in last:
             yield head, last[entity]
+
+
+def _label(value: str, carrier: Word) -> Label:
+    return Label(value, carrier.form.lower(), _lemma(carrier))
 
 
 def _lemma(word: Word) -> str:

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from itertools import cycle
 
 from interp.errors import TaskError, suggest
 from interp.tasks.example import Example, MinimalPair, Span
@@ -36,9 +36,8 @@ def linked_documents(pairs: Iterable[MinimalPair]) -> Iterator[Document]:
     for pair in pairs:
         clusters[pair.cluster] += pair.examples
     for name, examples in clusters.items():
-        yield Document(
-            name, tuple(_sentence(f"{name}-{number}", each) for number, each in enumerate(examples, start=1))
-        )
+        sentences = (_sentence(f"{name}-{number}", each) for number, each in enumerate(examples, start=1))
+        yield Document(name, tuple(sentences))
 
 
 def words_of(text: str) -> tuple[Word, ...]:
@@ -47,13 +46,11 @@ def words_of(text: str) -> tuple[Word, ...]:
 
 
 def _sentence(name: str, example: Example) -> Sentence:
-    text = example.text
-    words = words_of(text)
-    relation = example.relation
+    words, relation = words_of(example.text), example.relation
     if relation is None:
-        return Sentence(name, text, words)
+        return Sentence(name, example.text, words)
     link = Link(relation.name, _last(words, relation.query), _last(words, relation.related))
-    return Sentence(name, text, words, (link,))
+    return Sentence(name, example.text, words, (link,))
 
 
 def _last(words: tuple[Word, ...], span: Span) -> int:
@@ -91,15 +88,13 @@ def senses(lemma: str) -> list[Document]:
     if name not in LEMMAS:
         raise TaskError(f"senses of {name!r}: expected a lemma that there are sentences of; {suggest(name, LEMMAS)}")
     file = files("interp.tasks") / "word_senses" / f"{name}.toml"
-    return list(_documents(name, tomllib.loads(file.read_text(encoding="utf-8"))))
-
-
-def _documents(lemma: str, given: dict[str, Any]) -> Iterator[Document]:
-    frames = given["frames"]
-    for sense, clauses in given["senses"].items():
-        for number, clause in enumerate(clauses):
-            name, text = f"{lemma}-{sense}-{number + 1}", clause + frames[number % len(frames)]
-            yield Document(name, (_with_sense(name, text, lemma, sense),))
+    given = tomllib.loads(file.read_text(encoding="utf-8"))
+    sentences = (
+        _with_sense(f"{name}-{sense}-{number}", clause + frame, name, sense)
+        for sense, clauses in given["senses"].items()
+        for number, (clause, frame) in enumerate(zip(clauses, cycle(given["frames"]), strict=False), start=1)
+    )
+    return [Document(each.id, (each,)) for each in sentences]
 
 
 def _with_sense(name: str, text: str, lemma: str, sense: str) -> Sentence:

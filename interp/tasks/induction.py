@@ -11,13 +11,12 @@ counterfactual a new word stands in the place of the next one.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Dice, Split, draw_within, split_of
-from interp.tasks.grammar.items import OTHER_WORDS, Frame, Plan, example, frame, schedule, with_other_words
-from interp.tasks.grammar.lexicon import Vocabulary, vocabulary
-from interp.tasks.grammar.phrases import Shape, Word, Words, said
+from interp.tasks.grammar.draws import Split, draw_within, split_of
+from interp.tasks.grammar.items import OTHER_WORDS, Frame, Plan, example, schedule, with_other_words
+from interp.tasks.grammar.phrases import Word, Words, Writer, said
 
 SHORTEST, LONGEST = 5, 12
 LONGEST_GAP = 3
@@ -60,7 +59,7 @@ class Repetition(NamedTuple):
 
 
 def propose(
-    dice: Dice, words: Vocabulary, *, length: int, gap: int, start: int, stop: int, used: frozenset[str] = frozenset()
+    dice: Writer, *, length: int, gap: int, start: int, stop: int, used: frozenset[str] = frozenset()
 ) -> Repetition:
     """Draw a string and its gap, without regard to the held-out rule.
 
@@ -68,29 +67,29 @@ def propose(
     """
     drawn: dict[str, str] = {}
     while len(drawn) < length + gap:
-        word = dice.pick(words.forms)
+        word = dice.pick(dice.words.forms)
         if word.lower() not in used:
             drawn.setdefault(word.lower(), word)
     string = tuple(drawn.values())
     return Repetition(string[:length], string[length:], start, stop, dice.between(stop + 1, length - 1))
 
 
-def training_string(dice: Dice, words: Vocabulary) -> Words:
+def training_string(dice: Writer) -> Words:
     """A string of random length, mostly repeated whole; every pair of neighbours is in the training split."""
     while True:
         length = dice.between(SHORTEST, LONGEST)
         gap = dice.between(1, LONGEST_GAP) if dice.chance(0.4) else 0
         start = 0 if dice.chance(0.6) else dice.between(0, length - 3)
-        chain = _chain(dice, words, length + gap)
+        chain = _chain(dice, length + gap)
         if split_of(chain[-1], chain[start]) == "train":
             return [Word(word) for word in (*chain, *chain[start:length])]
 
 
-def _chain(dice: Dice, words: Vocabulary, length: int) -> list[str]:
+def _chain(dice: Writer, length: int) -> list[str]:
     """Different words, each of which may follow the one before it in training."""
-    chain = [dice.pick(words.forms)]
+    chain = [dice.pick(dice.words.forms)]
     while len(chain) < length:
-        word = dice.pick(words.forms)
+        word = dice.pick(dice.words.forms)
         if word not in chain and split_of(chain[-1], word) == "train":
             chain.append(word)
     return chain
@@ -99,9 +98,9 @@ def _chain(dice: Dice, words: Vocabulary, length: int) -> list[str]:
 Structure = Literal["whole", "part", "gap"]
 
 
-def _frame(opening: Shape | None, length: int, gap: int, start: int, stop: int) -> Frame:
+def _frame(opening: Any, length: int, gap: int, start: int, stop: int) -> Frame:
     """The filler sentence in front, the length of the string and of the gap, and what is repeated."""
-    return frame(opening, length=length, gap=gap, start=start, stop=stop)
+    return Frame(opening, length=length, gap=gap, start=start, stop=stop)
 
 
 FRAMES: dict[Structure, tuple[Frame, ...]] = {
@@ -134,18 +133,15 @@ STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
+    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
-        n: How many.
-        seed: Names the draw; the first items are the same for every `n`.
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
         split: Whose pairs of neighbours they use.
-
-    Raises:
-        TaskError: `n` is not positive.
     """
     for plan in schedule("induction", n, seed=seed, split=split, frames=FRAMES, others="new word"):
-        proposing = partial(propose, plan.dice, vocabulary(), **plan.options, used=said(plan.before))
+        proposing = partial(propose, plan.dice, **plan.options, used=said(plan.before))
         drawn = draw_within(split, proposing)
         item, twin = (_with_new_words(plan, each, split) for each in (drawn, drawn.exchanged))
         yield MinimalPair(
@@ -159,7 +155,7 @@ def _with_new_words(plan: Plan, drawn: Repetition, split: Split) -> Example:
     """The example, and it with words that are nowhere else in the place of the one that comes next."""
     used, found = {*said(plan.before), *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
     while split != "reference" and len(found) < OTHER_WORDS:
-        word = plan.dice_of_others.pick(vocabulary().forms)
+        word = plan.dice_of_others.pick(plan.dice.words.forms)
         if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == split:
             used.add(word.lower())
             string = (*drawn.string[: drawn.stop], word, *drawn.string[drawn.stop + 1 :])

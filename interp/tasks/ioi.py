@@ -16,19 +16,10 @@ from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Dice, Split, allowed, draw_within
-from interp.tasks.grammar.items import OTHER_WORDS, Couples, Plan, example, frame, schedule, with_other_words
-from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Verb, Vocabulary, vocabulary
-from interp.tasks.grammar.phrases import (
-    COMMA,
-    FULL_STOP,
-    GENERAL_ADJECTIVES,
-    NEARNESS,
-    Word,
-    Words,
-    noun_phrase,
-    sentence_start,
-)
+from interp.tasks.grammar.draws import Split, draw_within
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule, with_other_words
+from interp.tasks.grammar.lexicon import Name, Noun, Verb
+from interp.tasks.grammar.phrases import COMMA, FULL_STOP, Word, Words, Writer, noun_phrase, sentence_start
 
 Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with", "late", "late subordinate"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
@@ -119,56 +110,50 @@ class IndirectObject(NamedTuple):
         return [Word(self.giver.text, "giver"), Word(self.giving.past, "giving"), *gift, Word("to", "to")]
 
 
-def propose(
-    dice: Dice, words: Vocabulary, structure: Structure, *, receiver_first: bool, adjective: bool
-) -> IndirectObject:
+def propose(dice: Writer, structure: Structure, *, receiver_first: bool, adjective: bool) -> IndirectObject:
     """Draw the words of one sentence, without regard to the held-out rule."""
+    words = dice.words
     return IndirectObject(
         structure=structure,
-        receiver=dice.pick(words.names[dice.pick(GENDERS)]),
-        giver=dice.pick(words.names[dice.pick(GENDERS)]),
+        receiver=dice.pick(words.names[dice.gender()]),
+        giver=dice.pick(words.names[dice.gender()]),
         receiver_first=receiver_first,
         subordinator=dice.pick(SUBORDINATORS),
         meeting=dice.pick(words.transitive["person", "place"]),
         greeting=dice.pick(words.transitive["person", "person"]),
-        place=dice.pick(words.nouns["place"]),
-        preposition=dice.pick(NEARNESS),
-        landmark=dice.pick(words.nouns["animal"]),
+        place=dice.noun("place"),
+        preposition=dice.nearness(),
+        landmark=dice.noun("animal"),
         giving=dice.pick(words.giving),
-        gift=dice.pick(words.nouns["thing"]),
-        adjective=dice.pick(GENERAL_ADJECTIVES) if adjective else "",
+        gift=dice.noun("thing"),
+        adjective=dice.adjective(adjective),
     )
 
 
-def training_sentence(dice: Dice, words: Vocabulary) -> Words:
+def training_sentence(dice: Writer) -> Words:
     """A whole sentence of any shape and order."""
     structure, receiver_first, adjective = dice.pick(IN_TRAINING), dice.chance(0.5), dice.chance(0.3)
-    drawn = draw_within(
-        "train", lambda: propose(dice, words, structure, receiver_first=receiver_first, adjective=adjective)
-    )
+    drawn = draw_within("train", lambda: propose(dice, structure, receiver_first=receiver_first, adjective=adjective))
     return [*drawn.before_receiver(), Word(drawn.receiver.text), FULL_STOP]
 
 
 FRAMES = (
-    frame(None, adjective=False),
-    frame("short", adjective=True),
-    frame("medium", adjective=False),
-    frame(None, adjective=True),
-    frame("long", adjective=False),
-    frame("medium", adjective=True),
+    Frame(None, adjective=False),
+    Frame("short", adjective=True),
+    Frame("medium", adjective=False),
+    Frame(None, adjective=True),
+    Frame("long", adjective=False),
+    Frame("medium", adjective=True),
 )
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
+    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
-        n: How many.
-        seed: Names the draw; the first items are the same for every `n`.
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
         split: Whose pairs of names they use.
-
-    Raises:
-        TaskError: `n` is not positive.
     """
     couples, frames = Couples[Name](split), dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("ioi", n, seed=seed, split=split, frames=frames, others="third person"):
@@ -184,16 +169,16 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
 
 def _couple(couples: Couples[Name], plan: Plan) -> IndirectObject:
     """A proposal, now and then with the receiver's partner for its giver."""
-    drawn = propose(plan.dice, vocabulary(), plan.structure, receiver_first=not plan.flipped, **plan.options)
+    drawn = propose(plan.dice, plan.structure, receiver_first=not plan.flipped, **plan.options)
     return drawn._replace(giver=couples.partner(plan.dice, drawn.receiver, drawn.giver))
 
 
 def _with_third_people(plan: Plan, drawn: IndirectObject, split: Split) -> Example:
     """The example, and it with others of the receiver's gender in the receiver's place."""
-    names = [] if split == "reference" else vocabulary().names[drawn.receiver.gender]
+    names = [] if split == "reference" else plan.dice.words.names[drawn.receiver.gender]
     others = [drawn._replace(receiver=name) for name in names if name not in (drawn.receiver, drawn.giver)]
-    chosen = plan.dice_of_others.sample([each for each in others if allowed(each.decisive, split)], OTHER_WORDS)
-    return with_other_words(_example(plan.before, drawn), (_example(plan.before, each) for each in chosen))
+    examples = [_example(plan.before, each) for each in plan.others(others, split)]
+    return with_other_words(_example(plan.before, drawn), examples)
 
 
 def _example(before: Words, drawn: IndirectObject) -> Example:

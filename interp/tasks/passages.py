@@ -140,15 +140,9 @@ class CorpusPassages:
             if unit == NONE:
                 self.unaligned["no token of its own"] += 1
                 continue
-            places = tuple(np.flatnonzero(tokens.unit_of_token == unit).tolist())
-            at = int(sentence[number])
-            yield ReadWord(
-                window.sentences[at].id,
-                number - window.starts[at],
-                window.words[number].form,
-                places,
-                labels.get(number, {}),
-            )
+            places, at = tuple(np.flatnonzero(tokens.unit_of_token == unit).tolist()), int(sentence[number])
+            name, form = window.sentences[at].id, window.words[number].form
+            yield ReadWord(name, number - window.starts[at], form, places, labels.get(number, {}))
 
 
 def passage_index(passages: Iterable[Passage]) -> pd.DataFrame:
@@ -174,12 +168,7 @@ def passage_index(passages: Iterable[Passage]) -> pd.DataFrame:
         if name in columns:
             raise TaskError(f"feature {name!r}: expected another name than those of the index ({', '.join(columns)})")
         labels = [word.labels.get(name) for _, word in words]
-        columns[name] = [each and each.value for each in labels]
-        columns[f"{name}:carrier"] = [each and each.carrier for each in labels]
-        columns[f"{name}:lemma"] = [each and each.lemma for each in labels]
-    return pd.DataFrame(
-        {
-            name: pd.Series(each, dtype=None if isinstance(each, np.ndarray) else object)
-            for name, each in columns.items()
-        }
-    )
+        for ending, part in (("", "value"), (":carrier", "carrier"), (":lemma", "lemma")):
+            columns[name + ending] = [each and getattr(each, part) for each in labels]
+    kinds = {name: each.dtype if isinstance(each, np.ndarray) else object for name, each in columns.items()}
+    return pd.DataFrame({name: pd.Series(each, dtype=kinds[name]) for name, each in columns.items()})

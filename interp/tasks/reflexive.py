@@ -12,44 +12,13 @@ to the subject.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Dice, Split, allowed, draw_within
-from interp.tasks.grammar.items import Couples, Plan, Twins, example, frame, schedule
-from interp.tasks.grammar.lexicon import (
-    GENDERS,
-    KINDS,
-    Kind,
-    Name,
-    Noun,
-    Number,
-    Person,
-    Verb,
-    Vocabulary,
-    lemma,
-    vocabulary,
-)
-from interp.tasks.grammar.phrases import (
-    AUXILIARIES,
-    FULL_STOP,
-    NEARNESS,
-    NUMBERS,
-    PREVERBAL,
-    TENSES,
-    Tense,
-    Word,
-    Words,
-    determiner,
-    form,
-    noun_phrase,
-    person,
-    person_phrase,
-    said,
-    sentence,
-    sentence_start,
-    verb_phrase,
-)
+from interp.tasks.grammar.draws import Split, allowed, draw_within
+from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule
+from interp.tasks.grammar.lexicon import AUXILIARIES, GENDERS, Kind, Name, Noun, Number, Person, Tense, Verb, lemma
+from interp.tasks.grammar.phrases import Word, Words, Writer, noun_phrase, person_phrase, said, sentence, sentence_start
 
 Structure = Literal["simple", "prepositional", "subject relative", "object relative"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
@@ -105,8 +74,7 @@ class Reflexive(NamedTuple):
 
 
 def propose(
-    dice: Dice,
-    words: Vocabulary,
+    dice: Writer,
     structure: Structure,
     *,
     gender: str,
@@ -116,78 +84,70 @@ def propose(
     adverb: bool,
 ) -> Reflexive:
     """Draw the words of one sentence, without regard to the held-out rule."""
-    verb = dice.pick(words.done_to_oneself[particle])
+    verb = dice.pick(dice.words.done_to_oneself[particle])
     return Reflexive(
         structure=structure,
-        subject=person(dice, words, gender, named=named[0] and "relative" not in structure),
-        attractor=person(dice, words, dice.pick(GENDERS), named=named[1]),
-        preposition=dice.pick(NEARNESS),
-        clause_verb=dice.pick(words.transitive["person", "person"]),
+        subject=dice.person(gender, named=named[0] and "relative" not in structure),
+        attractor=dice.person(dice.gender(), named=named[1]),
+        preposition=dice.nearness(),
+        clause_verb=dice.pick(dice.words.transitive["person", "person"]),
         relative=dice.pick(("that", "who")),
         verb=verb,
         tense=tense,
-        verb_words=verb_phrase(dice, verb, tense, "singular"),
-        adverb=dice.pick(PREVERBAL) if adverb else "",
+        verb_words=dice.verb_phrase(verb, tense, "singular"),
+        adverb=dice.adverb(adverb),
     )
 
 
-def training_sentence(dice: Dice, words: Vocabulary) -> Words:
+def training_sentence(dice: Writer) -> Words:
     """A whole sentence: mostly about one person, else about several or about a thing."""
     if dice.chance(0.35):
-        return _of_any_number(dice, words)
+        return _of_any_number(dice)
     structure = "simple" if dice.chance(0.5) else dice.pick(STRUCTURES)
-    gender, adverb = dice.pick(GENDERS), dice.chance(0.3)
+    gender, adverb = dice.gender(), dice.chance(0.3)
     named = (dice.chance(0.65), dice.chance(0.5))
-    tense, particle = dice.pick(TENSES), dice.chance(0.15)
-    drawn = draw_within(
-        "train",
-        lambda: propose(
-            dice, words, structure, gender=gender, named=named, tense=tense, particle=particle, adverb=adverb
-        ),
-    )
-    return [*drawn.before_reflexive(), Word(REFLEXIVES[gender]), FULL_STOP]
+    tense, particle = dice.tense(), dice.chance(0.15)
+    options: Any = {"gender": gender, "named": named, "tense": tense, "particle": particle, "adverb": adverb}
+    drawn = draw_within("train", partial(propose, dice, structure, **options))
+    return sentence([*drawn.before_reflexive(), Word(REFLEXIVES[gender])])
 
 
-def _of_any_number(dice: Dice, words: Vocabulary) -> Words:
+def _of_any_number(dice: Writer) -> Words:
     """A sentence about several people or things, or about one thing: ``Some museum scared itself``."""
     kind = dice.pick(REFLEXIVE_KINDS)
     number: Number = "plural" if kind == "person" or dice.chance(0.5) else "singular"
-    attractor = dice.pick(words.nouns[dice.pick(KINDS)])
+    attractor = dice.noun(dice.kind())
     while True:
-        noun, verb, tense = dice.pick(words.nouns[kind]), dice.pick(words.reflexive[kind]), dice.pick(TENSES)
+        noun, verb, tense = dice.noun(kind), dice.pick(dice.words.reflexive[kind]), dice.tense()
         agreeing = tense if tense in AUXILIARIES else verb.base
         if allowed(((noun.singular, each) for each in (agreeing, verb.base, attractor.singular)), "train"):
             break
     bare = number == "plural" and dice.chance(0.25)
-    article = determiner(dice, words, number)
-    subject = [Word(form(noun, number))] if bare else noun_phrase(article, form(noun, number))
-    beside = form(attractor, dice.pick(NUMBERS))
-    modifier = [Word(dice.pick(NEARNESS)), *noun_phrase("the", beside)] if dice.chance(0.3) else []
+    article = dice.determiner(number)
+    subject = [Word(noun.form(number))] if bare else noun_phrase(article, noun.form(number))
+    beside = attractor.form(dice.number())
+    modifier = [Word(dice.nearness()), *noun_phrase("the", beside)] if dice.chance(0.3) else []
     reflexive = "themselves" if number == "plural" else "itself"
-    predicate = verb_phrase(dice, verb, tense, number)
-    return sentence([*subject, *modifier, *predicate, Word(reflexive)])
+    return sentence([*subject, *modifier, *dice.verb_phrase(verb, tense, number), Word(reflexive)])
 
 
 FRAMES = (
-    frame(None, named=(True, False), tense="modal", particle=False, adverb=False),
-    frame("short", named=(True, True), tense="past", particle=False, adverb=True),
-    frame("somebody", named=(False, False), tense="be", particle=True, adverb=False),
-    frame(None, named=(False, True), tense="past", particle=False, adverb=False),
-    frame("long", named=(True, False), tense="have", particle=False, adverb=True),
-    frame("somebody", named=(True, True), tense="past", particle=True, adverb=False),
+    Frame(None, named=(True, False), tense="modal", particle=False, adverb=False),
+    Frame("short", named=(True, True), tense="past", particle=False, adverb=True),
+    Frame("somebody", named=(False, False), tense="be", particle=True, adverb=False),
+    Frame(None, named=(False, True), tense="past", particle=False, adverb=False),
+    Frame("long", named=(True, False), tense="have", particle=False, adverb=True),
+    Frame("somebody", named=(True, True), tense="past", particle=True, adverb=False),
 )
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
+    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
-        n: How many.
-        seed: Names the draw; the first items are the same for every `n`.
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
         split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
-
-    Raises:
-        TaskError: `n` is not positive.
     """
     couples, frames = Couples[Person](split), dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("reflexive", n, seed=seed, split=split, frames=frames):
@@ -203,8 +163,8 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
 
 def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Reflexive]:
     """The same sentence about two people: of one name each, or of one noun each."""
-    drawn = propose(plan.dice, vocabulary(), plan.structure, gender=genders[0], **plan.options)
-    other = person(plan.dice, vocabulary(), genders[1], named=isinstance(drawn.subject, Name))
+    drawn = propose(plan.dice, plan.structure, gender=genders[0], **plan.options)
+    other = plan.dice.person(genders[1], named=isinstance(drawn.subject, Name))
     return Twins(drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other)))
 
 

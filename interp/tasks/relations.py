@@ -20,7 +20,7 @@ Clark et al. (2019), "What does BERT look at?", sections 4.2 and 4.3.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,18 +119,14 @@ def directions(names: Sequence[str], there: Counter[Direction], where: str = "th
             f"relations: expected names of relations, each once, got {list(names)}; name some, or give none at all for "
             "every dependency label"
         )
+    has_mentions = any(each.split(":")[0] in ("coref", "entity") for each in known)
     for name in names:
         if name not in known:
-            raise TaskError(f"relation {name!r} does not occur in {where}{_why(name, known)}")
+            why = among(name, sorted(known))
+            if name.split(":")[0] in ("coref", "entity") and not has_mentions:
+                why = f", which has no mentions (Entity= in CoNLL-U). There are: {', '.join(sorted(known))}"
+            raise TaskError(f"relation {name!r} does not occur in {where}{why}")
     return [each for name in names for each in there if each.relation == name]
-
-
-def _why(name: str, known: Collection[str]) -> str:
-    """What the corpus lacks, or which names are like this one."""
-    of_mentions = [each for each in (name, *known) if each.split(":")[0] in ("coref", "entity")]
-    if of_mentions == [name]:
-        return f", which has no mentions (Entity= in CoNLL-U). There are: {', '.join(sorted(known))}"
-    return among(name, sorted(known))
 
 
 def found(direction: Direction, window: Window) -> Iterator[Found]:
@@ -155,32 +151,24 @@ def _to_head(name: str, window: Window) -> Iterator[Found]:
             yield Found(number, (window.start_of(number) + word.head,))
 
 
-def _to_dependent(name: str, window: Window) -> Iterator[Found]:
-    return _turned(_to_head(name, window))
+def _gathered(pairs: Iterable[tuple[int, int]]) -> Iterator[Found]:
+    """Each query, in order, with all words that it should find."""
+    related = defaultdict(list)
+    for query, word in pairs:
+        related[query].append(word)
+    for query, words in sorted(related.items()):
+        yield Found(query, tuple(words))
 
 
-def _turned(pairs: Iterable[Found]) -> Iterator[Found]:
+def _turned(found: Iterable[Found]) -> Iterator[Found]:
     """The same pairs, looked at from the other side."""
-    queries = defaultdict(list)
-    for pair in pairs:
-        for related in pair.related:
-            queries[related].append(pair.query)
-    for related, numbers in sorted(queries.items()):
-        yield Found(related, tuple(numbers))
+    return _gathered((word, each.query) for each in found for word in each.related)
 
 
 def _to_related(name: str, window: Window) -> Iterator[Found]:
-    related = defaultdict(list)
-    for start, sentence in zip(window.starts, window.sentences, strict=True):
-        for link in sentence.links:
-            if link.name == name:
-                related[start + link.query].append(start + link.related)
-    for query, numbers in sorted(related.items()):
-        yield Found(query, tuple(numbers))
-
-
-def _to_query(name: str, window: Window) -> Iterator[Found]:
-    return _turned(_to_related(name, window))
+    sentences = zip(window.starts, window.sentences, strict=True)
+    links = ((start, link) for start, sentence in sentences for link in sentence.links if link.name == name)
+    return _gathered((start + link.query, start + link.related) for start, link in links)
 
 
 def _to_class(name: str, window: Window) -> Iterator[Found]:
@@ -201,7 +189,7 @@ def _to_antecedent(name: str, window: Window) -> Iterator[Found]:
             if query in heads[:number]:
                 continue  # a mention within another one, with the same head
             earlier = tuple(dict.fromkeys(head for head in heads[:number] if head != query))
-            if name in _coref_names(window.words[query].upos) and (earlier or _is_old(chain[0], window)):
+            if name in _coref_names(window.words[query].upos) and (earlier or chain[0].entity in window.spoken_of):
                 yield Found(query, earlier[-1:] if name == "coref:nearest" else earlier)
 
 
@@ -215,11 +203,6 @@ def _to_anaphor(name: str, window: Window) -> Iterator[Found]:
         if head not in paired and any(name in _coref_names(upos) for upos in later):
             paired.add(head)
             yield Found(head, ())
-
-
-def _is_old(mention: Mention, window: Window) -> bool:
-    """Whether the entity was spoken of before the window."""
-    return mention.entity in window.spoken_of
 
 
 def _chains(mentions: Iterable[Mention]) -> list[list[Mention]]:
@@ -237,10 +220,10 @@ def _coref_names(upos: str) -> tuple[str, ...]:
 
 _FINDERS: dict[str, Callable[[str, Window], Iterator[Found]]] = {
     "dependent to head": _to_head,
-    "head to dependent": _to_dependent,
+    "head to dependent": lambda name, window: _turned(_to_head(name, window)),
     "anaphor to antecedent": _to_antecedent,
     "antecedent to anaphor": _to_anaphor,
     "any word to it": _to_class,
     "query to related": _to_related,
-    "related to query": _to_query,
+    "related to query": lambda name, window: _turned(_to_related(name, window)),
 }

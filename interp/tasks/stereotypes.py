@@ -36,20 +36,11 @@ def stereotype_example(
     """Make an example of two sentences that are the same before their first pronoun."""
     prompt = asked[: pronoun.start].rstrip()
     related = head_noun(asked, referent)
-    return Example(
-        prompt=prompt,
-        right=asked[len(prompt) :],
-        wrong=other[len(prompt) :],
-        relation=Relation(
-            name="antecedent",
-            query=pronoun,
-            related=related,
-            distractors={} if other_person is None else {"other person": head_noun(asked, other_person)},
-        ),
-        template=gender,
-        layout="",  # the sentences' words have no common meaning by position
-        features={"gender": gender, "antecedent": related.of(asked).lower()},
-    )
+    others = {} if other_person is None else {"other person": head_noun(asked, other_person)}
+    relation, features = Relation("antecedent", pronoun, related, others), {"antecedent": related.of(asked).lower()}
+    # Without a layout: the sentences' words have no common meaning by position.
+    answers = asked[len(prompt) :], other[len(prompt) :]
+    return Example(prompt, *answers, relation, template=gender, layout="", features={"gender": gender, **features})
 
 
 def sentences(pair: MinimalPair) -> list[str]:
@@ -85,7 +76,8 @@ def load_winobias(request: TaskRequest) -> Task:
     require_metric(request)
     both = list(read_both(request.source))
     occupations = _occupations([pro for pro, _ in both])
-    lines = [_line(pro, anti, occupations) for pro, anti in both if _same_words(pro, anti)]
+    same = [each for each in both if each[0].gender != each[1].gender and len({*map(_between_pronouns, each)}) == 1]
+    lines = [_line(pro, anti, occupations) for pro, anti in same]
     if 2 * len(lines) < len(both):
         raise TaskError(
             f"{request.name}: expected the same sentences with other pronouns in the anti_ file, got {len(lines)} of "
@@ -136,15 +128,10 @@ def _in_order(source: str | Path) -> Iterable[WinobiasItem]:
     return sorted(items, key=lambda item: item.number) if is_hub(source) else items
 
 
-def _same_words(pro: WinobiasItem, anti: WinobiasItem) -> bool:
-    """Whether two sentences differ in the gender of their pronouns and in nothing else."""
-    return pro.gender != anti.gender and _between_pronouns(pro) == _between_pronouns(anti)
-
-
-def _between_pronouns(item: WinobiasItem) -> list[str]:
+def _between_pronouns(item: WinobiasItem) -> tuple[str, ...]:
     starts = [0, *(span.stop for span in item.pronouns)]
     stops = [*(span.start for span in item.pronouns), len(item.text)]
-    return [item.text[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    return tuple(item.text[start:stop] for start, stop in zip(starts, stops, strict=True))
 
 
 def _occupation(item: WinobiasItem) -> Span:
@@ -251,12 +238,6 @@ def _pair(feminine: WinogenderItem, masculine: WinogenderItem) -> MinimalPair | 
         return None
     gender: Gender = "feminine" if share > 50 else "masculine"
     asked, other = (feminine, masculine) if gender == "feminine" else (masculine, feminine)
-    example = stereotype_example(
-        asked.text,
-        other.text,
-        gender=gender,
-        pronoun=asked.pronoun_span,
-        referent=asked.occupation_span,
-        other_person=asked.participant_span,
-    )
+    people = {"referent": asked.occupation_span, "other_person": asked.participant_span}
+    example = stereotype_example(asked.text, other.text, gender=gender, pronoun=asked.pronoun_span, **people)
     return MinimalPair(example, None, cluster=asked.occupation)

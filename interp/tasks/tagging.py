@@ -92,10 +92,8 @@ def leading_nominal(words: Sequence[Word]) -> Nominal | None:
         return None
     first, last = nominals[0].words
     before, after = words[:first], words[last + 1 : last + 2]
-    tellable = all(word.text.lower() in _modifiers() for word in before) and all(
-        word.text in english().words() for word in after
-    )
-    return nominals[0] if tellable else None
+    told = all(word.text.lower() in _modifiers() for word in before)
+    return nominals[0] if told and all(word.text in english().words() for word in after) else None
 
 
 def verb_number(form: str) -> Number | None:
@@ -117,11 +115,11 @@ def _nominal_at(words: Sequence[Word], index: int) -> Nominal | None:
 
 def _look_up(form: str, place: tuple[int, int]) -> Nominal | None:
     lexicon = english()
-    name, proper, noun = lexicon.name_of(form), _proper_numbers().get(form), lexicon.noun_of(form)
+    name, proper, noun = lexicon.name_of(form), lexicon.proper_noun_of(form), lexicon.noun_of(form)
     if name is not None:
         return Nominal(place, form, "singular", name.gender, name=True)
     if proper is not None:
-        return Nominal(place, form, proper, "")
+        return Nominal(place, form, proper.number, "")
     if noun is not None:
         return Nominal(place, noun[0].singular, noun[1], noun[0].gender, noun=noun[0])
     return Nominal(place, form.lower(), "", "") if form.lower() in lexicon.mass_nouns else None
@@ -135,11 +133,6 @@ def _may_be_noun(words: Sequence[Word], index: int, length: int) -> bool:
     # Only the first "that" of a sentence is sure to be a determiner: "boys that sketch".
     before = words[index - 1].text
     return before == "That" or before.lower() in _before_nouns()
-
-
-@lru_cache(maxsize=1)
-def _proper_numbers() -> dict[str, Number]:
-    return {proper.text: proper.number for proper in english().proper_nouns}
 
 
 @lru_cache(maxsize=1)

@@ -265,13 +265,11 @@ def task_of_units(
     check_choice("metric", metric, get_args(Metric))
     check_choice("query", query, get_args(Query))
     scored = _units(name, "units", units)
-    reference_sets: tuple[tuple[Unit, ...], ...]
-    if references is None:
-        scored, reference_sets = halves(scored)
-    else:
-        reference_sets = (unscored(name, metric, _units(name, "references", references), scored),)
-    sets = [scored] if references is None else [scored, *reference_sets]
-    examples = [each for units in sets for unit in units for each in unit.examples]
+    given: tuple[tuple[Unit, ...], ...] = ()
+    if references is not None:
+        given = (unscored(name, metric, _units(name, "references", references), scored),)
+    examples = [each for units in (scored, *given) for unit in units for each in unit.examples]
+    scored, reference_sets = (scored, given) if given else halves(scored)
     if metric == "logit_difference":
         _require_single_tokens(name, examples)
         if query == "predicting position":

@@ -51,15 +51,10 @@ class Flip:
         """The minimal pair."""
         prompt, right = self.text[: self.word.start].rstrip(), self.word.of(self.text)
         query = Span(len(prompt) - len(prompt.split()[-1]), len(prompt))
-        example = Example(
-            prompt=prompt,
-            right=f" {right}",
-            wrong=f" {like(right, self.wrong)}",
-            relation=Relation(relation, query, self.related, self.distractors),
-            template=self.value,
-            layout="",  # the sentences' words have no common meaning by position
-            features={feature: self.value},
-        )
+        found = Relation(relation, query, self.related, self.distractors)
+        answers = f" {right}", f" {like(right, self.wrong)}"
+        # Without a layout: the sentences' words have no common meaning by position.
+        example = Example(prompt, *answers, found, self.value, "", {feature: self.value})
         return MinimalPair(example, None, cluster=self.document)
 
 
@@ -73,20 +68,16 @@ def like(form: str, other: str) -> str:
 def _task(request: TaskRequest, found: Iterable[Flip | str], relation: str, needed: str) -> Task:
     """Make a task of what was found: words that can be flipped, or why one cannot be used."""
     require_metric(request)
-    flips: list[Flip] = []
-    reasons: Counter[str] = Counter()
+    flips, reasons = list[Flip](), Counter[str]()
     for each in found:
-        if isinstance(each, str):
-            reasons[each] += 1
-        elif each.predictable:
+        if isinstance(each, Flip) and each.predictable:
             flips.append(each)
         else:
-            reasons["cannot be predicted by itself"] += 1
+            reasons["cannot be predicted by itself" if isinstance(each, Flip) else each] += 1
     if not flips:
-        why = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        got = f"none that can be used ({why})"
-        if not why:
-            got = "none (words need tags, as XPOS, and pronouns mentions, as Entity=)"
+        got = "none (words need tags, as XPOS, and pronouns mentions, as Entity=)"
+        if reasons:
+            got = f"none that can be used ({', '.join(f'{count} {reason}' for reason, count in reasons.items())})"
         raise TaskError(f"{request.name}: expected {needed}, got {got}; give another treebank")
     considered = len(flips) + reasons.total()
     coverage = {what: 100 * count / considered for what, count in {"used": len(flips), **reasons}.items()}

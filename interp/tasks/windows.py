@@ -78,16 +78,14 @@ class Windows:
         """Each sentence by itself."""
         rows = without_special(self.tokenizer, [each.text for each in document.sentences])
         for number, (sentence, (ids, offsets)) in enumerate(zip(document.sentences, rows, strict=True)):
-            if not self._fits(document, sentence, len(ids)):
-                continue
-            spans = [word.span for word in sentence.words]
-            tokens = align_words(sentence.text, spans, ids, offsets, self.around)
-            yield Window(document.id, (sentence,), tokens, _mentions(document, number, number + 1))
+            if self._fits(document, sentence, len(ids)):
+                spans = [word.span for word in sentence.words]
+                tokens = align_words(sentence.text, spans, ids, offsets, self.around)
+                yield Window(document.id, (sentence,), tokens, _mentions(document, number, number + 1))
 
     def documents(self, document: Document) -> Iterator[Window]:
         """The document in windows."""
-        rows = without_special(self.tokenizer, [each.text for each in document.sentences])
-        lengths = [len(ids) for ids, _ in rows]
+        lengths = [len(ids) for ids, _ in without_special(self.tokenizer, [each.text for each in document.sentences])]
         fits = [self._fits(document, sentence, n) for sentence, n in zip(document.sentences, lengths, strict=True)]
         fresh = 0
         while fresh < len(lengths):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -21,40 +22,20 @@ def before():
     set_arithmetic(found)
 
 
-def older_name():
-    torch.set_float32_matmul_precision("medium")
+CHANGES = {
+    "older name": lambda: torch.set_float32_matmul_precision("medium"),
+    "products on the device": partial(setattr, torch.backends.cuda.matmul, "allow_tf32", True),
+    "newer name": partial(setattr, torch.backends.cuda.matmul, "fp32_precision", "tf32"),
+    "convolutions": partial(setattr, torch.backends.cudnn, "allow_tf32", False),
+    "products on a CPU": partial(setattr, torch.backends.mkldnn.matmul, "fp32_precision", "bf16"),
+    "no oneDNN": partial(setattr, torch.backends.mkldnn, "enabled", False),
+    "deterministic": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+}
 
 
-def cuda_products():
-    torch.backends.cuda.matmul.allow_tf32 = True
-
-
-def newer_name():
-    torch.backends.cuda.matmul.fp32_precision = "tf32"
-
-
-def convolutions():
-    torch.backends.cudnn.allow_tf32 = False
-
-
-def cpu_products():
-    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
-
-
-def no_onednn():
-    torch.backends.mkldnn.enabled = False
-
-
-def deterministic():
-    torch.use_deterministic_algorithms(True, warn_only=True)
-
-
-CHANGES = [older_name, cuda_products, newer_name, convolutions, cpu_products, no_onednn, deterministic]
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", CHANGES)
 def test_every_setting_is_found_and_taken_on(before, change):
-    change()
+    CHANGES[change]()
     found = arithmetic()
     assert found != before
     assert json.loads(json.dumps(found)) == found
@@ -65,7 +46,7 @@ def test_every_setting_is_found_and_taken_on(before, change):
 
 
 def test_another_process_computes_in_it_too():
-    cpu_products()
+    CHANGES["products on a CPU"]()
     code = (
         "import json, sys; from interp.model.devices import arithmetic, set_arithmetic\n"
         "set_arithmetic(json.loads(sys.argv[1])); print(json.dumps(arithmetic()))"

@@ -25,9 +25,9 @@ def test_every_site_is_a_point_of_the_model():
 @pytest.mark.parametrize(
     ("name", "layer", "message"),
     [
-        ("zz", 0, "no site is called 'zz'"),
-        ("z", None, "expected a layer"),
-        ("embed", 1, "expected no layer"),
+        ("zz", 0, "no site is called 'zz'; did you mean 'z'"),
+        ("z", None, "site 'z': expected a layer, got None"),
+        ("embed", 1, "site 'embed': expected no layer, got 1"),
         ("z", -1, "layers count from 0"),
     ],
 )

@@ -8,8 +8,7 @@ from tiny_models import random_model, random_tokens, relative_error
 
 from interp.model.attention import Additive, Bilinear, Dot, make_scores
 from interp.model.config import TransformerConfig
-from interp.model.embedding import sinusoids
-from interp.model.layers import RMSNorm
+from interp.model.layers import RMSNorm, sinusoids
 from interp.model.positions import Alibi, Relative, Rotary, places_of
 
 

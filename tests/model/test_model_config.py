@@ -6,9 +6,8 @@ import pytest
 import torch
 from tiny_models import random_model, random_tokens
 
-from interp.errors import ConfigError, InputError
+from interp.errors import ConfigError
 from interp.model.config import TransformerConfig
-from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 
 FIELDS = {"n_layers": 2, "n_heads": 3, "d_model": 12, "d_head": 5, "d_mlp": 20, "d_vocab": 40, "n_ctx": 16}
@@ -102,16 +101,3 @@ def test_a_copy_is_a_model_of_its_own():
         model.blocks[0].attn.W_Q.zero_()
     assert torch.equal(twin(tokens), expected)
     assert twin.W_U.data_ptr() == twin.W_E.data_ptr()
-
-
-@pytest.mark.parametrize(
-    ("name", "layer", "message"),
-    [
-        ("zz", 0, "no site is called 'zz'; did you mean 'z'"),
-        ("z", None, "site 'z': expected a layer, got None"),
-        ("embed", 0, "site 'embed': expected no layer, got 0"),
-    ],
-)
-def test_a_site_that_is_none(name, layer, message):
-    with pytest.raises(InputError, match=message):
-        Site(name, layer)

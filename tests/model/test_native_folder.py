@@ -147,34 +147,22 @@ def test_a_config_that_describes_no_model_is_refused(tmp_path, change, message):
         load_model(tmp_path)
 
 
-def damage_missing(state):
-    del state["blocks.1.attn.W_K"]
-
-
-def damage_extra(state):
-    state["blocks.2.attn.W_K"] = state["blocks.1.attn.W_K"].clone()
-
-
-def damage_shape(state):
-    state["blocks.1.attn.W_K"] = state["blocks.1.attn.W_K"][:1].clone()
-
-
-def damage_nan(state):
-    state["blocks.1.attn.W_K"].view(-1)[3] = torch.nan
-
-
-def damage_integers(state):
-    state["blocks.1.attn.W_K"] = state["blocks.1.attn.W_K"].to(torch.int8)
+W_K, OTHER = "blocks.1.attn.W_K", "blocks.2.attn.W_K"
+SHAPES = r"expected shape \(3, 12, 5\), got \(1, 12, 5\)"
+OTHER_DTYPE = "expected one of float64, .*, got torch.int8"
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_missing, "tensor 'blocks.1.attn.W_K' is missing"),
-        (damage_extra, "tensor 'blocks.2.attn.W_K' is not part of this architecture; did you mean"),
-        (damage_shape, r"tensor 'blocks.1.attn.W_K': expected shape \(3, 12, 5\), got \(1, 12, 5\)"),
-        (damage_nan, "tensor 'blocks.1.attn.W_K': 1 of its 180 values are NaN or infinite"),
-        (damage_integers, "tensor 'blocks.1.attn.W_K': expected one of float64, .*, got torch.int8"),
+        (lambda state: state.pop(W_K), f"tensor '{W_K}' is missing"),
+        (
+            lambda state: state.update({OTHER: state[W_K].clone()}),
+            f"'{OTHER}' is not part of this architecture; did you",
+        ),
+        (lambda state: state.update({W_K: state[W_K][:1].clone()}), f"tensor '{W_K}': {SHAPES}"),
+        (lambda state: state[W_K].view(-1)[3:4].fill_(torch.nan), f"'{W_K}': 1 of its 180 values are NaN or infinite"),
+        (lambda state: state.update({W_K: state[W_K].to(torch.int8)}), f"tensor '{W_K}': {OTHER_DTYPE}"),
         (dict.clear, "tensor 'embed.W_E' is missing"),
     ],
 )

@@ -73,7 +73,7 @@ class TestSchedule:
     def test_a_misspelt_field_raises(self):
         with pytest.raises(ConfigError, match="unknown field 'warm_up'; did you mean 'warmup_steps'"):
             TrainingConfig.from_dict({"steps": 1, "warm_up": 3})
-        with pytest.raises(ConfigError, match="expected 'steps'"):
+        with pytest.raises(ConfigError, match="training: expected the fields steps; missing steps"):
             TrainingConfig.from_dict({})
 
 

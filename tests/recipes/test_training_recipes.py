@@ -124,7 +124,7 @@ def test_the_embedded_models_have_recipes():
         ("seed = 7", "seed = true", "seed: expected a whole number from 0 to .*, got True"),
         ("steps = 6", "steps = true", "steps: expected a whole number of at least 1, got True"),
         ("n_heads = 2", "n_heads = 2\ncausal = false", "model: causal: next tokens are what is learned"),
-        ("steps = 6", "", "training: expected 'steps'"),
+        ("steps = 6", "", "training: expected the fields steps; missing steps"),
         ("n_heads = 2", "", "missing n_heads"),
         ("n_heads = 2", "n_heads = 0", "n_heads: expected a whole number of at least 1, got 0"),
         ("batch_size = 2", "batch_size = 0", "batch_size: expected a whole number of at least 1, got 0"),

@@ -35,16 +35,8 @@ def pairs_of(items_of):
 
 
 def one_prefix(prefix, good, bad, rest=".", phenomenon="subject_verb_agreement"):
-    return BlimpItem(
-        uid="made_up",
-        pair_id="3",
-        phenomenon=phenomenon,
-        good=f"{prefix} {good}{rest}",
-        bad=f"{prefix} {bad}{rest}",
-        prefix=prefix,
-        word_good=good,
-        word_bad=bad,
-    )
+    both = f"{prefix} {good}{rest}", f"{prefix} {bad}{rest}"
+    return BlimpItem("made_up", "3", phenomenon, *both, prefix, good, bad)
 
 
 def related(example):
@@ -132,11 +124,8 @@ def test_a_counterfactual_differs_only_in_the_feature(pairs_of, paradigm):
         ours, theirs = item.prompt.split(), flipped.prompt.split()
         changed = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
         assert 1 <= len(changed) <= 2
-        for before, after in changed:
-            assert {before.lower(), after.lower()} in DEMONSTRATIVES or (before, after) == (
-                related(item),
-                related(flipped),
-            )
+        words = related(item), related(flipped)
+        assert all({a.lower(), b.lower()} in DEMONSTRATIVES or (a, b) == words for a, b in changed)
 
 
 @pytest.mark.parametrize("paradigm", FLIPPABLE)
@@ -197,10 +186,7 @@ def test_the_subject_s_number_is_flipped_where_it_can_be(item, counterfactual):
     ("item", "counterfactual"),
     [
         (("Susan saw this", "child", "children"), "Susan saw these children."),
-        (
-            ("These boys think about that old", "grocery store", "grocery stores"),
-            "These boys think about those old grocery stores.",
-        ),
+        (("Boys think of that old", "grocery store", "grocery stores"), "Boys think of those old grocery stores."),
         (("The boy bought those", "keys", "key"), "The boy bought that key."),
         (("Susan saw this", "zork", "zorks"), None),
         (("Susan saw this", "child", "women"), None),
@@ -247,15 +233,8 @@ def test_the_relation_of_a_sentence_with_attractors():
 
 
 def test_the_relation_of_a_two_prefix_item_lies_in_the_continuation():
-    item = BlimpItem(
-        uid="made_up",
-        pair_id="3",
-        phenomenon="determiner_noun_agreement",
-        good="Susan saw these old keys.",
-        bad="Susan saw this old keys.",
-        prefix="Susan saw these old",
-        word_good="keys",
-    )
+    both = "Susan saw these old keys.", "Susan saw this old keys."
+    item = BlimpItem("made_up", "3", "determiner_noun_agreement", *both, "Susan saw these old", "keys")
     pair = blimp_pair(item)
     assert (pair.item.prompt, pair.item.right, pair.item.wrong) == ("Susan saw", " these old keys.", " this old keys.")
     assert (related(pair.item), query(pair.item), pair.cluster) == ("these", "old", "key")
@@ -287,17 +266,12 @@ def test_sentences_without_a_critical_word_share_what_words_they_can(good, bad, 
 def test_the_logit_difference_compares_the_critical_words(items_of):
     for item in items_of("distractor_agreement_relational_noun")[::10]:
         example, *flipped = blimp_pair(item, "logit_difference").examples
-        assert (example.prompt, example.right, example.wrong) == (
-            item.prefix,
-            f" {item.word_good}",
-            f" {item.word_bad}",
-        )
+        answers = example.right, example.wrong
+        assert (example.prompt, *answers) == (item.prefix, f" {item.word_good}", f" {item.word_bad}")
         assert [(each.right, each.wrong) for each in flipped] in ([], [(example.wrong, example.right)])
         assert related(example) == designed_related_word(item)
 
 
 def test_examples_have_no_common_meaning_by_position(pairs_of):
-    pairs = pairs_of("anaphor_gender_agreement")
-    assert {(each.layout, each.template) for pair in pairs for each in pair.examples} == {
-        ("", "anaphor_gender_agreement")
-    }
+    paradigm = "anaphor_gender_agreement"
+    assert {(each.layout, each.template) for pair in pairs_of(paradigm) for each in pair.examples} == {("", paradigm)}

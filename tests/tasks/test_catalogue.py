@@ -144,25 +144,10 @@ def test_a_further_task_of_a_file_is_one_row(tokenizer, tmp_path, monkeypatch):
     row = FileTask(info, lambda request: asked.append(request) or request.encode(pairs, {"all": 100.0}))
     monkeypatch.setitem(FILE_TASKS, "verses", row)
     task = load_task("verses:some.file", tokenizer=tokenizer, n=3, seed=4, n_ctx=9, known_words_only=True)
-    assert asked == [
-        TaskRequest(
-            name="verses:some.file",
-            info=info,
-            source=Path("some.file"),
-            tokenizer=tokenizer,
-            metric="sentence_log_probability",
-            n=3,
-            seed=4,
-            n_ctx=9,
-            known_words_only=True,
-        )
-    ]
-    assert (task.name, task.description, task.metric, task.coverage) == (
-        "verses:some.file",
-        "One.",
-        info.metric,
-        {"all": 100},
-    )
+    options = {"n": 3, "seed": 4, "n_ctx": 9, "known_words_only": True}
+    assert asked == [TaskRequest("verses:some.file", info, tokenizer, info.metric, Path("some.file"), **options)]
+    assert (task.name, task.description, task.metric) == ("verses:some.file", "One.", "sentence_log_probability")
+    assert task.coverage == {"all": 100}
     assert "verses:PATH" in set(list_tasks()["name"])
 
 

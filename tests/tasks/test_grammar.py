@@ -13,14 +13,14 @@ from interp.tasks import agreement, coreference, ioi
 from interp.tasks import induction as strings
 from interp.tasks import reflexive as reflexives
 from interp.tasks.grammar import draws as splits
-from interp.tasks.grammar import phrases
+from interp.tasks.grammar import lexicon, phrases
 from interp.tasks.grammar.draws import SHARES, Dice, allowed, draw_within, split_of
 from interp.tasks.grammar.lexicon import GENDERS, KINDS, english, vocabulary
 from interp.tasks.grammar.phrases import (
     PUNCTUATION,
     SHAPES,
     Word,
-    filler,
+    Writer,
     indefinite_article,
     layout,
     render,
@@ -134,14 +134,14 @@ class TestVocabulary:
             *coreference.LINKS,
             *ioi.SUBORDINATORS,
             *reflexives.REFLEXIVES.values(),
-            *(form for forms in phrases.AUXILIARIES.values() for pair in forms for form in pair),
-            *(form for forms in phrases.INVARIANT_AUXILIARIES.values() for form in forms),
+            *(form for forms in lexicon.AUXILIARIES.values() for pair in forms for form in pair),
+            *(form for forms in lexicon.INVARIANT_AUXILIARIES.values() for form in forms),
         }
         assert constants <= english().words()
 
     @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in ("somewhere", "somebody")])
     def test_most_fillers_have_no_noun_of_count_and_no_gender(self, shape):
-        words = [word.text.lower() for word in filler(Dice("filler", shape), vocabulary(), shape)]
+        words = [word.text.lower() for word in Writer("filler", shape).filler(shape)]
         assert not any(english().noun_of(word) for word in words)
         assert not {"she", "he", "her", "his"} & set(words)
         assert not any(english().name_of(word.capitalize()) for word in words)
@@ -150,28 +150,28 @@ class TestVocabulary:
 class TestPredicates:
     @pytest.mark.parametrize("kind", KINDS)
     def test_number_shows_in_one_word(self, kind):
-        dice, words = Dice("predicate", kind), vocabulary()
+        dice = Writer("predicate", kind)
         for _ in range(300):
-            drawn = phrases.predicate(dice, words, kind)
+            drawn = dice.predicate(kind)
             assert drawn.singular != drawn.plural
             assert {drawn.singular, drawn.plural} <= english().words()
             assert kind in drawn.verb.subjects
 
-    @pytest.mark.parametrize("tense", phrases.TENSES)
+    @pytest.mark.parametrize("tense", lexicon.TENSES)
     def test_number_shows_only_where_it_should(self, tense):
         verb = next(verb for verb in english().verbs if verb.base == "break")
         seen = {
-            number: {render(phrases.verb_phrase(Dice(tense, roll), verb, tense, number)) for roll in range(100)}
-            for number in phrases.NUMBERS
+            number: {render(Writer(tense, roll).verb_phrase(verb, tense, number)) for roll in range(100)}
+            for number in lexicon.NUMBERS
         }
-        if tense in ("present", *phrases.AUXILIARIES):
+        if tense in ("present", *lexicon.AUXILIARIES):
             assert not seen["singular"] & seen["plural"]
         else:
             assert seen["singular"] == seen["plural"]
 
     def test_determiners_fit_their_nouns(self):
-        dice, words = Dice("determiner"), vocabulary()
-        drawn = {number: {phrases.determiner(dice, words, number) for _ in range(500)} for number in phrases.NUMBERS}
+        dice = Writer("determiner")
+        drawn = {number: {dice.determiner(number) for _ in range(500)} for number in lexicon.NUMBERS}
         assert {"a", "this", "that", "every", "the"} <= drawn["singular"]
         assert {"these", "those", "many", "a lot of", "the"} <= drawn["plural"]
         assert not {"these", "those", "many"} & drawn["singular"]
@@ -181,12 +181,12 @@ class TestPredicates:
 class TestStrings:
     @given(st.integers(0, 10_000))
     def test_the_end_repeats_the_string(self, roll):
-        texts = [word.text for word in strings.training_string(Dice("strings", roll), vocabulary())]
+        texts = [word.text for word in strings.training_string(Writer("strings", roll))]
         repeated = [text for text, count in Counter(texts).items() if count > 1]
         assert len(repeated) >= 3
         assert set(repeated) <= set(texts[-len(repeated) - strings.LONGEST_GAP :])
 
     def test_exchange_is_its_own_inverse(self):
-        drawn = strings.propose(Dice(1), vocabulary(), length=7, gap=1, start=1, stop=3)
+        drawn = strings.propose(Writer(1), length=7, gap=1, start=1, stop=3)
         assert drawn.exchanged != drawn
         assert drawn.exchanged.exchanged == drawn

@@ -79,14 +79,8 @@ def test_finds_the_head_of_the_phrase_that_begins_the_sentence(sentence, head):
 @pytest.mark.parametrize(
     ("form", "number"),
     [
-        ("isn't", "singular"),
-        ("were", "plural"),
-        ("sees", "singular"),
-        ("see", "plural"),
-        ("can", None),
-        ("saw", None),
-        ("seeing", None),
-        ("bewibbles", None),
+        *[("isn't", "singular"), ("were", "plural"), ("sees", "singular"), ("see", "plural")],
+        *[("can", None), ("saw", None), ("seeing", None), ("bewibbles", None)],
     ],
 )
 def test_the_number_that_a_verb_asks_for(form, number):

@@ -148,39 +148,24 @@ def norm(take: Taker, name: str, ours: str, config: TransformerConfig) -> Parame
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a family keeps its weights: names of tensors, and of layers (without ``.weight``) within a block.
+    """Where a family keeps its weights: names of tensors, and of layers (without ``.weight``) within a block."""
 
-    Attributes:
-        embed: The token embedding ``[d_vocab d_model]``.
-        unembed: The unembedding ``[d_vocab d_model]``, where it is another.
-        blocks: What stands before a block's number.
-        ln1: The norm of attention.
-        qkv: Queries, keys and values: each by a layer of its own, or all by one.
-        o: What the heads write.
-        ln2: The norm of the MLP.
-        mlp: What the neurons read, and what they write; with a gate, that stands first.
-        ln_final: The last norm.
-        pos: The position embedding, ``[n_ctx d_model]``, or with a leading axis of 1 where it is no ``.weight``.
-        prefix: Before the names of the body's tensors, unless the checkpoint is of the body alone.
-        matrix: How matrices are kept.
-        by_head: Whether rows of joined queries, keys and values are ``[head, (q, k, v), d_head]`` (GPT-NeoX).
-        neighbours: Whether rotary positions turn neighbouring components (llama2.c).
-    """
-
-    embed: str
-    unembed: str
-    blocks: str
-    ln1: str
-    qkv: str | tuple[str, ...]
-    o: str
-    ln2: str
-    mlp: tuple[str, ...]
-    ln_final: str | None
+    embed: str  # the token embedding ``[d_vocab d_model]``
+    unembed: str  # the unembedding ``[d_vocab d_model]``, where it is another
+    blocks: str  # what stands before a block's number
+    ln1: str  # the norm of attention
+    qkv: str | tuple[str, ...]  # queries, keys and values: each by a layer of its own, or all by one
+    o: str  # what the heads write
+    ln2: str  # the norm of the MLP
+    mlp: tuple[str, ...]  # what the neurons read, and what they write; with a gate, that stands first
+    ln_final: str | None  # the last norm
+    # the position embedding, ``[n_ctx d_model]``, or with a leading axis of 1 where it is no ``.weight``
     pos: str | None = None
-    prefix: str = ""
-    matrix: Matrix = linear
+    prefix: str = ""  # before the names of the body's tensors, unless the checkpoint is of the body alone
+    matrix: Matrix = linear  # how matrices are kept
+    # whether rows of joined queries, keys and values are ``[head, (q, k, v), d_head]`` (GPT-NeoX)
     by_head: bool = False
-    neighbours: bool = False
+    neighbours: bool = False  # whether rotary positions turn neighbouring components (llama2.c)
 
     def weights(self, take: Taker, config: TransformerConfig) -> Parameters:
         """Our parameters from the checkpoint's tensors."""

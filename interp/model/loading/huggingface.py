@@ -98,24 +98,15 @@ BERT = Layout(
 
 @dataclass(frozen=True)
 class Family:
-    """How checkpoints of one ``model_type`` are read.
+    """How checkpoints of one ``model_type`` are read."""
 
-    Attributes:
-        name: What people call it.
-        config: Makes our config of its own.
-        layout: Where its weights are.
-        vocabulary: What its tokenizer's older files are, and what its ends are called.
-        left_out: Names of tensors that are no weights of a language model.
-        unembed_before: What the unembedding was called in older versions.
-        head: Makes our parameters of a head that predicts tokens and is more than an unembedding.
-    """
-
-    name: str
-    config: Callable[[ForeignConfig], TransformerConfig]
-    layout: Layout
-    vocabulary: Vocabulary
-    left_out: re.Pattern[str]
-    unembed_before: str | None = None
+    name: str  # what people call it
+    config: Callable[[ForeignConfig], TransformerConfig]  # makes our config of its own
+    layout: Layout  # where its weights are
+    vocabulary: Vocabulary  # what its tokenizer's older files are, and what its ends are called
+    left_out: re.Pattern[str]  # names of tensors that are no weights of a language model
+    unembed_before: str | None = None  # what the unembedding was called in older versions
+    # makes our parameters of a head that predicts tokens and is more than an unembedding
     head: Callable[[Taker, TransformerConfig], Parameters] | None = None
 
     def checkpoint(

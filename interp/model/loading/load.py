@@ -24,20 +24,9 @@ from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented, resolve_device, resolve_dtype
 from interp.model.inputs import as_tokenizer
+from interp.model.loading import files
 from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, own_state, why_no_head
-from interp.model.loading.files import (
-    BIN,
-    BIN_INDEX,
-    GGUF,
-    as_state,
-    file_state,
-    gguf_refusal,
-    no_weights,
-    read_json,
-    read_torch,
-    read_weights,
-)
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.llama2c import bin_checkpoint, llama2c_checkpoint
 from interp.model.loading.modules import module_within
@@ -57,7 +46,7 @@ def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) 
     _require_no_adapter(folder)
     if not (folder / CONFIG).is_file():
         return _file_checkpoint(_only_file(folder), tokenizer)
-    config = read_json(folder / CONFIG)
+    config = files.read_json(folder / CONFIG)
     if config.get("architecture") == ARCHITECTURE:
         return native_checkpoint(folder, config, tokenizer)
     if "model_type" not in config and isinstance(config.get("model"), dict):
@@ -65,7 +54,7 @@ def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) 
     family = family_of(config, str(folder))
     if tokenizer is None and (tokenizer := load_tokenizer(folder, family.vocabulary)) is not None:
         name_ends(tokenizer, family.vocabulary)
-    return family.checkpoint(config, lambda: read_weights(folder), str(folder), tokenizer)
+    return family.checkpoint(config, lambda: files.read_weights(folder), str(folder), tokenizer)
 
 
 def _require_no_adapter(folder: Path) -> None:
@@ -79,21 +68,21 @@ def _require_no_adapter(folder: Path) -> None:
 
 def _only_file(folder: Path) -> Path:
     """The one file in a folder that may be a whole checkpoint."""
-    files = sorted(path for path in folder.iterdir() if path.suffix in (*PYTORCH, ".bin", GGUF))
-    files = [path for path in files if path.name != BIN and not path.name.startswith("tok")]
-    if not files:
-        raise no_weights(folder, "no config.json here; expected it, model.safetensors and a tokenizer")
-    if len(files) > 1:
-        names = ", ".join(path.name for path in files)
+    found = sorted(path for path in folder.iterdir() if path.suffix in (*PYTORCH, ".bin", files.GGUF))
+    found = [path for path in found if path.name != files.BIN and not path.name.startswith("tok")]
+    if not found:
+        raise files.no_weights(folder, "no config.json here; expected it, model.safetensors and a tokenizer")
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
         raise LoadError(f"{folder}: the folder has no config.json and several checkpoints ({names}); name one of them")
-    return files[0]
+    return found[0]
 
 
 def _file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The checkpoint that is one file: nanoGPT's, minGPT's or llama2.c's."""
-    if path.suffix == GGUF:
-        raise gguf_refusal(path)
-    llama2c_bin = path.suffix == ".bin" and path.name != BIN
+    if path.suffix == files.GGUF:
+        raise files.gguf_refusal(path)
+    llama2c_bin = path.suffix == ".bin" and path.name != files.BIN
     if not llama2c_bin and path.suffix not in PYTORCH:
         raise LoadError(
             f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), or "
@@ -103,7 +92,7 @@ def _file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> C
         tokenizer = load_tokenizer(path.parent)
     if llama2c_bin:
         return bin_checkpoint(path, tokenizer)
-    content = read_torch(path)
+    content = files.read_torch(path)
     if isinstance(content, dict) and {"model", "model_args"} <= content.keys():
         arguments = content["model_args"]
         if not isinstance(arguments, dict):
@@ -113,33 +102,30 @@ def _file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> C
     if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
         raise LoadError(
             f"{path}: a checkpoint of Lightning, which does not say what the model is made of; save its 'state_dict' "
-            f"as {BIN} in a folder with the config.json of the model, and give that folder"
+            f"as {files.BIN} in a folder with the config.json of the model, and give that folder"
         )
     if not (path.parent / CONFIG).is_file():
         raise LoadError(
             f"{path}: expected a dictionary with 'model' and 'model_args', as nanoGPT writes, or minGPT's config.json "
             "beside it, which says how many heads there are; got neither"
         )
-    return mingpt_checkpoint(path, file_state(content, path), read_json(path.parent / CONFIG), tokenizer)
+    return mingpt_checkpoint(path, files.file_state(content, path), files.read_json(path.parent / CONFIG), tokenizer)
 
 
 def module_checkpoint(module: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """The model in a ``transformers`` module.
-
-    Raises:
-        LoadError: It is not from ``transformers``, or of an unknown architecture.
-    """
+    """The model in a ``transformers`` module; one that is not from there raises ``LoadError``."""
     if isinstance(module, HookedTransformer):
         raise LoadError(f"{module.name!r} already is an interp model; use it as it is, or move it with its own .to()")
     name = type(module).__name__
     if not _has_config(module):
+        hint = _hint(module)
         raise LoadError(
-            f"expected a transformers model, such as GPT2LMHeadModel, got {name}, which has no config{_hint(module)}"
+            f"expected a transformers model, such as GPT2LMHeadModel, got {name}, which has no config{hint}"
         )
     config: Any = module.config
     # The state dict of a tied model lists the unembedding too; it is read as the embedding's transpose.
     fields = config.to_dict()
-    return family_of(fields, name).checkpoint(fields, lambda: as_state(own_state(module), name), name, tokenizer)
+    return family_of(fields, name).checkpoint(fields, lambda: files.as_state(own_state(module), name), name, tokenizer)
 
 
 def _has_config(module: nn.Module) -> bool:
@@ -224,8 +210,8 @@ def configuration_and_tokenizer(
     return found.config, found.tokenizer
 
 
-def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | None, files: list[str]) -> Checkpoint:
-    path = _default_folder() if name is None else _find(name, files)
+def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | None, wanted: list[str]) -> Checkpoint:
+    path = model_folder() if name is None else _find(name, wanted)
     return (_file_checkpoint if path.is_file() else _folder_checkpoint)(path, tokenizer)
 
 
@@ -255,9 +241,8 @@ def _from_bridge(
     """A model of ours with the weights of the module behind a bridge, and its tokenizer unless one is given."""
     why = why_no_head(bridge)
     if why is not None:
-        raise LoadError(
-            f"{type(bridge).__name__}: it has no head that predicts tokens ({why}); pass it to interp.attend"
-        )
+        name = type(bridge).__name__
+        raise LoadError(f"{name}: it has no head that predicts tokens ({why}); pass it to interp.attend")
     try:
         checkpoint = module_checkpoint(module_behind(bridge), tokenizer or bridge.tokenizer)
         return _agreeing(checkpoint, bridge, device, dtype, type(bridge).__name__)
@@ -274,18 +259,14 @@ def embedded_models() -> list[str]:
     return sorted(names, key=lambda name: name != DEFAULT)
 
 
-def model_folder(name: str) -> Path:
+def model_folder(name: str = DEFAULT) -> Path:
     """The folder of an embedded model."""
+    if name not in embedded_models():
+        raise LoadError(f"this installation lacks the embedded {name} model; install interp again, or name a folder")
     return ZOO / name
 
 
-def _default_folder() -> Path:
-    if DEFAULT not in embedded_models():
-        raise LoadError("this installation lacks the embedded default model; install interp again, or name a folder")
-    return model_folder(DEFAULT)
-
-
-def _find(name: str | Path, files: list[str]) -> Path:
+def _find(name: str | Path, wanted: list[str]) -> Path:
     """The folder or file that `name` stands for: an embedded model, a path, or a hub name's download."""
     if not str(name):
         raise LoadError("the model's name is empty; expected an embedded model, a folder or a hub name")
@@ -305,18 +286,18 @@ def _find(name: str | Path, files: list[str]) -> Path:
         return path
     if not isinstance(name, str) or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
-    return _download(name, files)
+    return _download(name, wanted)
 
 
-def _download(name: str, files: list[str]) -> Path:
+def _download(name: str, wanted: list[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     known = suggest(name, embedded_models())
     try:
-        folder = Path(snapshot_download(name, allow_patterns=files))
-        if WEIGHTS in files and not any(folder.glob(WEIGHTS)):
-            snapshot_download(name, allow_patterns=[BIN, BIN_INDEX, BIN_SHARDS])
+        folder = Path(snapshot_download(name, allow_patterns=wanted))
+        if WEIGHTS in wanted and not any(folder.glob(WEIGHTS)):
+            snapshot_download(name, allow_patterns=[files.BIN, files.BIN_INDEX, BIN_SHARDS])
         return folder
     except HFValidationError as error:
         raise LoadError(f"{name!r}: neither a folder nor a hub name; {known}") from error

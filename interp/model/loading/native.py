@@ -92,26 +92,18 @@ def _move(draft: Path, folder: Path) -> None:
 
 
 def native_checkpoint(folder: Path, config: dict[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """What ``save_model`` wrote to `folder`, with its own tokenizer unless another is given.
-
-    Raises:
-        LoadError: A newer format, a config that describes no model, or a tokenizer that cannot be read.
-    """
+    """What ``save_model`` wrote to `folder`, with its own tokenizer unless another is given."""
     fields = {key: value for key, value in config.items() if key not in ("architecture", "format", "name")}
     if config.get("format") != FORMAT:
-        raise LoadError(
-            f"{folder}: written in format {shown(config.get('format'))}, this version reads format {FORMAT}; "
-            "update interp"
-        )
+        written = shown(config.get("format"))
+        raise LoadError(f"{folder}: written in format {written}, this version reads format {FORMAT}; update interp")
     try:
         shape = TransformerConfig.from_dict(fields)
     except ConfigError as error:
         raise LoadError(f"{folder / 'config.json'}: {error}") from error
     tokenizer = load_tokenizer(folder) if tokenizer is None else tokenizer
-    name = str(config.get("name", folder.name))
-    return Checkpoint(
-        str(folder), "this architecture", shape, partial(read_weights, folder), _weights, tokenizer, name=name
-    )
+    name, read = str(config.get("name", folder.name)), partial(read_weights, folder)
+    return Checkpoint(str(folder), "this architecture", shape, read, _weights, tokenizer, name=name)
 
 
 def _weights(take: Taker, config: TransformerConfig) -> Parameters:
@@ -124,11 +116,7 @@ def _weights(take: Taker, config: TransformerConfig) -> Parameters:
 
 
 def parameter_shapes(config: TransformerConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every parameter's name and shape: of a config of any size, without its memory.
-
-    Raises:
-        ConfigError: A tensor has more numbers than can be counted.
-    """
+    """Every parameter's name and shape: of a config of any size that can be counted, without its memory."""
     try:
         with torch.device("meta"):
             template = HookedTransformer(replace(config, n_layers=1))

@@ -109,27 +109,16 @@ def require_numbers(tensor: Tensor, name: str, source: str) -> None:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that was found and described, and is not yet a model.
+    """A checkpoint that was found and described, and is not yet a model."""
 
-    Attributes:
-        source: Where it came from.
-        family: Whose tensors these are, for the messages.
-        config: What the model is made of.
-        read: Gives the tensors, under their own names.
-        weights: Makes our parameters of them.
-        tokenizer: Which goes with it.
-        left_out: Names of tensors that are no weights.
-        name: What the model is called; None for `source`.
-    """
-
-    source: str
-    family: str
-    config: TransformerConfig
-    read: Callable[[], Mapping[str, Tensor]]
-    weights: Callable[[Taker, TransformerConfig], Parameters]
-    tokenizer: PreTrainedTokenizerBase | None = None
-    left_out: re.Pattern[str] | None = None
-    name: str | None = None
+    source: str  # where it came from
+    family: str  # whose tensors these are, for the messages
+    config: TransformerConfig  # what the model is made of
+    read: Callable[[], Mapping[str, Tensor]]  # gives the tensors, under their own names
+    weights: Callable[[Taker, TransformerConfig], Parameters]  # makes our parameters of them
+    tokenizer: PreTrainedTokenizerBase | None = None  # which goes with it
+    left_out: re.Pattern[str] | None = None  # names of tensors that are no weights
+    name: str | None = None  # what the model is called; None for `source`
 
     def parameters(self, state: Mapping[str, Tensor]) -> Parameters:
         """Our parameters from `state`, one by one."""

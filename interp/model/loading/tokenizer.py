@@ -14,18 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import transformers
 from tokenizers import Tokenizer, decoders, normalizers
 from tokenizers.models import BPE
-from transformers import (
-    AutoTokenizer,
-    BertTokenizer,
-    GPT2Tokenizer,
-    LlamaTokenizer,
-    OpenAIGPTTokenizer,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-    Qwen2Tokenizer,
-)
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from interp.errors import LoadError
 from interp.model.loading.files import read_json
@@ -37,17 +29,12 @@ END_OF_TEXT = "<|endoftext|>"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How a family kept its tokenizer before there was ``tokenizer.json``, and what its ends are called.
+    """How a family kept its tokenizer before there was ``tokenizer.json``, and what its ends are called."""
 
-    Attributes:
-        files: What is read.
-        kind: The class of transformers' own that reads it.
-        ends: The tokens that stand before and after a text where the files name none: the defaults of the family's
-            own class. None where it has none.
-    """
-
-    files: tuple[str, ...]
-    kind: Any
+    files: tuple[str, ...]  # what is read
+    kind: Any  # the class of transformers' own that reads it
+    # the tokens that stand before and after a text where the files name none: the defaults of the family's own class.
+    # None where it has none
     ends: tuple[str, str] | None = None
 
     def lies_in(self, folder: Path) -> bool:
@@ -55,11 +42,11 @@ class Vocabulary:
         return all((folder / name).is_file() for name in self.files)
 
 
-GPT2 = Vocabulary(("vocab.json", "merges.txt"), GPT2Tokenizer, (END_OF_TEXT, END_OF_TEXT))
-GPT1 = Vocabulary(("vocab.json", "merges.txt"), OpenAIGPTTokenizer)
-QWEN2 = Vocabulary(("vocab.json", "merges.txt"), Qwen2Tokenizer)
-BERT = Vocabulary(("vocab.txt",), BertTokenizer, ("[CLS]", "[SEP]"))
-LLAMA = Vocabulary(("tokenizer.model",), LlamaTokenizer, ("<s>", "</s>"))
+GPT2 = Vocabulary(("vocab.json", "merges.txt"), transformers.GPT2Tokenizer, (END_OF_TEXT, END_OF_TEXT))
+GPT1 = Vocabulary(("vocab.json", "merges.txt"), transformers.OpenAIGPTTokenizer)
+QWEN2 = Vocabulary(("vocab.json", "merges.txt"), transformers.Qwen2Tokenizer)
+BERT = Vocabulary(("vocab.txt",), transformers.BertTokenizer, ("[CLS]", "[SEP]"))
+LLAMA = Vocabulary(("tokenizer.model",), transformers.LlamaTokenizer, ("<s>", "</s>"))
 FILES = (TOKENIZER, CONFIG, "special_tokens_map.json", *GPT2.files, *BERT.files, *LLAMA.files)
 
 
@@ -162,18 +149,12 @@ def read_tokenizer_bin(path: Path, d_vocab: int) -> PreTrainedTokenizerFast:
     vocabulary: dict[str, int] = {}
     for index, piece in enumerate(pieces):
         vocabulary.setdefault(piece, index)
-    tokenizer = Tokenizer(
-        BPE(vocab=vocabulary, merges=_pairs(vocabulary, scores), unk_token=pieces[0], byte_fallback=True)
-    )
+    pairs = _pairs(vocabulary, scores)
+    tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=pairs, unk_token=pieces[0], byte_fallback=True))
     tokenizer.normalizer = normalizers.Prepend(" ")
     tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=BOS,
-        eos_token=EOS,
-        unk_token=pieces[0],
-        clean_up_tokenization_spaces=False,
-    )
+    special = {"bos_token": BOS, "eos_token": EOS, "unk_token": pieces[0]}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=False, **special)
 
 
 def _read(path: Path) -> tuple[list[str], list[float]]:
@@ -186,21 +167,18 @@ def _read(path: Path) -> tuple[list[str], list[float]]:
     scores: list[float] = []
     at = 4  # behind the length of the longest
     while at < len(content):
+        token = f"{path}: token {len(pieces)}"
         if at + 8 > len(content) or at + 8 + (length := struct.unpack_from("<I", content, at + 4)[0]) > len(content):
             raise LoadError(f"{path}: ends in the middle of token {len(pieces)}; fetch or export it again")
         if length > LONGEST:
-            raise LoadError(
-                f"{path}: token {len(pieces)}: expected at most {LONGEST:,} bytes, got {length:,}; fetch it anew"
-            )
+            raise LoadError(f"{token}: expected at most {LONGEST:,} bytes, got {length:,}; fetch it anew")
         scores.append(struct.unpack_from("<f", content, at)[0])
         if not math.isfinite(scores[-1]):
-            raise LoadError(
-                f"{path}: token {len(pieces)}: expected a number as its score, got {scores[-1]}; fetch it anew"
-            )
+            raise LoadError(f"{token}: expected a number as its score, got {scores[-1]}; fetch it anew")
         try:
             pieces.append(content[at + 8 : at + 8 + length].decode())
         except UnicodeDecodeError as error:
-            raise LoadError(f"{path}: token {len(pieces)} is no UTF-8 text; fetch or export it again") from error
+            raise LoadError(f"{token} is no UTF-8 text; fetch or export it again") from error
         at += 8 + length
     return pieces, scores
 

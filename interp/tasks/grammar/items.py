@@ -16,9 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, Relation
-from interp.tasks.grammar.draws import Dice, DrawnT, Split
-from interp.tasks.grammar.lexicon import Person, lemma, vocabulary
-from interp.tasks.grammar.phrases import Shape, Word, Words, filler, layout, render, spans
+from interp.tasks.grammar.draws import DrawnT, Split, allowed
+from interp.tasks.grammar.lexicon import Person, lemma
+from interp.tasks.grammar.phrases import Shape, Word, Words, Writer, layout, render, spans
 
 OTHER_WORDS = 8
 """Word counterfactuals of an example at most: a tokenizer has to carry one of them."""
@@ -42,27 +42,26 @@ class Twins(Generic[DrawnT]):
         return chain(self.item.pairs, self.counterfactual.pairs)
 
 
-class Frame(NamedTuple):
+class Frame:
     """What surrounds the words that decide: the filler sentence in front, and options of the task's ``propose``."""
 
-    opening: Shape | None
-    options: Mapping[str, Any]
-
-
-def frame(opening: Shape | None, **options: Any) -> Frame:
-    """A frame with these options."""
-    return Frame(opening, options)
+    def __init__(self, opening: Shape | None, **options: Any) -> None:
+        self.opening, self.options = opening, options
 
 
 class Plan(NamedTuple):
     """What is fixed of an item before the words that decide are drawn."""
 
-    dice: Dice
-    dice_of_others: Dice  # for word counterfactuals
+    dice: Writer
+    dice_of_others: Writer  # for word counterfactuals
     structure: Any
     before: Words  # the filler sentence in front
     options: Mapping[str, Any]
     flipped: bool  # item and counterfactual change places: in turn within a structure, and against its frames
+
+    def others(self, candidates: Iterable[DrawnT], split: Split) -> list[DrawnT]:
+        """Some of the constructions that fit `split`, for word counterfactuals."""
+        return self.dice_of_others.sample([each for each in candidates if allowed(each.decisive, split)], OTHER_WORDS)
 
 
 def schedule(
@@ -76,10 +75,10 @@ def schedule(
         turn, which = divmod(index, len(structures))
         of_structure = frames[structures[which]]
         cycle, step = divmod(turn, len(of_structure))
-        dice, (shape, options) = Dice(name, seed, split, index), of_structure[step]
-        before = filler(dice, vocabulary(), shape) if shape else []
-        other_dice = Dice(name, seed, split, index, others)
-        yield Plan(dice, other_dice, structures[which], before, options, (step + cycle) % 2 == 1)
+        dice, frame = Writer(name, seed, split, index), of_structure[step]
+        before = dice.filler(frame.opening) if frame.opening else []
+        other_dice = Writer(name, seed, split, index, others)
+        yield Plan(dice, other_dice, structures[which], before, frame.options, (step + cycle) % 2 == 1)
 
 
 def example(
@@ -95,20 +94,10 @@ def example(
     """The example whose prompt is `words`; its last word looks back."""
     located = list(zip(words, spans(words), strict=True))
     (found,) = (span for word, span in located if word.slot == related)
-    return Example(
-        prompt=render(words),
-        right=" " + answers[0],
-        wrong=" " + answers[1],
-        relation=Relation(
-            name=relation,
-            query=located[-1][1],
-            related=found,
-            distractors={distractors[word.slot]: span for word, span in located if word.slot in distractors},
-        ),
-        template=template,
-        layout=layout(words),
-        features=dict(features),
-    )
+    others = {distractors[word.slot]: span for word, span in located if word.slot in distractors}
+    gold = Relation(relation, located[-1][1], found, others)
+    right, wrong = (f" {answer}" for answer in answers)
+    return Example(render(words), right, wrong, gold, template, layout(words), dict(features))
 
 
 def with_other_words(item: Example, others: Iterable[Example]) -> Example:
@@ -128,7 +117,7 @@ class Couples(Generic[PersonT]):
         self._free = split == "reference"
         self._partner: dict[str, PersonT] = {}
 
-    def partner(self, dice: Dice, one: PersonT, proposed: PersonT) -> PersonT:
+    def partner(self, dice: Writer, one: PersonT, proposed: PersonT) -> PersonT:
         """Who is to stand with `one`: whoever is `proposed`, or now and then the partner, where there is one."""
         return self._partner.get(lemma(one), proposed) if not self._free and dice.chance(AGAIN) else proposed
 

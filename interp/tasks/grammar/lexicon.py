@@ -14,14 +14,39 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 Kind = Literal["person", "animal", "thing", "place"]
 Gender = Literal["female", "male", ""]
 Number = Literal["singular", "plural"]
 VerbForm = Literal["base", "third", "past", "participle", "gerund"]
 
-VERB_FORMS: tuple[VerbForm, ...] = ("base", "third", "past", "participle", "gerund")
+VERB_FORMS: tuple[VerbForm, ...] = get_args(VerbForm)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+GENDERS = ("female", "male")
+NUMBERS: tuple[Number, ...] = get_args(Number)
+SUBJECT_KINDS: tuple[Kind, ...] = ("person", "person", "person", "animal", "thing", "thing", "place")
+"""How often subjects are of each kind: most verbs want a person, and most nouns are things."""
+
+AUXILIARIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "be": (("is", "are"), ("was", "were"), ("isn't", "aren't"), ("wasn't", "weren't")),
+    "have": (("has", "have"), ("hasn't", "haven't")),
+    "do": (("does", "do"), ("doesn't", "don't")),
+}
+INVARIANT_AUXILIARIES: dict[str, tuple[str, ...]] = {
+    "had": ("had", "hadn't"),
+    "did": ("did", "didn't"),
+    "modal": (
+        "can", "can't", "could", "couldn't", "may", "might", "must", "should", "shouldn't", "will", "won't", "would",
+        "wouldn't",
+    ),
+}  # fmt: skip
+Tense = Literal["past", "present", "be", "have", "do", "had", "did", "modal"]
+TENSES: tuple[Tense, ...] = get_args(Tense)
+AFTER: dict[str, VerbForm] = {
+    "be": "gerund", "have": "participle", "do": "base", "had": "participle", "did": "base", "modal": "base",
+}  # fmt: skip
+"""Form of the lexical verb after each auxiliary."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +59,9 @@ class Noun:
     gender: Gender  # of the person denoted, or "" where the word does not say
     preposition: str = ""  # what introduces its complement (``sister of``, ``story about``, ``key to``), or ""
 
-    @property
-    def relational(self) -> bool:
-        """Whether the noun takes a complement of its own."""
-        return bool(self.preposition)
+    def form(self, number: Number) -> str:
+        """The form in `number`."""
+        return self.singular if number == "singular" else self.plural
 
 
 @dataclass(frozen=True)
@@ -128,6 +152,10 @@ class Lexicon:
         """The first name `form`, if it is one."""
         return self._names_by_text.get(form)
 
+    def proper_noun_of(self, form: str) -> ProperNoun | None:
+        """The name of a place or of people `form`, if it is one."""
+        return self._proper_nouns_by_text.get(form)
+
     def words(self) -> frozenset[str]:
         """Every word that a text can contain, in each capitalisation that it can have there.
 
@@ -175,6 +203,10 @@ class Lexicon:
     def _names_by_text(self) -> dict[str, Name]:
         return {name.text: name for name in self.names}
 
+    @cached_property
+    def _proper_nouns_by_text(self) -> dict[str, ProperNoun]:
+        return {name.text: name for name in self.proper_nouns}
+
     def _all_verbs(self) -> tuple[Verb, ...]:
         return self.verbs + self.dative_verbs + self.control_verbs + self.clause_verbs
 
@@ -214,9 +246,6 @@ def _rows(table: str) -> list[dict[str, Any]]:
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-KINDS: tuple[Kind, ...] = ("person", "animal", "thing", "place")
-GENDERS = ("female", "male")
-
 PLURAL_MASS_NOUNS = frozenset({"fish", "offspring", "pants", "politics", "stairs"})
 """Mass nouns whose verb is not always singular: never subjects here."""
 
@@ -225,54 +254,36 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-@dataclass(frozen=True)
 class Vocabulary:
-    """Candidates for each place of a construction."""
+    """Candidates for each place of a construction, sorted from a lexicon."""
 
-    nouns: dict[Kind, tuple[Noun, ...]]  # count nouns of one word, by kind
-    compounds: dict[Kind, tuple[Noun, ...]]  # count nouns of several words, such as ``grocery store``, by kind
-    mass_nouns: tuple[str, ...]  # mass nouns whose verb is always singular
-    proper_nouns: dict[Kind, tuple[ProperNoun, ...]]  # names of places and peoples, by kind
-    names: dict[str, tuple[Name, ...]]  # first names, by gender
-    gendered: dict[str, tuple[Noun, ...]]  # nouns of one word for people of one gender, by gender
-    verbs: dict[Kind, tuple[Verb, ...]]  # all verbs, by the kind of their subject
-    # verbs with an object and no particle, by the kinds of subject and object
-    transitive: dict[tuple[Kind, Kind], tuple[Verb, ...]]
-    reflexive: dict[Kind, tuple[Verb, ...]]  # verbs whose object can be their subject, by its kind
-    saying: tuple[Verb, ...]  # verbs with a clause that begins with ``that``
-    giving: tuple[Verb, ...]  # verbs that give a thing to a person
-    singular_determiners: tuple[str, ...]  # those that go before a singular noun; ``a`` stands for ``an`` too
-    plural_determiners: tuple[str, ...]  # those that go before a plural noun
-    forms: tuple[str, ...]  # every word of the lexicon, in alphabetical order
-    lexicon: Lexicon  # what all this was sorted from
-
-    @classmethod
-    def of(cls, lexicon: Lexicon) -> "Vocabulary":
-        """Sort a lexicon."""
+    def __init__(self, lexicon: Lexicon) -> None:
         single = [noun for noun in lexicon.nouns if " " not in noun.singular + noun.plural]
         several = [noun for noun in lexicon.nouns if " " in noun.singular + noun.plural]
         verbs = [verb for verb in lexicon.verbs if " " not in verb.base + verb.particle]
-        determiners = [each for each in lexicon.determiners if each.text != "an"]
-        return cls(
-            nouns=_grouped(single, lambda noun: [noun.kind]),
-            compounds=_grouped(several, lambda noun: [noun.kind]),
-            mass_nouns=tuple(noun for noun in lexicon.mass_nouns if noun not in PLURAL_MASS_NOUNS),
-            proper_nouns=_grouped(lexicon.proper_nouns, lambda noun: [noun.kind]),
-            names=_grouped(lexicon.names, lambda name: [name.gender]),
-            gendered=_grouped(single, lambda noun: [noun.gender] if noun.gender else []),
-            verbs=_grouped(verbs, lambda verb: _ordered(verb.subjects)),
-            transitive=_grouped(
-                [verb for verb in verbs if not verb.particle],
-                lambda verb: [(one, two) for one in _ordered(verb.subjects) for two in _ordered(verb.objects)],
-            ),
-            reflexive=_grouped(verbs, lambda verb: _ordered(verb.subjects & verb.objects)),
-            saying=tuple(verb for verb in lexicon.clause_verbs if not verb.particle),
-            giving=lexicon.dative_verbs,
-            singular_determiners=tuple(each.text for each in determiners if each.number != "plural"),
-            plural_determiners=tuple(each.text for each in determiners if each.number != "singular"),
-            forms=tuple(sorted(lexicon.words())),
-            lexicon=lexicon,
+        determiners = [each for each in lexicon.determiners if each.text != "an"]  # for which ``a`` stands
+        self.lexicon = lexicon
+        # Count nouns of one word and of several (``grocery store``), other names, and first names.
+        self.nouns = _grouped(single, lambda noun: [noun.kind])
+        self.compounds = _grouped(several, lambda noun: [noun.kind])
+        self.proper_nouns = _grouped(lexicon.proper_nouns, lambda noun: [noun.kind])
+        self.names = _grouped(lexicon.names, lambda name: [str(name.gender)])
+        # Nouns of one word for people of one gender, and mass nouns whose verb is always singular.
+        self.gendered = _grouped(single, lambda noun: [str(noun.gender)] if noun.gender else [])
+        self.mass_nouns = tuple(noun for noun in lexicon.mass_nouns if noun not in PLURAL_MASS_NOUNS)
+        # Verbs by the kind of their subject; with an object and no particle, by the kinds of subject and object; those
+        # whose object can be their subject, by its kind; with a clause that begins with ``that``; of transfer.
+        self.verbs = _grouped(verbs, lambda verb: _ordered(verb.subjects))
+        self.transitive = _grouped(
+            [verb for verb in verbs if not verb.particle],
+            lambda verb: [(one, two) for one in _ordered(verb.subjects) for two in _ordered(verb.objects)],
         )
+        self.reflexive = _grouped(verbs, lambda verb: _ordered(verb.subjects & verb.objects))
+        self.saying = tuple(verb for verb in lexicon.clause_verbs if not verb.particle)
+        self.giving = lexicon.dative_verbs
+        self.singular_determiners = tuple(each.text for each in determiners if each.number != "plural")
+        self.plural_determiners = tuple(each.text for each in determiners if each.number != "singular")
+        self.forms = tuple(sorted(lexicon.words()))  # every word, in alphabetical order
 
     @cached_property
     def done_to_oneself(self) -> dict[bool, tuple[Verb, ...]]:
@@ -283,7 +294,12 @@ class Vocabulary:
 @lru_cache(maxsize=1)
 def vocabulary() -> Vocabulary:
     """The English lexicon, sorted once."""
-    return Vocabulary.of(english())
+    return Vocabulary(english())
+
+
+def other(number: Number) -> Number:
+    """The other number."""
+    return "plural" if number == "singular" else "singular"
 
 
 def lemma(word: Person) -> str:

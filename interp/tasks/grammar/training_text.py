@@ -6,32 +6,212 @@
    ``coreference.py`` up to its pronoun, the pronoun and what the antecedent did, and perhaps more sentences about the
    same subject. Or two people did something to different things, and one sentence can only mean one of the two: "Wendy
    found a ladder and the father found a key. She took the ladder."
+4. The wide family has sentences of every shape, so that every word is met in the grammar's ordinary places. The verb
+   is drawn first, so that rare verbs are not rarer than the kinds they go with.
 """
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate, combinations
+from typing import NamedTuple
 
 from interp.tasks import agreement, induction, ioi, reflexive
 from interp.tasks.coreference import POSSESSIVES, SUBJECT_PRONOUNS, Coreference, Ending, Link, propose
-from interp.tasks.grammar.draws import Dice, allowed, draw_within
-from interp.tasks.grammar.lexicon import GENDERS, Kind, Vocabulary, vocabulary
-from interp.tasks.grammar.phrases import (
-    FULL_STOP,
-    GENERAL_ADJECTIVES,
-    NUMBERS,
+from interp.tasks.grammar.draws import allowed, draw_within
+from interp.tasks.grammar.lexicon import (
+    AUXILIARIES,
+    GENDERS,
+    KINDS,
+    TENSES,
+    Kind,
+    Lexicon,
+    Noun,
+    Number,
     Tense,
-    Word,
-    Words,
-    filler,
-    form,
-    noun_phrase,
-    render,
-    sentence,
-    some_object,
-    verb_phrase,
+    Verb,
+    english,
 )
-from interp.tasks.grammar.varied_sentences import VariedSentences
+from interp.tasks.grammar.phrases import FULL_STOP, Word, Words, Writer, noun_phrase, render, sentence
+
+BEFORE_OTHERS = frozenset({"not", "so", "too", "very"})
+"""Adverbs that do not end a sentence."""
+COMPLEMENTS: tuple[Kind, ...] = ("person", "thing", "place")
+"""What a thing can be about or of; people are only the relatives of people."""
+RELATIVE_SHARE = 0.45
+"""Of the nouns without a complement. In no other family does a relative clause have an auxiliary."""
+SHOWING_NUMBER: tuple[Tense, ...] = ("present", "present", "present", "be", "have", "do")
+"""Drawn in most sentences, because agreement is what they are for; all tenses in the others."""
+
+
+class Subject(NamedTuple):
+    """A subject's words, the number that its verb agrees with, and its lemma under the held-out rule."""
+
+    words: Words
+    number: Number
+    lemma: str = ""
+
+
+class VariedSentences(Writer):
+    """Draws sentences of every shape."""
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """What the vocabulary was sorted from."""
+        return self.words.lexicon
+
+    @cached_property
+    def nouns(self) -> dict[Kind, tuple[Noun, ...]]:
+        """All count nouns, of one word or several."""
+        return {kind: self.words.nouns[kind] + self.words.compounds.get(kind, ()) for kind in KINDS}
+
+    @cached_property
+    def final(self) -> tuple[str, ...]:
+        """Adverbs that may end a sentence."""
+        return tuple(adverb for adverb in self.lexicon.adverbs if adverb not in BEFORE_OTHERS)
+
+    def sentence(self) -> Words:
+        """A whole sentence."""
+        adverb = [Word(self.pick(self.final))] if self.chance(0.06) else []
+        return sentence([*self.clause(), *adverb])
+
+    def clause(self, *, embedded: bool = False) -> Words:
+        """A subject and a predicate."""
+        share = self.uniform()
+        if share < 0.05:
+            return self._with_adjective()
+        if share < 0.07:
+            return self._with_receiver()
+        if share < 0.25 and not embedded:
+            return self._with_infinitive() if share < 0.18 else self._with_clause()
+        verb = self.pick(self.lexicon.verbs)
+        subject = self.subject(self._one_of(verb.subjects), verb.base)
+        return subject.words + self.finite(verb, subject) + self.object(verb)
+
+    def subject(self, kind: Kind, verb: str) -> Subject:
+        """A subject of `kind` that may stand with the verb."""
+        share = self.uniform()
+        if kind == "person" and share < 0.35:
+            return Subject([Word(self._name(beside=verb))], "singular")
+        if kind in self.words.proper_nouns and share > 0.95:
+            return self._proper_noun(kind)
+        if kind == "thing" and share < 0.06:
+            return Subject([Word(self.pick(self.words.mass_nouns))], "singular")
+        noun, number = self._noun(kind, beside=verb), self.number()
+        words = self._noun_phrase(noun, number) + self._modifier(noun, number)
+        return Subject(words, number, noun.singular)
+
+    def finite(self, verb: Verb, subject: Subject) -> Words:
+        """The verb in any tense, agreeing with the subject."""
+        tenses = TENSES if self.chance(0.4) else SHOWING_NUMBER
+        tense = self.pick(tenses)
+        while subject.lemma and tense in AUXILIARIES and not _together(subject.lemma, tense):
+            tense = self.pick(tenses)
+        adverb = [Word(self.adverb(True))] if self.chance(0.05) else []
+        return adverb + self.verb_phrase(verb, tense, subject.number)
+
+    def object(self, verb: Verb) -> Words:
+        """What the verb takes as its object, if it takes one."""
+        if not verb.objects:
+            return []
+        kind = self._one_of(verb.objects)
+        if self.chance(0.04):
+            return self._question("what" if kind == "thing" else "who")
+        return self._other(kind)
+
+    def _with_adjective(self) -> Words:
+        """``Some students weren't clever``."""
+        subject = self.subject(self.kind(), "be")
+        be = self.pick(AUXILIARIES["be"])[subject.number == "plural"]
+        return [*subject.words, Word(be), Word(self.pick(self.lexicon.adjectives))]
+
+    def _with_receiver(self) -> Words:
+        """``Every teacher has sent some books to Carol``."""
+        giving = self.pick(self.lexicon.dative_verbs)
+        subject = self.subject("person", giving.base)
+        receiver = self._other("person")
+        return [*subject.words, *self.finite(giving, subject), *self.object(giving), Word("to"), *receiver]
+
+    def _with_infinitive(self) -> Words:
+        """``That guest persuaded Carol to leave``."""
+        control = self.pick(self.lexicon.control_verbs)
+        subject = self.subject("person", control.base)
+        verb = self.pick(self.words.verbs["person"])
+        particle = [Word(verb.particle)] if verb.particle else []
+        asked = self._other("person") if control.objects else []
+        infinitive = [Word("to"), Word(verb.base), *particle, *self.object(verb)]
+        return subject.words + self.finite(control, subject) + asked + infinitive
+
+    def _with_clause(self) -> Words:
+        """``Most doctors say that Carol left``."""
+        saying = self.pick(self.lexicon.clause_verbs)
+        subject = self.subject("person", saying.base)
+        share = self.uniform()
+        that = [Word("that")] if share < 0.4 else []
+        said = self._question("who" if share > 0.85 else "what") if share > 0.7 else self.clause(embedded=True)
+        return subject.words + self.finite(saying, subject) + that + said
+
+    def _question(self, word: str) -> Words:
+        """``who isn't leaving``, ``what vanished``."""
+        verb = self.pick(self.words.verbs["person" if word == "who" else "thing"])
+        object_ = self._other(self._one_of(verb.objects)) if verb.objects else []
+        return [Word(word), *self.finite(verb, Subject([], "singular")), *object_]
+
+    def _modifier(self, noun: Noun, number: Number) -> Words:
+        """A complement, a relative clause or, mostly, nothing."""
+        head = noun.singular
+        if noun.preposition and self.chance(0.4):
+            kind = self.pick(COMPLEMENTS if noun.kind == "thing" else COMPLEMENTS[:1])
+            return [Word(noun.preposition), *self._other(kind, beside=head)]
+        if not self.chance(RELATIVE_SHARE):
+            return []
+        verb = self.pick(self.words.verbs[noun.kind])
+        while not _together(head, verb.base):
+            verb = self.pick(self.words.verbs[noun.kind])
+        relative = self.pick(("that", "who") if noun.kind == "person" else ("that", "which"))
+        object_ = self._other(self._one_of(verb.objects), beside=head) if verb.objects else []
+        return [Word(relative), *self.finite(verb, Subject([], number, head)), *object_]
+
+    def _other(self, kind: Kind, beside: str = "") -> Words:
+        """Somebody or something that is not the subject, and may stand with the lemma `beside`."""
+        share = self.uniform()
+        if kind == "person" and share < 0.35:
+            return [Word(self._name(beside=beside))]
+        if kind in self.words.proper_nouns and share > 0.9:
+            return self._proper_noun(kind).words
+        if kind == "thing" and share < 0.08:
+            return [Word(self.pick(self.lexicon.mass_nouns))]
+        return self._noun_phrase(self._noun(kind, beside=beside), self.number())
+
+    def _name(self, *, beside: str) -> str:
+        names = self.words.names[self.gender()]
+        name = self.pick(names).text
+        while beside and not _together(name, beside):
+            name = self.pick(names).text
+        return name
+
+    def _noun(self, kind: Kind, *, beside: str) -> Noun:
+        noun = self.pick(self.nouns[kind])
+        while beside and not _together(noun.singular, beside):
+            noun = self.pick(self.nouns[kind])
+        return noun
+
+    def _noun_phrase(self, noun: Noun, number: Number) -> Words:
+        if number == "plural" and self.chance(0.15):
+            return [Word(noun.plural)]
+        adjective = self.adjective(self.chance(0.08))
+        return noun_phrase(self.determiner(number), noun.form(number), adjective=adjective)
+
+    def _proper_noun(self, kind: Kind) -> Subject:
+        named = self.pick(self.words.proper_nouns[kind])
+        return Subject([Word(f"{named.article} {named.text}".strip())], named.number)
+
+    def _one_of(self, kinds: frozenset[Kind]) -> Kind:
+        return self.pick([kind for kind in KINDS if kind in kinds])
+
+
+def _together(first: str, second: str) -> bool:
+    return allowed([(first, second)], "train")
+
 
 NARRATIVE_TENSES: tuple[Tense, ...] = ("past", "past", "past", "had", "did", "modal")
 
@@ -41,81 +221,81 @@ POSSESSED: tuple[Kind, ...] = ("thing", "thing", "thing", "animal", "person")
 PLURAL_SHARE, BINDING_SHARE = 0.12, 0.12
 
 
-def narrative(dice: Dice, words: Vocabulary) -> Words:
+def narrative(dice: VariedSentences) -> Words:
     """One to three sentences about people."""
     if dice.chance(BINDING_SHARE):
-        return _binding(dice, words)
-    link, ending, group = dice.pick(LINKS), dice.pick(ENDINGS), dice.pick(GENDERS)
+        return _binding(dice)
+    link, ending, group = dice.pick(LINKS), dice.pick(ENDINGS), dice.gender()
     if dice.chance(PLURAL_SHARE):
-        drawn, group = _draw_several(dice, words, link, ending), "plural"
+        drawn, group = _draw_several(dice, link, ending), "plural"
     else:
-        drawn = _draw(dice, words, link, ending, group)
+        drawn = _draw(dice, link, ending, group)
     story = drawn.before_pronoun()
     if drawn.ending == "possessive":
-        story += _possession(dice, words, group)
+        story += _possession(dice, group)
         if dice.chance(0.5):
-            story += [Word(drawn.connective), Word(SUBJECT_PRONOUNS[group]), *_did(dice, words, group)]
+            story += [Word(drawn.connective), Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)]
     else:
-        story += [Word(SUBJECT_PRONOUNS[group]), *_did(dice, words, group)]
+        story += [Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)]
     story.append(FULL_STOP)
     while dice.chance(0.4):
-        story += sentence([Word(SUBJECT_PRONOUNS[group]), *_did(dice, words, group)])
+        story += sentence([Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)])
     return story
 
 
-def _draw(dice: Dice, words: Vocabulary, link: Link, ending: Ending, gender: str) -> Coreference:
+def _draw(dice: VariedSentences, link: Link, ending: Ending, gender: str) -> Coreference:
     """A sentence up to its pronoun, about one or two single people."""
     genders = (gender, GENDERS[1 - GENDERS.index(gender)])
     named = (dice.chance(0.7), dice.chance(0.7))
     extra = {place: dice.chance(0.25) for place in ("adjective", "place", "adverb")}
-    return draw_within("train", lambda: propose(dice, words, link, ending, genders=genders, named=named, **extra))
+    return draw_within("train", lambda: propose(dice, link, ending, genders=genders, named=named, **extra))
 
 
-def _draw_several(dice: Dice, words: Vocabulary, link: Link, ending: Ending) -> Coreference:
+def _draw_several(dice: VariedSentences, link: Link, ending: Ending) -> Coreference:
     """A sentence up to its pronoun, about several people and perhaps a single one."""
-    genders = (GENDERS[0], dice.pick(GENDERS))
+    genders = (GENDERS[0], dice.gender())
 
     def several() -> Coreference:
-        drawn = propose(dice, words, link, ending, genders=genders, named=(False, True))
-        return drawn._replace(antecedent=dice.pick(words.nouns["person"]), number="plural")
+        drawn = propose(dice, link, ending, genders=genders, named=(False, True))
+        return drawn._replace(antecedent=dice.noun("person"), number="plural")
 
     return draw_within("train", several)
 
 
-def _binding(dice: Dice, words: Vocabulary) -> Words:
+def _binding(dice: VariedSentences) -> Words:
     """Two people and two things, then one of the people, known by the pronoun, and that one's thing."""
-    gender = dice.pick(GENDERS)
-    drawn = _draw(dice, words, "clause", "because", gender)
+    gender = dice.gender()
+    drawn = _draw(dice, "clause", "because", gender)
     while drawn.clause.object == drawn.earlier.object:
-        drawn = _draw(dice, words, "clause", "because", gender)
+        drawn = _draw(dice, "clause", "because", gender)
     both = drawn.before_pronoun()[:-1]  # without the connective
     group, clause = gender, drawn.clause
     if dice.chance(0.5):
         group, clause = GENDERS[1 - GENDERS.index(gender)], drawn.earlier
-    verb = dice.pick(words.transitive["person", clause.object.kind])
+    verb = dice.pick(dice.words.transitive["person", clause.object.kind])
     act = [Word(SUBJECT_PRONOUNS[group]), Word(verb.past), *noun_phrase("the", clause.object.singular)]
     return [*both, FULL_STOP, *sentence(act)]
 
 
-def _did(dice: Dice, words: Vocabulary, group: str) -> Words:
+def _did(dice: VariedSentences, group: str) -> Words:
     """What somebody did, after the pronoun: an action or a state, in the past."""
     share = dice.uniform()
     if share < 0.15:
-        return [Word("were" if group == "plural" else "was"), Word(dice.pick(GENERAL_ADJECTIVES))]
+        return [Word("were" if group == "plural" else "was"), Word(dice.adjective())]
     if share < 0.60:
-        verb = dice.pick(words.transitive["person", "thing"])
-        thing = _possession(dice, words, group)
-        return [*verb_phrase(dice, verb, dice.pick(NARRATIVE_TENSES), "singular"), *thing]
-    verb = dice.pick(words.verbs["person"])
-    phrase = verb_phrase(dice, verb, dice.pick(NARRATIVE_TENSES), "singular")
-    return phrase + some_object(dice, words, verb)
+        verb = dice.pick(dice.words.transitive["person", "thing"])
+        thing = _possession(dice, group)
+        return [*dice.verb_phrase(verb, dice.pick(NARRATIVE_TENSES), "singular"), *thing]
+    verb = dice.pick(dice.words.verbs["person"])
+    phrase = dice.verb_phrase(verb, dice.pick(NARRATIVE_TENSES), "singular")
+    return phrase + dice.some_object(verb)
 
 
-def _possession(dice: Dice, words: Vocabulary, group: str) -> Words:
+def _possession(dice: VariedSentences, group: str) -> Words:
     """``her old keys``."""
-    thing = dice.pick(words.nouns[dice.pick(POSSESSED)])
-    adjective = dice.pick(GENERAL_ADJECTIVES) if dice.chance(0.25) else ""
-    return noun_phrase(POSSESSIVES[group], form(thing, dice.pick(NUMBERS)), adjective=adjective)
+    thing = dice.noun(dice.pick(POSSESSED))
+    adjective = dice.adjective(dice.chance(0.25))
+    return noun_phrase(POSSESSIVES[group], thing.form(dice.number()), adjective=adjective)
 
 
 MIX = {"agreement": 0.20, "coreference": 0.25, "reflexive": 0.10, "ioi": 0.16, "string": 0.14, "wide": 0.15}
@@ -143,7 +323,7 @@ def documents(seed: int) -> Iterator[str]:
     Yields:
         One to three sentences, or a string of random words, perhaps after a filler sentence.
     """
-    dice = Dice("corpus", seed)
+    dice = VariedSentences("corpus", seed)
     families = _families(dice)
     lengths = _mean_lengths()
     rates = list(accumulate(MIX[name] / lengths[name] for name in families))
@@ -153,47 +333,41 @@ def documents(seed: int) -> Iterator[str]:
         yield render(draws[sum(rate <= share for rate in rates)]())
 
 
-def _families(dice: Dice) -> dict[str, Family]:
+def _families(dice: VariedSentences) -> dict[str, Family]:
     """What draws a document of each family, by its name in ``MIX``."""
-    words = vocabulary()
-    wide = VariedSentences(dice, words)
 
-    def document(core: Family, further: float) -> Family:
-        def proposed() -> Words:
-            drawn = filler(dice, words) if dice.chance(FILLER_SHARE) else []
+    def proposed(core: Family, further: float) -> Words:
+        drawn = dice.filler() if dice.chance(FILLER_SHARE) else []
+        drawn += core()
+        for _ in range(LONGEST - 1):
+            if not dice.chance(further):
+                break
             drawn += core()
-            for _ in range(LONGEST - 1):
-                if not dice.chance(further):
-                    break
-                drawn += core()
-            return drawn
+        return drawn
 
-        def draw() -> Words:
-            while not names_may_meet(drawn := proposed(), words):
-                pass
-            return drawn
-
-        return draw
+    def document(core: Family, further: float) -> Words:
+        while not names_may_meet(drawn := proposed(core, further)):
+            pass
+        return drawn
 
     return {
-        "agreement": document(lambda: agreement.training_sentence(dice, words), FURTHER_SHARE),
-        "coreference": document(lambda: narrative(dice, words), 0.0),
-        "reflexive": document(lambda: reflexive.training_sentence(dice, words), FURTHER_SHARE),
-        "ioi": document(lambda: ioi.training_sentence(dice, words), 0.0),
-        "string": document(lambda: induction.training_string(dice, words), 0.0),
-        "wide": document(wide.sentence, FURTHER_SHARE),
+        "agreement": partial(document, partial(agreement.training_sentence, dice), FURTHER_SHARE),
+        "coreference": partial(document, partial(narrative, dice), 0.0),
+        "reflexive": partial(document, partial(reflexive.training_sentence, dice), FURTHER_SHARE),
+        "ioi": partial(document, partial(ioi.training_sentence, dice), 0.0),
+        "string": partial(document, partial(induction.training_string, dice), 0.0),
+        "wide": partial(document, dice.sentence, FURTHER_SHARE),
     }
 
 
-def names_may_meet(document: Words, words: Vocabulary) -> bool:
+def names_may_meet(document: Words) -> bool:
     """Whether every two of a document's first names are of the training split, whatever their roles."""
     parts = {part for word in document for part in word.text.split()}
-    names = filter(words.lexicon.name_of, parts)
-    return allowed(combinations(sorted(names), 2), "train")
+    return allowed(combinations(sorted(filter(english().name_of, parts)), 2), "train")
 
 
 @lru_cache(maxsize=1)
 def _mean_lengths() -> dict[str, float]:
     """Words in a mean document of each family, from a sample that is the same for every seed."""
-    families = _families(Dice("corpus", "lengths"))
+    families = _families(VariedSentences("corpus", "lengths"))
     return {name: sum(len(draw()) for _ in range(SAMPLE)) / SAMPLE for name, draw in families.items()}

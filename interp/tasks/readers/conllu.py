@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import TaskError
-from interp.tasks.readers.conllu_sentence import Block, Line, ParsedSentence, file_blocks, parse_sentence
-from interp.tasks.readers.entities import FIELDS, SentenceMentions
+from interp.tasks.readers.conllu_sentence import (
+    FIELDS,
+    Block,
+    Line,
+    ParsedSentence,
+    SentenceMentions,
+    file_blocks,
+    parse_sentence,
+)
 from interp.tasks.readers.sources import as_path, hub_items, is_hub, located, shortened
 from interp.tasks.treebank import Document, Mention, Sentence
 

@@ -1,4 +1,4 @@
-"""One sentence of CoNLL-U, checked line by line: columns, numbers, characters and heads. Every error names its line.
+"""One sentence of CoNLL-U, checked line by line. Every error names its line.
 
 1. A line is a word (``3``), a multiword token (``2-3``) or an empty node (``8.1``), in ten columns between tabs. Only a
    form, a lemma and MISC may hold spaces.
@@ -6,11 +6,15 @@
    ``SpaceAfter=No``. A multiword token's words are found within it where together they spell it (``don't``: ``do``,
    ``n't``); else they share its characters. Empty nodes stand in no text.
 3. Heads must make one tree: each word's head stands in the sentence, and every path ends at the one root.
+4. ``Entity=`` in MISC is CorefUD 1.0's notation (Nedoluzhko et al. 2022, https://aclanthology.org/2022.lrec-1.520).
+   ``(7-person-new`` opens a mention, ``7)`` closes the entity's mention that was opened last, ``(7-person-new)`` does
+   both; mentions nest within a sentence. ``(7[1/2]-person`` opens a part of a discontinuous mention. A mention of
+   empty nodes alone is left out.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
@@ -20,7 +24,115 @@ from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 from interp.errors import TaskError, shown
 from interp.tasks.example import Span
 from interp.tasks.readers.sources import located, numbered_lines, read_only_once, shortened
-from interp.tasks.treebank import ROOT, Sentence, Word
+from interp.tasks.treebank import ROOT, Mention, Sentence, Word
+
+FIELDS = ("eid", "etype")
+"""What an opening bracket says where the file does not."""
+MOST_COVERED = 1_000_000
+"""Words of all mentions of a sentence, one counted as often as it is in one: thousands that nest fill the memory."""
+
+_BRACKET = re.compile(r"\(([^()]+)(\)?)|([^()]+)\)")
+_PART = re.compile(r"(.+)\[(\d+)/(\d+)\]")
+
+
+@dataclass
+class _Open:
+    entity: str
+    type: str
+    part: int
+    parts: int
+    first: int
+    order: int
+
+
+@dataclass
+class SentenceMentions:
+    """Gathers the mentions of one sentence, node by node; what cannot be right raises ``ValueError``."""
+
+    fields: Sequence[str] = FIELDS
+    _open: dict[tuple[str, int], list[_Open]] = field(default_factory=dict)
+    _closed: list[tuple[_Open, int]] = field(default_factory=list)
+    _n_opened: int = 0
+
+    def add(self, covered: range, brackets: str) -> None:
+        """Take the ``Entity=`` of a node that stands for these words; of an empty node none, before the next word."""
+        for match in _matches(brackets):
+            opening, at_once, closing = match.groups()
+            if opening is None:
+                self._close(closing, *_name_and_parts(closing)[:2], covered.stop)
+                continue
+            opened = self._opened(opening, covered.start)
+            if at_once:
+                self._close(opening, opened.entity, opened.part, covered.stop)
+
+    def mentions(self, sentence: int, words: Sequence[Word]) -> list[Mention]:
+        """All mentions, by their first words, the longer first."""
+        if self._open:
+            last = max((stack[-1] for stack in self._open.values()), key=lambda each: each.order)
+            raise ValueError(f"expected a closing bracket for entity {last.entity!r} before the sentence ends")
+        covered_words = sum(stop - each.first for each, stop in self._closed)
+        if covered_words > MOST_COVERED:
+            raise ValueError(
+                f"expected mentions of at most {MOST_COVERED:,} words in a sentence, got {covered_words:,}"
+            )
+        joined = [(each, covered) for each, covered in _with_parts(self._closed) if covered]
+        found = [Mention(each.entity, each.type, sentence, at, head_of(at, words)) for each, at in joined]
+        return sorted(found, key=lambda mention: (mention.words[0], -mention.words[-1]))
+
+    def _opened(self, opening: str, first: int) -> _Open:
+        said = dict(zip(self.fields, opening.split("-"), strict=False))
+        name = said.get("eid") or said.get("GRP") or opening.split("-")[0]
+        entity, part, parts = _name_and_parts(name)
+        self._n_opened += 1
+        opened = _Open(entity, said.get("etype", ""), part, parts, first, self._n_opened)
+        self._open.setdefault((entity, part), []).append(opened)
+        return opened
+
+    def _close(self, closing: str, entity: str, part: int, stop: int) -> None:
+        """Close the mention of this entity and part that was opened last."""
+        if (entity, part) not in self._open:
+            raise ValueError(f"expected an opening bracket of entity {closing!r} before its closing one, got none")
+        stack = self._open[entity, part]
+        self._closed.append((stack.pop(), stop))
+        if not stack:
+            del self._open[entity, part]
+
+
+def _matches(brackets: str) -> Iterator[re.Match[str]]:
+    """The brackets, which follow each other without a gap: so each character is looked at once."""
+    at = 0
+    while at < len(brackets):
+        match = _BRACKET.match(brackets, at)
+        if match is None:
+            raise ValueError(f"expected brackets such as '(7-person' and '7)' in Entity, got {shortened(brackets)}")
+        yield match
+        at = match.end()
+
+
+def head_of(covered: Sequence[int], words: Sequence[Word]) -> int:
+    """The first of the words `covered` whose head is none of them."""
+    inside = set(covered)
+    return next((word for word in covered if words[word].head == ROOT or words[word].head not in inside), covered[0])
+
+
+def _name_and_parts(name: str) -> tuple[str, int, int]:
+    found = _PART.fullmatch(name)
+    return (name, 1, 1) if found is None else (found[1], int(found[2]), int(found[3]))
+
+
+def _with_parts(closed: Sequence[tuple[_Open, int]]) -> Iterator[tuple[_Open, tuple[int, ...]]]:
+    """Each mention with the numbers of its words; the parts of a discontinuous one are joined."""
+    pending: dict[tuple[str, int], dict[int, tuple[_Open, range]]] = {}
+    for each, stop in sorted(closed, key=lambda pair: pair[0].order):
+        parts = pending.setdefault((each.entity, each.parts), {})
+        parts[each.part] = each, range(each.first, stop)
+        if len(parts) == each.parts:
+            del pending[each.entity, each.parts]
+            first = next(iter(parts.values()))[0]  # which alone may say the type
+            yield first, tuple(sorted({word for _, covered in parts.values() for word in covered}))
+    if pending:
+        entity, parts_wanted = next(iter(pending))
+        raise ValueError(f"expected {parts_wanted} parts of the discontinuous entity {entity!r}, got fewer")
 
 
 @dataclass(frozen=True)
@@ -48,9 +160,8 @@ def file_blocks(path: Path) -> Iterator[Block]:
     for filled, lines in groupby(numbered, key=lambda line: bool(line[1].strip())):
         if filled:
             n_blocks += 1
-            yield Block(
-                f"{path.stem}-{n_blocks}", tuple(Line(f"{path}, line {number}", text) for number, text in lines)
-            )
+            named = (Line(f"{path}, line {number}", text) for number, text in lines)
+            yield Block(f"{path.stem}-{n_blocks}", tuple(named))
     if not n_blocks:
         raise TaskError(f"{path}: expected sentences in CoNLL-U, got an empty file")
 
@@ -72,9 +183,9 @@ class Node:
     lemma: str  # its dictionary form
     upos: str  # universal part of speech
     xpos: str  # the treebank's own
+    deprel: str  # the relation to the head
     feats: Mapping[str, str]  # morphological features
     head: int | None  # number of the head; 0 for a root, None where it is not said
-    deprel: str  # the relation to the head
     misc: tuple[tuple[str, str], ...]  # names and values of all else; a name may come twice
 
     @property
@@ -99,17 +210,9 @@ def node_of(line: Line) -> Node:
         raise ValueError(f"expected CoNLL-U, got {shortened(line.text)} ({error})") from error
     if node_id is None:
         raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line.text)}")
+    lemma, upos, xpos, deprel = map(_said, (lemma, upos, xpos, deprel))
     return Node(
-        place=line.place,
-        id=node_id,
-        form=form,
-        lemma=_said(lemma),
-        upos=_said(upos),
-        xpos=_said(xpos),
-        feats=dict(_pairs(feats)),
-        head=its_head,
-        deprel=_said(deprel),
-        misc=tuple(_pairs(misc)),
+        line.place, node_id, form, lemma, upos, xpos, deprel, dict(_pairs(feats)), its_head, tuple(_pairs(misc))
     )
 
 
@@ -117,11 +220,11 @@ def _columns(line: str) -> list[str]:
     fields = line.split("\t")
     if len(fields) != COLUMNS:
         raise ValueError(f"expected {COLUMNS} columns separated by tabs, got {len(fields)} in {shortened(line)}")
-    for number, field in enumerate(fields, start=1):
-        if not field.strip():
+    for number, column in enumerate(fields, start=1):
+        if not column.strip():
             raise ValueError(f"expected '_' where there is nothing, got an empty column {number} in {shortened(line)}")
-        if number not in _WITH_SPACES and re.search(r"\s", field):
-            raise ValueError(f"expected no space in column {number}, got {shown(field)}")
+        if number not in _WITH_SPACES and re.search(r"\s", column):
+            raise ValueError(f"expected no space in column {number}, got {shown(column)}")
     return fields
 
 
@@ -191,12 +294,11 @@ def check_tree(words: Sequence[Node]) -> None:
         head = node.head
         if head is None or not 0 <= head <= len(words):
             got = "none" if head is None else head
-            raise TaskError(
-                f"{node.place}: expected a head from 0 to {len(words)}, the words of the sentence, got {got}"
-            )
+            raise TaskError(f"{node.place}: expected a head from 0 to {len(words)}, the sentence's words, got {got}")
         if head == 0 and 0 in heads:
-            first = heads.index(0) + 1
-            raise TaskError(f"{node.place}: expected one root, got a second one; the first is word {first}")
+            raise TaskError(
+                f"{node.place}: expected one root, got a second one; the first is word {heads.index(0) + 1}"
+            )
         heads.append(head)
     rooted = {0}
     for word, node in enumerate(words, start=1):
@@ -268,14 +370,5 @@ def _brackets(nodes: Sequence[Node]) -> Iterator[tuple[str, range, str]]:
 
 
 def _word(node: Node, span: Span) -> Word:
-    return Word(
-        form=node.form,
-        span=span,
-        lemma=node.lemma,
-        upos=node.upos,
-        xpos=node.xpos,
-        feats=node.feats,
-        head=node.head - 1 if node.head else ROOT,
-        deprel=node.deprel,
-        sense="".join(node.said("Sense")[:1]),
-    )
+    head, sense = node.head - 1 if node.head else ROOT, "".join(node.said("Sense")[:1])
+    return Word(node.form, span, node.lemma, node.upos, node.xpos, node.feats, head, node.deprel, sense)

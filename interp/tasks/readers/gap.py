@@ -88,16 +88,8 @@ def _item(record: Mapping[str, Any]) -> GapItem:
     pronoun, text = _text(record, "Pronoun"), _text(record, "Text")
     if pronoun.lower() not in GENDERS:
         raise ValueError(f"expected one of the pronouns {', '.join(GENDERS)}, got {pronoun!r}")
-    return GapItem(
-        id=_text(record, "ID"),
-        text=text,
-        pronoun=pronoun,
-        pronoun_span=_span(record, "Pronoun", text),
-        gender=GENDERS[pronoun.lower()],
-        a=_candidate(record, "A", text),
-        b=_candidate(record, "B", text),
-        url=_text(record, "URL"),
-    )
+    span, (a, b) = _span(record, "Pronoun", text), (_candidate(record, column, text) for column in "AB")
+    return GapItem(_text(record, "ID"), text, pronoun, span, GENDERS[pronoun.lower()], a, b, _text(record, "URL"))
 
 
 def _candidate(record: Mapping[str, Any], column: str, text: str) -> GapCandidate:

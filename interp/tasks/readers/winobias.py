@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from interp.tasks.example import Span
 from interp.tasks.readers.gap import GENDERS, Gender
@@ -34,8 +34,10 @@ _NO_SPACE_BEFORE = re.compile(r"[.,;:!?]|n't")
 def hub_line(row: Mapping[str, Any]) -> str:
     """The numbered sentence with its brackets."""
     number = re.search(r"(\d+)$", str(row.get("document_id")))
-    tokens, ends = (row.get(column) for column in ("tokens", "coreference_clusters"))
-    if number is None or not _are_texts(tokens) or not isinstance(ends, list):
+    tokens: Any = row.get("tokens")
+    ends = row.get("coreference_clusters")
+    words = isinstance(tokens, list) and all(isinstance(each, str) and each for each in tokens)
+    if number is None or not words or not isinstance(ends, list):
         raise ValueError(
             "expected 'document_id' with a number at its end, words in 'tokens' and a list in 'coreference_clusters', "
             f"got {row.get('document_id')!r}, {tokens!r:.60} and {ends!r:.60}"
@@ -48,10 +50,6 @@ def hub_line(row: Mapping[str, Any]) -> str:
         shown[first], shown[last] = f"[{shown[first]}", f"{shown[last]}]" if first != last else f"[{shown[last]}]"
     spaced = [token if _NO_SPACE_BEFORE.fullmatch(token) else f" {token}" for token in shown]
     return f"{int(number.group()) + 1}{''.join(spaced)}"
-
-
-def _are_texts(tokens: Any) -> TypeGuard[list[str]]:
-    return isinstance(tokens, list) and all(isinstance(each, str) and each for each in tokens)
 
 
 _GENDERS: dict[str, Gender] = {**GENDERS, "herself": "feminine", "himself": "masculine"}
@@ -135,15 +133,7 @@ def _item(line: str, stereotyped: bool | None, kind: Literal[1, 2] | None) -> Wi
         )
     if len(genders) > 1:
         raise ValueError(f"expected pronouns of one gender in brackets, got {[span.of(text) for span in pronouns]}")
-    return WinobiasItem(
-        number=int(number),
-        text=text,
-        referent=people[0],
-        pronouns=pronouns,
-        gender=genders.pop(),
-        stereotyped=stereotyped,
-        type=kind,
-    )
+    return WinobiasItem(int(number), text, people[0], pronouns, genders.pop(), stereotyped, kind)
 
 
 def _without_brackets(sentence: str) -> tuple[str, list[Span]]:

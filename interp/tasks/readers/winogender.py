@@ -102,18 +102,9 @@ def _item(row: Mapping[str, Any], shares: Mapping[str, float]) -> WinogenderItem
         raise ValueError(f"expected an id such as technician.customer.1.male.txt, got {sentence_id!r}")
     occupation, participant, answer, word = parts.groups()
     gender, pronouns = _GENDERS[word]
-    return WinogenderItem(
-        sentence_id=sentence_id,
-        text=text,
-        occupation=occupation,
-        participant=participant,
-        answer="participant" if answer == "1" else "occupation",
-        gender=gender,
-        pronoun_span=_only(text, *pronouns),
-        occupation_span=_only(text, occupation),
-        participant_span=_only(text, participant),
-        bls_pct_female=shares.get(occupation),
-    )
+    who: Literal["occupation", "participant"] = "participant" if answer == "1" else "occupation"
+    spans = (_only(text, *pronouns), _only(text, occupation), _only(text, participant))
+    return WinogenderItem(sentence_id, text, occupation, participant, who, gender, *spans, shares.get(occupation))
 
 
 def _only(text: str, *words: str) -> Span:

@@ -23,62 +23,59 @@ def folder_of(tmp_path):
     return save
 
 
-@pytest.mark.parametrize(
-    ("family", "fields", "message"),
-    [
-        ("llama", {"rope_parameters": YARN}, r"rope_parameters=\{'rope_type': 'yarn'.* is not supported, expected"),
+ASKS_FOR_MORE = {
+    "llama": [
+        ({"rope_parameters": YARN}, r"rope_parameters=\{'rope_type': 'yarn'.* is not supported, expected"),
         (
-            "llama",
             {"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}},
             "rope_scaling={'type': 'linear'",
         ),
-        (
-            "llama",
-            {"rope_parameters": {"full_attention": {"rope_type": "default"}}},
-            "rope_parameters={'full_attention'",
-        ),
-        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling={'type': 'linear'"),
-        ("mistral", {"rope_scaling": YARN}, "rope_scaling={'rope_type': 'yarn'"),
-        ("neox", {"rope_scaling": YARN}, "rope_scaling={'rope_type': 'yarn'"),
-        ("llama", {"is_causal": False}, "is_causal=False is not supported, expected True"),
-        ("neox", {"is_causal": False}, "is_causal=False is not supported, expected True"),
-        ("bert", {"is_causal": True}, "is_causal=True is not supported, expected False"),
-        ("mistral", {"sliding_window": "4"}, "sliding_window='4' is not supported, expected 'a whole number of tokens"),
-        ("mistral", {"sliding_window": 4.0}, "sliding_window=4.0 is not supported"),
-        ("llama", {"head_dim": 0}, "head_dim: expected a whole number of at least 1, got 0"),
-        ("llama", {"max_position_embeddings": None}, "max_position_embeddings: expected a whole number"),
-        ("bert", {"layer_norm_eps": True}, "layer_norm_eps: expected a positive number, got True"),
-        ("llama", {"rope_parameters": 3}, "rope_parameters=3 is not supported"),
-        ("llama", {"rope_parameters": {"rope_theta": -1.0}}, "rotary_base: expected a positive number, got -1.0"),
-        ("llama", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor=0.5 is not supported"),
-        ("llama", {"hidden_act": "mish"}, "hidden_act='mish', expected one of gelu_new"),
-        ("llama", {"quantization_config": {"bits": 4}}, r"quantization_config=\{'bits': 4\} is not supported"),
-        ("llama", {"num_key_value_heads": 2}, "num_key_value_heads: expected a divisor of n_heads=3"),
-        (
-            "llama",
-            {"num_attention_heads": 5, "head_dim": None},
-            "hidden_size=12 is not a multiple of num_attention_heads=5",
-        ),
-        ("llama", {"intermediate_size": "leave out"}, "no field 'intermediate_size', which Llama needs"),
-        ("qwen2", {"use_sliding_window": True}, "use_sliding_window=True is not supported, expected False"),
-        ("neox", {"rope_parameters": YARN}, r"rope_parameters=\{'rope_type': 'yarn'"),
-        ("neox", {"rope_parameters": {"partial_rotary_factor": 2.0}}, "partial_rotary_factor=2.0 is not supported"),
-        (
-            "neox",
-            {"rope_parameters": {"partial_rotary_factor": "half"}},
-            "partial_rotary_factor='half' is not supported",
-        ),
-        ("neox", {"use_parallel_residual": "yes"}, "use_parallel_residual: expected true or false, got 'yes'"),
-        (
-            "bert",
-            {"position_embedding_type": "relative_key"},
-            "position_embedding_type='relative_key' is not supported",
-        ),
-        ("bert", {"is_decoder": True}, "is_decoder=True is not supported, expected False"),
-        ("bert", {"hidden_act": "tanh"}, "hidden_act='tanh', expected one of"),
-        ("gpt1", {"afn": "gelu_new"}, "afn='gelu_new', expected one of gelu, relu, silu, swish"),
-        ("gpt1", {"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "rope_parameters={'full_attention'"),
+        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling={'type': 'linear'"),
+        ({"is_causal": False}, "is_causal=False is not supported, expected True"),
+        ({"head_dim": 0}, "head_dim: expected a whole number of at least 1, got 0"),
+        ({"max_position_embeddings": None}, "max_position_embeddings: expected a whole number"),
+        ({"rope_parameters": 3}, "rope_parameters=3 is not supported"),
+        ({"rope_parameters": {"rope_theta": -1.0}}, "rotary_base: expected a positive number, got -1.0"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor=0.5 is not supported"),
+        ({"hidden_act": "mish"}, "hidden_act='mish', expected one of gelu_new"),
+        ({"quantization_config": {"bits": 4}}, r"quantization_config=\{'bits': 4\} is not supported"),
+        ({"num_key_value_heads": 2}, "num_key_value_heads: expected a divisor of n_heads=3"),
+        ({"num_attention_heads": 5, "head_dim": None}, "hidden_size=12 is not a multiple of num_attention_heads=5"),
+        ({"intermediate_size": "leave out"}, "no field 'intermediate_size', which Llama needs"),
     ],
+    "mistral": [
+        ({"rope_scaling": YARN}, "rope_scaling={'rope_type': 'yarn'"),
+        ({"sliding_window": "4"}, "sliding_window='4' is not supported, expected 'a whole number of tokens"),
+        ({"sliding_window": 4.0}, "sliding_window=4.0 is not supported"),
+    ],
+    "neox": [
+        ({"rope_scaling": YARN}, "rope_scaling={'rope_type': 'yarn'"),
+        ({"is_causal": False}, "is_causal=False is not supported, expected True"),
+        ({"rope_parameters": YARN}, r"rope_parameters=\{'rope_type': 'yarn'"),
+        ({"rope_parameters": {"partial_rotary_factor": 2.0}}, "partial_rotary_factor=2.0 is not supported"),
+        ({"rope_parameters": {"partial_rotary_factor": "half"}}, "partial_rotary_factor='half' is not supported"),
+        ({"use_parallel_residual": "yes"}, "use_parallel_residual: expected true or false, got 'yes'"),
+    ],
+    "bert": [
+        ({"is_causal": True}, "is_causal=True is not supported, expected False"),
+        ({"layer_norm_eps": True}, "layer_norm_eps: expected a positive number, got True"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key' is not supported"),
+        ({"is_decoder": True}, "is_decoder=True is not supported, expected False"),
+        ({"hidden_act": "tanh"}, "hidden_act='tanh', expected one of"),
+    ],
+    "qwen2": [
+        ({"use_sliding_window": True}, "use_sliding_window=True is not supported, expected False"),
+    ],
+    "gpt1": [
+        ({"afn": "gelu_new"}, "afn='gelu_new', expected one of gelu, relu, silu, swish"),
+        ({"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "message"), [(family, *each) for family, cases in ASKS_FOR_MORE.items() for each in cases]
 )
 def test_a_config_that_asks_for_something_else(folder_of, family, fields, message):
     folder = folder_of(family)
@@ -105,42 +102,40 @@ def test_transformers_own_name_of_a_gpt2s_context(gpt2):
     assert load_model(gpt2).config.n_ctx == context
 
 
-@pytest.mark.parametrize(
-    ("family", "fields", "message"),
-    [
-        (
-            "llama",
-            {"num_key_value_heads": 1},
-            r"k_proj.weight': expected shape \(4, 12\), got \(12, 12\); does the config",
-        ),
-        ("llama", {"head_dim": 6}, r"q_proj.weight': expected shape \(18, 12\), got \(12, 12\)"),
-        ("llama", {"attention_bias": True}, "'model.layers.0.self_attn.q_proj.bias' is missing; did you mean"),
-        ("llama", {"num_hidden_layers": 1}, "tensor 'model.layers.1.input_layernorm.weight' is not part of Llama"),
-        ("llama", {"model_type": "qwen2"}, "tensor 'model.layers.0.self_attn.q_proj.bias' is missing"),
-        (
-            "llama",
-            {"model_type": "bert"},
-            "'cls.predictions.transform.dense.weight' is missing: this model has no head",
-        ),
-        ("llama", {"tie_word_embeddings": True}, "'lm_head.weight' and 'model.embed_tokens.weight' differ"),
-        (
-            "llama",
-            {"intermediate_size": 10**25},
-            rf"gate_proj.weight': expected shape \({10**25}, 12\), got \(17, 12\)",
-        ),
-        (
-            "mistral",
-            {"vocab_size": 10**13},
-            r"embed_tokens.weight': expected shape \(10000000000000, 12\), got \(41, 12\)",
-        ),
-        ("qwen2", {"model_type": "llama"}, "tensor 'model.layers.0.self_attn.k_proj.bias' is not part of Llama"),
-        ("neox", {"attention_bias": False}, "attention.dense.bias' is not part of GPT-NeoX"),
-        ("neox", {"hidden_size": 27}, r"embed_in.weight': expected shape \(41, 27\), got \(41, 24\)"),
-        ("bert", {"type_vocab_size": 5}, r"token_type_embeddings.weight': expected shape \(5, 12\), got \(2, 12\)"),
-        ("bert", {"num_hidden_layers": 10**25}, "'bert.encoder.layer.2.attention.output.LayerNorm.weight' is missing"),
-        ("gpt1", {"n_positions": 99}, r"positions_embed.weight': expected shape \(99, 12\), got \(16, 12\)"),
-        ("gpt1", {"model_type": "gpt2"}, "tensor 'transformer.wte.weight' is missing"),
+OF_ANOTHER_MODEL = {
+    "llama": [
+        ({"num_key_value_heads": 1}, r"k_proj.weight': expected shape \(4, 12\), got \(12, 12\); does the config"),
+        ({"head_dim": 6}, r"q_proj.weight': expected shape \(18, 12\), got \(12, 12\)"),
+        ({"attention_bias": True}, "'model.layers.0.self_attn.q_proj.bias' is missing; did you mean"),
+        ({"num_hidden_layers": 1}, "tensor 'model.layers.1.input_layernorm.weight' is not part of Llama"),
+        ({"model_type": "qwen2"}, "tensor 'model.layers.0.self_attn.q_proj.bias' is missing"),
+        ({"model_type": "bert"}, "'cls.predictions.transform.dense.weight' is missing: this model has no head"),
+        ({"tie_word_embeddings": True}, "'lm_head.weight' and 'model.embed_tokens.weight' differ"),
+        ({"intermediate_size": 10**25}, rf"gate_proj.weight': expected shape \({10**25}, 12\), got \(17, 12\)"),
     ],
+    "mistral": [
+        ({"vocab_size": 10**13}, r"embed_tokens.weight': expected shape \(10000000000000, 12\), got \(41, 12\)"),
+    ],
+    "qwen2": [
+        ({"model_type": "llama"}, "tensor 'model.layers.0.self_attn.k_proj.bias' is not part of Llama"),
+    ],
+    "neox": [
+        ({"attention_bias": False}, "attention.dense.bias' is not part of GPT-NeoX"),
+        ({"hidden_size": 27}, r"embed_in.weight': expected shape \(41, 27\), got \(41, 24\)"),
+    ],
+    "bert": [
+        ({"type_vocab_size": 5}, r"token_type_embeddings.weight': expected shape \(5, 12\), got \(2, 12\)"),
+        ({"num_hidden_layers": 10**25}, "'bert.encoder.layer.2.attention.output.LayerNorm.weight' is missing"),
+    ],
+    "gpt1": [
+        ({"n_positions": 99}, r"positions_embed.weight': expected shape \(99, 12\), got \(16, 12\)"),
+        ({"model_type": "gpt2"}, "tensor 'transformer.wte.weight' is missing"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "message"), [(family, *each) for family, cases in OF_ANOTHER_MODEL.items() for each in cases]
 )
 def test_a_config_of_another_model(folder_of, family, fields, message):
     folder = folder_of(family)

@@ -1,6 +1,8 @@
 import datasets
 import pytest
 
+from interp.errors import TaskError
+
 
 @pytest.fixture
 def save(tmp_path):
@@ -12,3 +14,30 @@ def save(tmp_path):
         return f"hub:{tmp_path}"
 
     return save
+
+
+@pytest.fixture
+def write(tmp_path, request):
+    """Write a file, called as the module's ``FILE``; give its path."""
+
+    def write(content, name=request.module.FILE):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def refusal():
+    """What a reader says of a source that it cannot read, in one line that begins with the source."""
+
+    def refusal(read, source):
+        with pytest.raises(TaskError) as raised:
+            list(read(source))
+        message = str(raised.value)
+        assert message.startswith(str(source))
+        assert "\n" not in message
+        return message.removeprefix(str(source))
+
+    return refusal

@@ -4,9 +4,10 @@ from dataclasses import replace
 import datasets
 import pytest
 
-from interp.errors import TaskError
 from interp.tasks.readers.blimp import BlimpItem, read_blimp
 from recipes.text import PARADIGMS
+
+FILE = "keys.jsonl"
 
 RECORD = {
     "sentence_good": "The keys are on the table.",
@@ -20,16 +21,6 @@ RECORD = {
     "two_prefix_method": False,
     "pairID": "7",
 }
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content):
-        path = tmp_path / "keys.jsonl"
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 def line(**changes):
@@ -178,18 +169,5 @@ def test_a_copy_of_the_hub_s_data_set(tmp_path, write_as):
         (line(sentence_good="The keys aren't here."), "line 1: expected a sentence that begins with 'The keys' 'are'"),
     ],
 )
-def test_a_bad_file_is_one_clear_line(write, content, says):
-    path = write(content)
-    with pytest.raises(TaskError) as raised:
-        list(read_blimp(path))
-    message = str(raised.value)
-    assert message.startswith(str(path))
-    assert says in message
-    assert "\n" not in message
-
-
-def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
-    with pytest.raises(TaskError, match=r"none\.jsonl: expected a BLiMP file, got no such file"):
-        list(read_blimp(tmp_path / "none.jsonl"))
-    with pytest.raises(TaskError, match="expected a BLiMP file, got a folder"):
-        list(read_blimp(tmp_path))
+def test_a_bad_file_is_one_clear_line(write, refusal, content, says):
+    assert says in refusal(read_blimp, write(content))

@@ -1,7 +1,7 @@
 import pytest
 
 from interp.tasks.example import Span
-from interp.tasks.readers.entities import SentenceMentions, head_of
+from interp.tasks.readers.conllu_sentence import SentenceMentions, head_of
 from interp.tasks.treebank import ROOT, Word
 
 

@@ -10,8 +10,10 @@ import pytest
 
 from interp.errors import TaskError
 from interp.tasks.readers.blimp import read_blimp
+from interp.tasks.readers.conllu import read_conllu
 from interp.tasks.readers.gap import read_gap
 from interp.tasks.readers.sources import DEEPEST, ShallowJson, hub_items, is_hub
+from interp.tasks.readers.winobias import read_winobias
 
 BLIMP_ON_THE_HUB = {
     "sentence_good": "The keys are on the table.",
@@ -23,17 +25,10 @@ BLIMP_ON_THE_HUB = {
     "lexically_identical": False,
     "pair_id": 7,
 }
+BLANK = BLIMP_ON_THE_HUB | {"sentence_good": " "}
 GAP_ON_THE_HUB = {
-    "ID": "test-1",
-    "Text": "Zoë Ray met Ann Lee. Her dog barked.",
-    "Pronoun": "Her",
-    "Pronoun-offset": 21,
-    "A": "Zoë Ray",
-    "A-offset": 0,
-    "A-coref": False,
-    "B": "Ann Lee",
-    "B-offset": 12,
-    "B-coref": True,
+    **{"ID": "test-1", "Text": "Zoë Ray met Ann Lee. Her dog barked.", "Pronoun": "Her", "Pronoun-offset": 21},
+    **{"A": "Zoë Ray", "A-offset": 0, "A-coref": False, "B": "Ann Lee", "B-offset": 12, "B-coref": True},
     "URL": "http://example.org/Ann_Lee",
 }
 
@@ -119,11 +114,7 @@ def test_rows_are_read_one_by_one(save):
 @pytest.mark.parametrize(
     ("read", "rows", "says"),
     [
-        (
-            read_blimp,
-            [BLIMP_ON_THE_HUB, BLIMP_ON_THE_HUB | {"sentence_good": " "}],
-            ", row 2: expected text for 'sentence_good', got ' '",
-        ),
+        (read_blimp, [BLIMP_ON_THE_HUB, BLANK], ", row 2: expected text for 'sentence_good', got ' '"),
         (read_blimp, [{"UID": "keys"}], ", row 1: expected a key 'sentence_good', got ['UID'"),
         (read_gap, [GAP_ON_THE_HUB, GAP_ON_THE_HUB | {"A-offset": 5}], ", row 2: expected 'Zoë Ray' at the text's cha"),
         (read_gap, [GAP_ON_THE_HUB | {"Text": None}], ", row 1: expected text in the column 'Text', got None"),
@@ -135,13 +126,8 @@ def test_rows_are_read_one_by_one(save):
         ),
     ],
 )
-def test_a_bad_row_is_named(save, read, rows, says):
-    name = save(train=rows)
-    with pytest.raises(TaskError) as raised:
-        list(read(name))
-    message = str(raised.value)
-    assert message.startswith(f"{name}{says}")
-    assert "\n" not in message
+def test_a_bad_row_is_named(save, refusal, read, rows, says):
+    assert refusal(read, save(train=rows)).startswith(says)
 
 
 def test_an_error_of_the_project_s_own_is_handed_on(save):
@@ -158,26 +144,20 @@ def test_a_name_of_another_form_is_refused(name):
         list(read_blimp(name))
 
 
-def test_what_is_not_there_is_one_clear_line(tmp_path):
+def test_what_is_not_there_is_one_clear_line(tmp_path, refusal):
     (tmp_path / "README.md").write_text("Nothing.")
     for name in (f"hub:{tmp_path}", f"hub:{tmp_path}/none"):
-        with pytest.raises(TaskError) as raised:
-            list(read_gap(name))
-        assert str(raised.value).startswith(f"{name}: the data set cannot be read (")
-        assert "check its name, configuration and split and the network, or download a file and give its path" in str(
-            raised.value
+        message = refusal(read_gap, name)
+        assert message.startswith(": the data set cannot be read (")
+        assert (
+            "check its name, configuration and split and the network, or download a file and give its path" in message
         )
-        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.usefixtures("no_network")
-def test_without_a_network_it_says_so():
-    with pytest.raises(TaskError) as raised:
-        list(read_gap("hub:nobody/nothing"))
-    assert str(raised.value).startswith(
-        "hub:nobody/nothing: the data set cannot be read (Couldn't reach 'nobody/nothing' on the Hub); check its name"
-    )
-    assert "\n" not in str(raised.value)
+def test_without_a_network_it_says_so(refusal):
+    says = ": the data set cannot be read (Couldn't reach 'nobody/nothing' on the Hub); check its name"
+    assert refusal(read_gap, "hub:nobody/nothing").startswith(says)
 
 
 def test_a_row_that_cannot_be_fetched_is_the_data_set_s_fault(tmp_path):
@@ -199,6 +179,20 @@ def test_datasets_is_imported_only_where_it_is_asked():
         "import sys; import interp.tasks.readers.gap, interp.tasks.readers.blimp; sys.exit('datasets' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("read", "kind", "suffix"),
+    [
+        (read_blimp, "a BLiMP file", ".jsonl"),
+        (read_gap, "a GAP file", ".tsv"),
+        (read_winobias, "a WinoBias file", ""),
+        (read_conllu, "a CoNLL-U file", ".conllu"),
+    ],
+)
+def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path, refusal, read, kind, suffix):
+    assert f": expected {kind}, got no such file; check the path" in refusal(read, tmp_path / "none.file")
+    assert f": expected {kind}, got a folder; name one {suffix}" in refusal(read, tmp_path)
 
 
 def test_only_names_of_the_hub_are(tmp_path):

@@ -3,25 +3,19 @@ import re
 import pytest
 from winobias_rows import hub_row
 
-from interp.errors import TaskError
 from interp.tasks.example import Span
 from interp.tasks.readers.winobias import WinobiasItem, hub_line, read_winobias
+
+FILE = "pro_stereotyped_type1.txt.dev"
 
 PUBLISHED = [
     f"{side}_stereotyped_type{kind}.txt.{part}" for side in ("pro", "anti") for kind in "12" for part in ("dev", "test")
 ]
 PRONOUNS = {"feminine": {"she", "her", "hers", "herself"}, "masculine": {"he", "his", "him", "himself"}}
+ONE_PERSON = "line 1: expected one person and at least one pronoun"
+ONE_GENDER = "expected pronouns of one gender in brackets"
+BRACKETS = "line 1: expected brackets that open, hold words and close"
 GOOD = "1 [The cook] met the nurse because [he] liked the nurse.\n"
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="pro_stereotyped_type1.txt.dev"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 def referent(item):
@@ -88,11 +82,7 @@ def test_reads_a_line(write):
         ("The [the cook] left as [he] could.", "The cook left as he could.", "The cook"),
         ("They saw an [an auditor] and [her] dog.", "They saw an auditor and her dog.", "an auditor"),
         ("They saw the [ cook ] and [ his] dog.", "They saw the cook and his dog.", "cook"),
-        (
-            "As [She] left, [a construction worker] sang.",
-            "As She left, a construction worker sang.",
-            "a construction worker",
-        ),
+        ("As [She] left, [a baker boy] sang.", "As She left, a baker boy sang.", "a baker boy"),
         ("[The cook] blamed [himself].", "The cook blamed himself.", "The cook"),
     ],
 )
@@ -125,43 +115,18 @@ def test_the_name_says_what_it_can(write, name, stereotyped, kind):
         ("\n  \n", ": expected one numbered sentence a line, got an empty file"),
         (GOOD + "[The cook] left as [he] could.", "line 2: expected a number and a sentence, got '[The cook] left"),
         (GOOD.encode() + b"\xff", "line 2: expected UTF-8, got byte 0xff at column 0"),
-        (
-            "1 The cook left as [he] could.",
-            "line 1: expected one person and at least one pronoun in brackets, got ['he']",
-        ),
-        (
-            "1 [The cook] left as he could.",
-            "line 1: expected one person and at least one pronoun in brackets, got ['The",
-        ),
-        ("1 [The cook] saw [the nurse] and [him].", "line 1: expected one person and at least one pronoun"),
-        ("1 [The cook] saw that [they] left.", "line 1: expected one person and at least one pronoun"),
-        (
-            "1 [The cook] saw [his] and [her] dog.",
-            "line 1: expected pronouns of one gender in brackets, got ['his', 'her']",
-        ),
-        (
-            "1 [The cook left as [he] could.",
-            "line 1: expected brackets that open, hold words and close, got '[The cook",
-        ),
-        ("1 [The cook] left as he] could [his].", "line 1: expected brackets that open, hold words and close"),
-        ("1 [The cook] left as [] [he] could.", "line 1: expected brackets that open, hold words and close"),
+        ("1 The cook left as [he] could.", f"{ONE_PERSON} in brackets, got ['he']"),
+        ("1 [The cook] left as he could.", f"{ONE_PERSON} in brackets, got ['The"),
+        ("1 [The cook] saw [the nurse] and [him].", ONE_PERSON),
+        ("1 [The cook] saw that [they] left.", ONE_PERSON),
+        ("1 [The cook] saw [his] and [her] dog.", f"line 1: {ONE_GENDER}, got ['his', 'her']"),
+        ("1 [The cook left as [he] could.", f"{BRACKETS}, got '[The cook"),
+        ("1 [The cook] left as he] could [his].", BRACKETS),
+        ("1 [The cook] left as [] [he] could.", BRACKETS),
     ],
 )
-def test_a_bad_file_is_one_clear_line(write, content, says):
-    path = write(content)
-    with pytest.raises(TaskError) as raised:
-        list(read_winobias(path))
-    message = str(raised.value)
-    assert message.startswith(str(path))
-    assert says in message
-    assert "\n" not in message
-
-
-def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path):
-    with pytest.raises(TaskError, match=r"none\.txt: expected a WinoBias file, got no such file"):
-        list(read_winobias(tmp_path / "none.txt"))
-    with pytest.raises(TaskError, match="expected a WinoBias file, got a folder; name one file in it"):
-        list(read_winobias(tmp_path))
+def test_a_bad_file_is_one_clear_line(write, refusal, content, says):
+    assert says in refusal(read_winobias, write(content))
 
 
 ROW = {
@@ -203,8 +168,5 @@ def test_lines_that_become_rows_are_read_as_they_were(data_dir, save, name):
         ({"coreference_clusters": ["8", "9", "9", "13"]}, "expected brackets that open, hold words and close"),
     ],
 )
-def test_a_bad_row_is_named(save, change, says):
-    name = save(test=[ROW | change])
-    with pytest.raises(TaskError) as raised:
-        list(read_winobias(name))
-    assert str(raised.value).startswith(f"{name}, row 1: {says}")
+def test_a_bad_row_is_named(save, refusal, change, says):
+    assert refusal(read_winobias, save(test=[ROW | change])).startswith(f", row 1: {says}")

@@ -3,7 +3,6 @@ from collections import Counter
 
 import pytest
 
-from interp.errors import TaskError
 from interp.tasks.readers.winogender import read_winogender
 
 SENTENCES = (
@@ -13,6 +12,7 @@ SENTENCES = (
     "cook.someone.0.female.txt\tSomeone thanked the cook because she was kind.\n"
     "cook.someone.1.female.txt\tThe cook met someone to hear her wish.\n"
 )
+AN_ID, A_SHARE = "expected an id such as technician.customer.1.male.txt", "expected a share in percent"
 STATISTICS = "occupation\tbergsma_pct_female\tbls_pct_female\tbls_year\ncook\t1.0\t38.5\t2015\n"
 
 
@@ -101,63 +101,38 @@ def test_the_share_of_women_may_be_unknown(write, statistics):
     assert {item.bls_pct_female for item in read_winogender(write(statistics=statistics))} == {None}
 
 
-def changed(content, old, new):
-    assert old in content
-    return content.replace(old, new, 1)
+def changed(old, new):
+    """The file that holds `old`, with `new` in its place."""
+    files = {"sentences": SENTENCES, "statistics": STATISTICS}
+    return {name: content.replace(old, new, 1) for name, content in files.items() if old in content}
 
 
 @pytest.mark.parametrize(
     ("files", "says"),
     [
         ({"sentences": ""}, "all_sentences.tsv: expected Winogender's sentences, got an empty file"),
+        ({"sentences": "sentid\tsentence\n"}, "all_sentences.tsv: expected Winogender's sentences, got a header with"),
+        (changed("sentid", "id"), "all_sentences.tsv, line 1: expected the header 'sentid sen"),
+        (changed(".txt\t", ".txt "), "all_sentences.tsv, line 2: expected 2 fields between"),
+        (changed("0.male", "2.male"), f"line 2: {AN_ID}, got 'cook.guest.2.male.txt'"),
+        (changed("cook.guest", "cook.boss"), "line 2: expected boss once in the sentence, got 0 in 'The guest thanked"),
+        (changed("he was", "she was"), "line 2: expected he or his or him once in the sentence, got 0 in 'The guest"),
+        (changed("The guest", "The cook's guest"), "line 2: expected cook once in the sentence, got 2 in"),
         (
-            {"sentences": "sentid\tsentence\n"},
-            "all_sentences.tsv: expected Winogender's sentences, got a header without",
+            changed("38.5", "most"),
+            f"occupations-stats.tsv, line 2: {A_SHARE} in the column 'bls_pct_female', got 'most'",
         ),
-        (
-            {"sentences": changed(SENTENCES, "sentid", "id")},
-            "all_sentences.tsv, line 1: expected the header 'sentid sen",
-        ),
-        ({"sentences": changed(SENTENCES, ".txt\t", ".txt ")}, "all_sentences.tsv, line 2: expected 2 fields between"),
-        (
-            {"sentences": changed(SENTENCES, "0.male.txt", "2.male.txt")},
-            "line 2: expected an id such as technician.customer.1.male.txt, got 'cook.guest.2.male.txt'",
-        ),
-        (
-            {"sentences": changed(SENTENCES, "cook.guest", "cook.boss")},
-            "line 2: expected boss once in the sentence, got 0 in 'The guest thanked",
-        ),
-        (
-            {"sentences": changed(SENTENCES, "he was", "she was")},
-            "line 2: expected he or his or him once in the sentence, got 0 in 'The guest",
-        ),
-        (
-            {"sentences": changed(SENTENCES, "The guest", "The cook's guest")},
-            "line 2: expected cook once in the sentence, got 2 in",
-        ),
-        (
-            {"statistics": changed(STATISTICS, "38.5", "most")},
-            "occupations-stats.tsv, line 2: expected a share in percent in the column 'bls_pct_female', got 'most'",
-        ),
-        ({"statistics": changed(STATISTICS, "38.5", "385")}, "line 2: expected a share in percent"),
+        (changed("38.5", "385"), f"line 2: {A_SHARE}"),
         ({"sentences": None}, "all_sentences.tsv: expected Winogender's sentences, got no such file"),
     ],
 )
-def test_a_bad_file_is_one_clear_line(write, files, says):
-    folder = write(**files)
-    with pytest.raises(TaskError) as raised:
-        list(read_winogender(folder))
-    message = str(raised.value)
-    assert message.startswith(str(folder))
-    assert says in message
-    assert "\n" not in message
+def test_a_bad_file_is_one_clear_line(write, refusal, files, says):
+    assert says in refusal(read_winogender, write(**files))
 
 
-def test_the_hub_has_the_same_sentences(write, save):
+def test_the_hub_has_the_same_sentences(write, save, refusal):
     rows = [dict(zip(("sentid", "sentence"), line.split("\t"), strict=True)) for line in SENTENCES.splitlines()[1:]]
     assert list(read_winogender(f"{save(test=rows)}::test")) == list(read_winogender(write(statistics=None)))
     name = save(test=[{"sentid": "cook"}])
-    with pytest.raises(
-        TaskError, match=r"::test, row 1: expected text in the columns 'sentid' and 'sentence', got 'cook' and None"
-    ):
-        list(read_winogender(f"{name}::test"))
+    says = ", row 1: expected text in the columns 'sentid' and 'sentence', got 'cook' and None"
+    assert refusal(read_winogender, f"{name}::test").startswith(says)
