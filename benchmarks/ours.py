@@ -13,7 +13,6 @@ from torch import Tensor
 from interp import Example, HookedTransformer
 from interp.interventions.audit import audit
 from interp.interventions.engine import layers
-from interp.interventions.engine import layers as attention
 from interp.interventions.engine.plan import Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
@@ -85,7 +84,7 @@ def _counted() -> Iterator[list[float]]:
             setattr(module, name, product)
 
 
-PRODUCTS = ((attention, "linear"), (layers, "linear"), (layers, "activated"))
+PRODUCTS = ((layers, "linear"),)
 
 
 def _rows(inputs: Inputs) -> list[Row]:

@@ -116,9 +116,9 @@ def differences(model, task, cells, *, metric=None, direction=None, budget=None,
     for batch in batches(model, task_rows(metric, task.units, direction)):
         plain = PlainRun(model, batch, metric, patched=direction is not None)
         base = engine.base(batch)
-        found["base"].append((base.row_scores().value, plain.base.value))
+        found["base"].append((base.row_scores().value, plain.row_scores().value))
         if direction is not None:
-            found["base"].append((engine.source(base).value, plain.source.value))
+            found["base"].append((base.source_scores().value, plain.source_scores().value))
         n = 0
         for out in engine.measure(base):
             expected = plain.scores(cells[out.cell], out.draw)
@@ -130,6 +130,11 @@ def differences(model, task, cells, *, metric=None, direction=None, budget=None,
         assert n == n_strands
     at_least = 1.0 if metric == "kl_divergence" else 0.0
     return {name: relative(pairs, at_least if name in ("base", "value") else 0.0) for name, pairs in found.items()}
+
+
+def assert_equal(found, dtype="float64"):
+    """The ``differences`` are within the tolerance."""
+    assert {name: value for name, value in found.items() if value > TOLERANCE[dtype]} == {}
 
 
 def relative(pairs: Sequence[tuple[np.ndarray, np.ndarray]], at_least=0.0):

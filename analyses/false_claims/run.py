@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -244,6 +244,7 @@ class Fresh:
     sign: int
 
     @classmethod
+    @cache
     def of(cls, folder: Path, task: str, n_units: int, kind: str, draws: int) -> "Fresh":
         """Draws of a task, with as many units each."""
         frames = kept(folder, "default", task, range(1000, 1000 + draws), n_units)

@@ -24,6 +24,7 @@ from typing import Any, Literal, get_args
 import pandas as pd
 import torch
 
+from interp.arguments import whole_number
 from interp.calibration import rates
 from interp.calibration.controls import (
     AT_ATTRACTORS,
@@ -42,7 +43,6 @@ from interp.calibration.planted import Shape
 from interp.calibration.roles import TRUTH
 from interp.claims.rules import Verdict
 from interp.errors import InputError
-from interp.interventions.numbers import whole_number
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import heads
 from interp.model.devices import documented
@@ -92,27 +92,16 @@ glances by .5, .8, 1.5 and 2 times the minimum (from model to model a fifth more
 
 @dataclass(frozen=True)
 class Size:
-    """Numbers of models.
+    """Numbers of models."""
 
-    Attributes:
-        planted: Planted ones.
-        special: Of each kind in ``SPECIAL`` but groups.
-        groups: Of each size of a group that stands in for each other.
-        single: Trained ones of a single head.
-        trained: Nulls that are trained.
-        nulls: Of each other kind of null.
-        halves: Planted ones that are judged again with half the examples.
-        curve: For each value of ``CURVES``.
-    """
-
-    planted: int
-    special: int
-    groups: int
-    single: int
-    trained: int
-    nulls: int
-    halves: int
-    curve: int
+    planted: int  # planted ones
+    special: int  # of each kind in ``SPECIAL`` but groups
+    groups: int  # of each size of a group that stands in for each other
+    single: int  # trained ones of a single head
+    trained: int  # nulls that are trained
+    nulls: int  # of each other kind of null
+    halves: int  # planted ones that are judged again with half the examples
+    curve: int  # for each value of ``CURVES``
 
 
 FULL = Size(planted=200, special=30, groups=100, single=30, trained=160, nulls=80, halves=50, curve=30)
@@ -138,9 +127,8 @@ class Job:
     def run(self) -> pd.DataFrame:
         """Write or train the model, judge its heads, and put the truth beside the verdicts.
 
-        Returns:
-            One row per layer, head and task: the job's fields, ``KEPT``, ``role`` and ``truth`` (``none`` for every
-            head of a null), ``share`` (of the answer, that a tracker writes) and ``seconds``.
+        One row per layer, head and task: the job's fields, ``KEPT``, ``role`` and ``truth`` (``none`` for every head of
+        a null), ``share`` (of the answer, that a tracker writes) and ``seconds``.
         """
         started = time.perf_counter()
         plan = draw(self.seed, shape=self.shape, difficulty=self.difficulty, special=self.kind)
@@ -183,12 +171,13 @@ def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     truth, shares = plan.truth(), {(each.layer, each.head): each.share for each in plan.heads}
     rows: list[tuple[str, Verdict, float]] = []
     for layer, head, task in zip(found["layer"], found["head"], found["task"], strict=True):
-        if kind == "single head":
-            rows.append((kind, SINGLE[task], 1.0))
-        elif kind in ("trained", "untrained"):
-            rows.append((kind, "none", 1.0))
+        if kind in ("single head", "trained", "untrained"):
+            rows.append((kind, SINGLE[task] if kind == "single head" else "none", 1.0))
+        elif kind.startswith("one that sees") and head != seeing_head(plan.seed):
+            rows.append(("blind", "none", 1.0))
         elif kind.startswith("one that sees"):
-            rows.append((*_of_seeing(plan.seed, head, task), 1.0))
+            is_wrong = task in WRONG_TASKS
+            rows.append((WRONG_TAG, "attends and causal", 1.0) if is_wrong else ("one that sees", "tracks", 1.0))
         elif task.endswith(AT_ATTRACTORS):
             is_reader = truth[layer, head, "agreement"][0] == "copy reader"
             rows.append((WRONG_TAG, TRUTH["copy reader"], 1.0) if is_reader else ("elsewhere", "none", 1.0))
@@ -197,13 +186,6 @@ def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
             share = shares[layer, head] if role == "tracker" else 1.0
             rows.append((role, "none" if kind in NULLS else right, share))
     return pd.DataFrame(rows, columns=["role", "truth", "share"], index=found.index)
-
-
-def _of_seeing(seed: int, head: int, task: str) -> tuple[str, Verdict]:
-    """Role and right verdict of a head of ``seeing_model``."""
-    if head != seeing_head(seed):
-        return "blind", "none"
-    return (WRONG_TAG, "attends and causal") if task in WRONG_TASKS else ("one that sees", "tracks")
 
 
 def jobs_of(
@@ -215,14 +197,9 @@ def jobs_of(
 
 
 def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress | None = None) -> pd.DataFrame:
-    """Run the jobs that are not kept yet, each once.
+    """The results of all jobs one below the other, each with its ``job``; those that are not kept are run, each once.
 
-    Returns:
-        Their results one below the other, in the order of `jobs`, each with its ``job``.
-
-    Raises:
-        KeyboardInterrupt: Interrupted; the jobs that are done are kept.
-        OutputError: They cannot be kept.
+    Interrupted, or where they cannot be kept (OutputError), the jobs that are done are kept.
     """
     named = {job.name: job for job in jobs}
     asked = {"kind": "calibration", "jobs": len(named), "alpha": ALPHA, "threads": torch.get_num_threads()}
@@ -239,19 +216,9 @@ def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress 
 class Calibration:
     """Verdicts beside the truth, and the rates that follow.
 
-    Attributes:
-        frame: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``special``,
-            ``single head``, ``null``, ``half`` or ``curve NAME``.
-        false_discoveries: This and the following tables are those of the functions of the same name in ``rates``.
-        recall: Of planted models.
-        false_tracks: Of planted models.
-        decoys: Of planted models.
-        special: Of special ones.
-        single_heads: Of trained models with one head.
-        confusion: Of planted models.
-        halves: As of ``rates.transitions``.
-        curves: By field of ``Difficulty``, as of ``rates.curve``.
-        provenance: How the numbers were made.
+    The ``frame`` has every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``special``,
+    ``single head``, ``null``, ``half`` or ``curve NAME``. The other tables are those of the functions of the same name
+    in ``rates``; ``halves`` is of ``rates.transitions``, and ``curves`` has ``rates.curve`` by field of ``Difficulty``.
     """
 
     frame: pd.DataFrame
@@ -268,10 +235,8 @@ class Calibration:
 
     def __repr__(self) -> str:
         found, wrong = self.recall.iloc[1], self.false_discoveries.iloc[0]
-        return (
-            f"Calibration(recall {found['count']} of {found['of']}, false tracks in {wrong['count']} of {wrong['of']} "
-            "nulls)"
-        )
+        recall = f"recall {found['count']} of {found['of']}"
+        return f"Calibration({recall}, false tracks in {wrong['count']} of {wrong['of']} nulls)"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
@@ -283,12 +248,8 @@ class Calibration:
     def save(self, out: str | Path, *, command: str | None = None) -> Path:
         """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
 
-        Args:
-            out: Made, or that of an earlier calibration.
-            command: The command line that asked for it, for the page and the manifest.
-
-        Raises:
-            OutputError: `out` exists and is no such folder, or cannot be written.
+        `command` is the command line that asked for it. Raises OutputError where `out` is neither new nor that of an
+        earlier calibration, or cannot be written.
         """
         from interp.report.calibration import save_calibration
 

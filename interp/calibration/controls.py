@@ -35,6 +35,7 @@ trained); the heads' weights start at random and are trained, in seconds.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -86,11 +87,7 @@ SENTENCES, SEEING_RATE, SEEING_STEPS = 2000, 0.003, 1500
 
 @documented
 def single_head(seed: int) -> HookedTransformer:
-    """Train a model of one head to do agreement and coreference.
-
-    Args:
-        seed: Of the weights and of what it is trained on.
-    """
+    """Train a model of one head to do agreement and coreference."""
     draws = np.random.default_rng([seed, len(SINGLE)])
     return _trained(SHAPE, (pair for task in PHENOMENA_TASKS for pair in pairs(task, PAIRS, draws, 0.5)), seed)
 
@@ -104,10 +101,8 @@ def seeing_head(seed: int) -> int:
 def seeing_model(seed: int, *, is_crossed: bool, grouped: bool) -> HookedTransformer:
     """Train a model of which one head alone can find words by their class.
 
-    Args:
-        seed: Of the weights and of what it is trained on.
-        is_crossed: Whether its language is ``language.crossed``; else it does agreement and coreference.
-        grouped: Whether two heads each share keys and values.
+    Its language is ``language.crossed`` or, unless it `is_crossed`, agreement and coreference; if `grouped`, two heads
+    each share keys and values.
     """
     draws, generator = np.random.default_rng([seed, len(SINGLE)]), torch.Generator().manual_seed(seed)
     config = TransformerConfig(
@@ -164,12 +159,7 @@ def _at_random(words: Tensor, generator: torch.Generator) -> Tensor:
 
 @documented
 def told_model(shape: Shape, seed: int) -> HookedTransformer:
-    """Train a model of any shape to answer by keys.
-
-    Args:
-        shape: Of the model.
-        seed: Of the weights and of what it is trained on.
-    """
+    """Train a model of any shape to answer by keys."""
     draws = np.random.default_rng([seed, len(SINGLE)])
     return _trained(shape, (pair for what in PHENOMENA.values() for pair in told(what, PAIRS, draws)), seed)
 
@@ -215,9 +205,7 @@ def _encoded(examples: list[Example]) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of tokens, where each asks, and its right and wrong answer."""
     ids = {word.text: number for number, word in enumerate(vocabulary())}
     rows = [[0, *(ids[word] for word in example.prompt.split())] for example in examples]
-    tokens = torch.zeros(len(rows), LONGEST, dtype=torch.long)
-    for row, own in zip(tokens, rows, strict=True):
-        row[: len(own)] = torch.tensor(own)
+    tokens = torch.tensor([[*own, *[0] * (LONGEST - len(own))] for own in rows])
     answers = [[ids[each.right.strip()], ids[each.wrong.strip()]] for each in examples]
     return tokens, torch.tensor([len(own) - 1 for own in rows]), torch.tensor(answers)
 
@@ -226,16 +214,17 @@ def _encoded(examples: list[Example]) -> tuple[Tensor, Tensor, Tensor]:
 def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
     """A model on which nothing is to be found, and its tasks.
 
-    Args:
-        kind: Which.
-        plan: Its layers and heads, tasks, sample size and seed; of permuted ones the planted model itself.
+    The `plan` says its layers and heads, tasks, sample size and seed; of permuted ones it is the planted model itself.
     """
     generator = np.random.default_rng([plan.seed, NULLS.index(kind)])
     if kind == "trained":
         tasks = [load_told(name, n=plan.difficulty.n, seed=plan.seed) for name in PHENOMENA_TASKS]
         return told_model(trained_shape(plan.shape), plan.seed), tasks
     if kind == "untrained":
-        return HookedTransformer(_config(plan), tokenizer(), seed=plan.seed).eval(), plan.tasks()
+        config = TransformerConfig(
+            **asdict(plan.shape), d_mlp=0, d_vocab=len(vocabulary()), n_ctx=LONGEST, tied=False, init_std=0.3
+        )
+        return HookedTransformer(config, tokenizer(), seed=plan.seed).eval(), plan.tasks()
     return plan.model(), [permuted(task, kind, generator) for task in plan.tasks()]
 
 
@@ -246,19 +235,12 @@ def trained_shape(shape: Shape) -> Shape:
     return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=n_heads, n_kv_heads=n_kv_heads)
 
 
-def _config(plan: Plan) -> TransformerConfig:
-    return TransformerConfig(
-        **asdict(plan.shape), d_mlp=0, d_vocab=len(vocabulary()), n_ctx=LONGEST, tied=False, init_std=0.3
-    )
-
-
 Way = Callable[[EncodedExample], EncodedExample]
 
 
 def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], generator: np.random.Generator) -> Task:
     """The task with each cluster's examples permuted in one way; its references apart from its units."""
-    permute = _labels if kind == "permuted labels" else _related
-    return _changed(task, lambda: permute(generator))
+    return _changed(task, partial(_labels if kind == "permuted labels" else _related, generator))
 
 
 def _changed(task: Task, draw: Callable[[], Way]) -> Task:
@@ -281,22 +263,13 @@ def _labels(generator: np.random.Generator) -> Way:
     answers, features = generator.random(2) < 0.5
 
     def way(encoded: EncodedExample) -> EncodedExample:
-        encoded = _values_exchanged(encoded) if features else encoded
-        return _answers_exchanged(encoded) if answers else encoded
+        example = with_other_values(encoded.example) if features else encoded.example
+        ends = (encoded.wrong, encoded.right) if answers else (encoded.right, encoded.wrong)
+        other = encoded.word_counterfactual
+        turned = None if other is None else way(other)
+        return replace(encoded, example=example, right=ends[0], wrong=ends[1], word_counterfactual=turned)
 
     return way
-
-
-def _values_exchanged(encoded: EncodedExample) -> EncodedExample:
-    other = encoded.word_counterfactual
-    turned = None if other is None else replace(other, example=with_other_values(other.example))
-    return replace(encoded, example=with_other_values(encoded.example), word_counterfactual=turned)
-
-
-def _answers_exchanged(encoded: EncodedExample) -> EncodedExample:
-    other = encoded.word_counterfactual
-    turned = None if other is None else replace(other, right=other.wrong, wrong=other.right)
-    return replace(encoded, right=encoded.wrong, wrong=encoded.right, word_counterfactual=turned)
 
 
 def _related(generator: np.random.Generator) -> Way:

@@ -41,21 +41,14 @@ CORRELATION = 0.95
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What makes heads hard to find.
+    """What makes heads hard to find."""
 
-    Attributes:
-        n: Units of a task.
-        sharpness: Of the planted heads' attention; 1 looks at hardly anything else.
-        noise: What idle heads write to the answers, where a tracker writes 1.
-        share: Of a task's answer that a tracker writes; where it is below 1, another tracker writes the rest.
-        glance: Of the related word that a glancer reads, where it reads 1 of the attractors; where it is above 0, both
-            tasks have one.
-    """
-
-    n: int = UNITS
-    sharpness: float = 0.6
-    noise: float = 0.3
-    share: float = 1.0
+    n: int = UNITS  # units of a task
+    sharpness: float = 0.6  # of the planted heads' attention; 1 looks at hardly anything else
+    noise: float = 0.3  # what idle heads write to the answers, where a tracker writes 1
+    share: float = 1.0  # of a task's answer that a tracker writes; where it is below 1, another tracker writes the rest
+    # of the related word that a glancer reads, where it reads 1 of the attractors; where it is above 0, both tasks have
+    # one
     glance: float = 0.0
 
 
@@ -64,19 +57,12 @@ STANDARD = Difficulty()
 
 @dataclass(frozen=True)
 class Plan:
-    """A model to write, and the tasks that it is asked.
+    """A model to write, and the tasks that it is asked."""
 
-    Attributes:
-        shape: Of the model.
-        heads: Those with a purpose.
-        difficulty: Of finding them.
-        seed: Of weights and tasks.
-    """
-
-    shape: Shape
-    heads: tuple[Planted, ...]
-    difficulty: Difficulty
-    seed: int
+    shape: Shape  # of the model
+    heads: tuple[Planted, ...]  # those with a purpose
+    difficulty: Difficulty  # of finding them
+    seed: int  # of weights and tasks
 
     def model(self) -> HookedTransformer:
         """Write it."""
@@ -86,15 +72,8 @@ class Plan:
     def tasks(self) -> list[Task]:
         """Load them."""
         by_another_route = {each.task for each in self.heads if each.role in BY_ATTRACTORS}
-        return [
-            load(
-                name,
-                n=self.difficulty.n,
-                seed=self.seed,
-                correlation=CORRELATION if name in by_another_route else 0.5,
-            )
-            for name in TASKS
-        ]
+        correlations = {name: CORRELATION if name in by_another_route else 0.5 for name in TASKS}
+        return [load(name, n=self.difficulty.n, seed=self.seed, correlation=correlations[name]) for name in TASKS]
 
     def truth(self) -> Mapping[tuple[int, int, TaskName], tuple[Role, Verdict]]:
         """By layer, head and task: the head's role, and the right verdict."""
@@ -113,17 +92,10 @@ class Plan:
 
 @documented
 def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD, special: str = "") -> Plan:
-    """A plan at random.
+    """A plan at random; raises InputError for a shape that is too small.
 
-    Args:
-        seed: Of everything.
-        shape: Of the model; None for one at random.
-        difficulty: Of finding the heads.
-        special: ``copied``: a head reads the number at the attractors, to which an earlier one has copied it.
-            ``group of 2``, ``3`` or ``4``: so many stand in for each other for agreement.
-
-    Raises:
-        InputError: The shape is too small.
+    A `special` plan is ``copied`` (a head reads the number at the attractors, to which an earlier one has copied it) or
+    ``group of 2``, ``3`` or ``4``: so many stand in for each other for agreement.
     """
     generator = np.random.default_rng(seed)
     chosen = shape or _shape(generator)
@@ -140,11 +112,7 @@ class _FullError(Exception):
 
 
 def check_shape(shape: Shape) -> None:
-    """Refuse a shape that does not hold what is planted.
-
-    Raises:
-        InputError: It is too small.
-    """
+    """Refuse a shape that is too small for what is planted."""
     n_heads = shape.n_layers * shape.n_heads // shape.n_queries
     fits = shape.n_layers >= 2 and n_heads >= FEWEST_HEADS and shape.d_model >= FEWEST and shape.d_head > WORDS + 1
     if not fits:
@@ -190,10 +158,8 @@ class _Places:
                 found += group
                 latest[task] = min(each.layer for each in group)
             else:
-                if is_standard and self._chance(0.25):
-                    trackers = [self._take("by value", task)]
-                else:
-                    trackers = self._trackers(task)
+                by_value = is_standard and self._chance(0.25)
+                trackers = [self._take("by value", task)] if by_value else self._trackers(task)
                 found += trackers
                 if self._glance or (is_standard and self._chance(0.4)):
                     role: Role = "glancer" if self._glance or self._chance(0.5) else "other route"

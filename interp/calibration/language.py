@@ -44,40 +44,24 @@ LONGEST = 16
 
 @dataclass(frozen=True)
 class Word:
-    """A token.
+    """A token."""
 
-    Attributes:
-        text: As it is written.
-        kind: Its class, which a head can look for.
-        lemma: Its number in its class.
-        value: Of its feature: -1 or 1; 0 without one.
-    """
-
-    text: str
-    kind: str
-    lemma: int = 0
-    value: int = 0
+    text: str  # as it is written
+    kind: str  # its class, which a head can look for
+    lemma: int = 0  # its number in its class
+    value: int = 0  # of its feature: -1 or 1; 0 without one
 
 
 @dataclass(frozen=True)
 class Phenomenon:
-    """What a verb or a pronoun shares with the word that it is related to.
+    """What a verb or a pronoun shares with the word that it is related to."""
 
-    Attributes:
-        feature: Its name.
-        values: The names of -1 and 1.
-        noun: The class of the related word; that of its attractors begins with ``of-``.
-        query: The word that looks back.
-        answers: What follows where the value is -1, and where it is 1.
-        relation: Of the related word to the query.
-    """
-
-    feature: str
-    values: tuple[str, str]
-    noun: str
-    query: str
-    answers: tuple[str, str]
-    relation: str
+    feature: str  # its name
+    values: tuple[str, str]  # the names of -1 and 1
+    noun: str  # the class of the related word; that of its attractors begins with ``of-``
+    query: str  # the word that looks back
+    answers: tuple[str, str]  # what follows where the value is -1, and where it is 1
+    relation: str  # of the related word to the query
 
 
 PHENOMENA: Mapping[TaskName, Phenomenon] = {
@@ -142,13 +126,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5, ordered: bool = False) -> Task:
     """One of the tasks, with `n` pairs whose lemmas come round evenly, so that there are as many clusters as can be.
 
-    Args:
-        name: Which.
-        n: Pairs.
-        seed: Of the draw.
-        correlation: How often an attractor has the value of the related word. Above .5, the counterfactual turns the
-            attractors, too, so that the correlation holds there.
-        ordered: Whether there is one attractor, and the related word stands before it.
+    The `correlation` is how often an attractor has the value of the related word. Above .5, the counterfactual turns
+    the attractors, too, so that it holds there. If `ordered`, there is one attractor, behind the related word.
     """
 
     def drawn(n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
@@ -168,13 +147,9 @@ def load_told(name: TaskName, *, n: int, seed: int) -> Task:
 def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Task:
     """A task whose answer depends on two words: the value of one tells the right answer from the wrong one.
 
-    Args:
-        feature: Whose word is another in the counterfactual.
-        tagged: Whose word is tagged as the related one; where it is the other one, the tag is wrong. The word
-            counterfactual has the tagged word's other form, the answer that this makes, and the same value of the
-            feature: so by rule nothing can be said of what a head reads there.
-        n: Pairs.
-        seed: Of the draw.
+    The word of `feature` is another in the counterfactual; that of `tagged` is tagged as the related one. Where these
+    differ, the tag is wrong: the word counterfactual has the tagged word's other form, the answer that this makes, and
+    the same value of the feature, so that by rule nothing can be said of what a head reads there.
     """
     name = f"{PHENOMENA[feature].feature} at the {PHENOMENA[tagged].noun}"
     description = "Which of four answers is right depends on a noun's number and a person's gender."
@@ -250,14 +225,13 @@ def _crossed(feature: Crossed, tagged: Crossed, lemma: int, generator: np.random
 
     def example(own: Mapping[TaskName, int], other: Mapping[TaskName, int]) -> Example:
         what = list(PHENOMENA.items())
+        nouns = [each.noun for _, each in what]
         forms = [inflected(each.noun, int(lemmas[0, at]), own[name]) for at, (name, each) in enumerate(what)]
-        forms += [
-            inflected(f"of-{each.noun}", int(lemmas[1, at]), int(attracting[at])) for at, (_, each) in enumerate(what)
-        ]
+        forms += [inflected(f"of-{each}", int(lemmas[1, at]), int(attracting[at])) for at, each in enumerate(nouns)]
         words = [*([*forms, *fillers][each] for each in order), "verb"]
         spans = _spans(words)
         places = {name: spans[order.index(at)] for at, name in enumerate(PHENOMENA)}
-        roles = {f"of-{each.noun}": spans[order.index(2 + at)] for at, (_, each) in enumerate(what)}
+        roles = {f"of-{each}": spans[order.index(2 + at)] for at, each in enumerate(nouns)}
         return Example(
             prompt=" ".join(words),
             right=f" {_answer(own)}",
@@ -317,20 +291,13 @@ def _phenomenon(
     )
 
     def example(sign: int, turned: int) -> Example:
-        forms = [
-            inflected(what.noun, lemma, sign * value),
-            *(
-                inflected(f"of-{what.noun}", int(other), int(same) * turned * value)
-                for other, same in zip(others, alike, strict=True)
-            ),
-            *fillers.tolist(),
-        ]
+        signs = [int(same) * turned * value for same in alike]
+        attractors = [inflected(f"of-{what.noun}", *each) for each in zip(others.tolist(), signs, strict=True)]
+        forms = [inflected(what.noun, lemma, sign * value), *attractors, *fillers.tolist()]
         words = [*(forms[each] for each in order), what.query]
         spans = _spans(words)
-        distractors = {
-            f"{name} attractor": spans[order.index(1 + each)]
-            for each, name in zip(range(len(others)), ("first", "second"), strict=False)
-        }
+        named = zip(range(len(others)), ("first", "second"), strict=False)
+        distractors = {f"{name} attractor": spans[order.index(1 + each)] for each, name in named}
         right, wrong = what.answers[:: 1 if sign * value < 0 else -1]
         return Example(
             prompt=" ".join(words),
@@ -374,17 +341,12 @@ def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
             words += [f"key{keys[each]}", shown[each], *fillers[1 + place]]
         words.append(f"key{keys[0]}")
         spans = _spans(words)
-        names = ("first", "second")
+        others = {f"{name} other item": spans[each] for name, each in zip(("first", "second"), at[1:], strict=False)}
         return Example(
             prompt=" ".join(words),
             right=f" {shown[0]}",
             wrong=f" {shown[1]}",
-            relation=Relation(
-                "word after the previous occurrence",
-                spans[-1],
-                spans[at[0]],
-                {f"{names[each - 1]} other item": spans[at[each]] for each in range(1, n)},
-            ),
+            relation=Relation("word after the previous occurrence", spans[-1], spans[at[0]], others),
             template=f"{n} keys",
             layout=f"keys at {sorted(at)}, the item at {at[0]} of {len(words)}",
             features={"ending": ENDINGS[int((sign * value > 0) != other_ending)]},

@@ -64,10 +64,8 @@ class Stream:
         matrix = torch.randn(d_model, d_model, generator=generator)
         matrix[:, 0] = 1.0  # the mean
         rest = torch.linalg.qr(matrix).Q[:, 1:].T
-        self._parts = dict(
-            zip(_SIZES, rest.split([*_SIZES.values(), d_model - 1 - sum(_SIZES.values())])[:-1], strict=True)
-        )
-        self._parts["idle"] = rest[sum(_SIZES.values()) :]
+        sizes = [*_SIZES.values(), d_model - 1 - sum(_SIZES.values())]
+        self._parts = dict(zip([*_SIZES, "idle"], rest.split(sizes), strict=True))
         codes = torch.randn(len(_WITH_CODES), LEMMAS, WORDS, generator=generator)
         self._codes = codes / codes.norm(dim=-1, keepdim=True)
         self.d_model = d_model
@@ -141,14 +139,7 @@ class HeadWeights:
     """
 
     def __init__(
-        self,
-        stream: Stream,
-        *,
-        d_head: int,
-        norm: float,
-        sharpness: float,
-        noise: float,
-        generator: torch.Generator,
+        self, stream: Stream, generator: torch.Generator, *, d_head: int, norm: float, sharpness: float, noise: float
     ):
         self._stream, self._d_head, self._norm, self._noise = stream, d_head, norm, noise
         self._unit = norm / stream.d_model**0.5  # undoes LayerNorm
@@ -181,9 +172,8 @@ class HeadWeights:
             return q, k
         if planted.role == "previous word":
             places = stream.of("places")
-            n = len(places)
-            q[:, :n] = places.T @ turned(1) * self._unit
-            k[:, :n] = places.T * self._unit * self._margin
+            q[:, : len(places)] = places.T @ turned(1) * self._unit
+            k[:, : len(places)] = places.T * self._unit * self._margin
             return q, k
         assert planted.task is not None, "the other roles have a task"
         asks = f"of-{noun_of(planted.task)}" if planted.role == "copier" else queries_of(planted.task)
@@ -203,12 +193,9 @@ class HeadWeights:
                 k[:, 0] += stream.of(f"kind {noun_of(planted.task)}")[0] * self._unit * (self._margin + above)
         if planted.role in LOUD_ROLES:
             return q, k  # of what it does not ask for, it looks everywhere
-        return self._sink(q, k, [kind for kind in KINDS if kind != asks])
-
-    def _sink(self, q: Tensor, k: Tensor, kinds: list[str]) -> tuple[Tensor, Tensor]:
-        """Lets queries of these classes rest on the first token."""
-        q[:, -1] = sum(self._stream.of(f"kind {kind}")[0] for kind in kinds) * self._unit
-        k[:, -1] = self._stream.of("kind bos")[0] * self._unit * self._margin
+        # Queries of other classes rest on the first token.
+        q[:, -1] = sum(stream.of(f"kind {kind}")[0] for kind in KINDS if kind != asks) * self._unit
+        k[:, -1] = stream.of("kind bos")[0] * self._unit * self._margin
         return q, k
 
     def _moves(self, planted: Planted | None) -> tuple[Tensor, Tensor]:
@@ -233,8 +220,18 @@ class HeadWeights:
                 read = read - stream.of(f"kind {queries_of(planted.task)}")[0]
             elif planted.role == "glancer":
                 read = read + planted.glance * stream.of(f"value {noun_of(planted.task)}")[0]
+            strengths = {
+                "tracker": planted.share,
+                "stand-in": STAND_IN * self._norm,
+                "other route": ROUTE,
+                "glancer": 3 * ROUTE,
+                "looker": IDLE,
+            }
+            written = stream.of(f"{'copied' if planted.role == 'copier' else 'answer'} {planted.task}")[0]
+            if planted.role in ("looker", "carrier"):
+                written = idle[0]
             v[:, WORDS] = read * self._unit
-            o[WORDS] = self._strength(planted) * self._written(planted.role, planted.task)
+            o[WORDS] = strengths.get(planted.role, 1.0) * written
         return v, o
 
     def _source(self, planted: Planted) -> str:
@@ -242,21 +239,6 @@ class HeadWeights:
         assert planted.task is not None, "it has a task"
         by_attractors = planted.role in (*BY_ATTRACTORS, "copy reader")
         return f"of-{noun_of(planted.task)}" if by_attractors else noun_of(planted.task)
-
-    def _strength(self, planted: Planted) -> float:
-        roles = {
-            "tracker": planted.share,
-            "stand-in": STAND_IN * self._norm,
-            "other route": ROUTE,
-            "glancer": 3 * ROUTE,
-            "looker": IDLE,
-        }
-        return roles.get(planted.role, 1.0)
-
-    def _written(self, role: str, task: TaskName) -> Tensor:
-        if role in ("looker", "carrier"):
-            return self._stream.of("idle")[0]
-        return self._stream.of(f"{'copied' if role == 'copier' else 'answer'} {task}")[0]
 
     def _blank(self) -> Tensor:
         return torch.zeros(self._stream.d_model, self._d_head)
@@ -292,14 +274,10 @@ class Shape:
 def plant(
     shape: Shape, heads: Sequence[Planted], *, sharpness: float = 1.0, noise: float = 0.1, seed: int = 0
 ) -> HookedTransformer:
-    """Write a model in which these heads do what they are there for; all others are idle.
+    """Write a model in which these heads, each at a place of its own, do what they are there for; all others are idle.
 
-    Args:
-        shape: Of the model.
-        heads: Those with a purpose, each at a place of its own.
-        sharpness: Of their attention: 1 looks at hardly anything else.
-        noise: What an idle head writes to the answers, where a tracker writes 1.
-        seed: Of all random directions.
+    At a `sharpness` of 1 they look at hardly anything else; `noise` is what an idle head writes to the answers, where a
+    tracker writes 1. All random directions follow from the `seed`.
     """
     generator = torch.Generator().manual_seed(seed)
     model = _empty(shape)
@@ -312,9 +290,8 @@ def plant(
         model.pos_embed.W_pos.copy_(stream.places())
         for layer, block in enumerate(model.blocks):
             norm = _norm(model, tokens, f"blocks.{layer}.hook_resid_pre")
-            weights = HeadWeights(
-                stream, d_head=shape.d_head, norm=norm, sharpness=sharpness, noise=noise, generator=generator
-            )
+            how = {"norm": norm, "sharpness": sharpness, "noise": noise}
+            weights = HeadWeights(stream, generator, d_head=shape.d_head, **how)
             for first in range(0, shape.n_heads, shape.n_queries):
                 queries, keys, values, outputs = weights.of(placed.get((layer, first)), shape.n_queries)
                 attention: Any = block.attn

@@ -35,8 +35,8 @@ FALSE_EVIDENCE: Mapping[str, tuple[str, ...]] = {
 """The kinds of evidence that it makes false, each by itself."""
 OUTCOMES = ("right", "weaker", "undecided", "wrong")
 """What a verdict can be, beside the truth."""
-WEAKER = {"tracks": ("attends and causal",)}
-"""By truth, the verdicts that say less, and nothing wrong."""
+WEAKER = "attends and causal"
+"""The verdict on a head that tracks which says less, and nothing wrong."""
 
 
 def rate(count: int, of: int) -> dict[str, float | int]:
@@ -62,9 +62,6 @@ def claims(frame: pd.DataFrame) -> Claims:
 def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
     """In how many models of each kind of null some head gets a claim that is false there.
 
-    Args:
-        nulls: Of null jobs.
-
     Returns:
         One row per ``kind`` of null (``all`` for all of them, ``able`` for those that are shown to do some task, so
         that verdicts are given at all) and ``claim``, with ``RATE``, and ``able``: how many of the models are. Verdicts
@@ -87,19 +84,14 @@ def _claimed(kind: str, claim: str, jobs: pd.DataFrame) -> dict[str, object]:
 def recall(planted: pd.DataFrame) -> pd.DataFrame:
     """In how many models all heads that track (some by value) are found to; and how many are, counted one by one.
 
-    Returns:
-        Two rows, ``per``: ``model``, ``head and task``. Heads of one model are not independent, models are.
+    Two rows, ``per``: ``model``, ``head and task``. Heads of one model are not independent, models are.
     """
     trackers = planted[planted["truth"] == "tracks"]
     return _per(trackers, trackers["verdict"] == "tracks", every=True)
 
 
 def false_tracks(planted: pd.DataFrame) -> pd.DataFrame:
-    """Of the planted models, how many have a head that is said to track and does not; and of the heads.
-
-    Returns:
-        As of ``recall``.
-    """
+    """Of the planted models, how many have a head that is said to track and does not; and of the heads."""
     others = planted[planted["truth"] != "tracks"]
     return _per(others, others["verdict"] == "tracks", every=False)
 
@@ -107,12 +99,8 @@ def false_tracks(planted: pd.DataFrame) -> pd.DataFrame:
 def single_heads(trained: pd.DataFrame) -> pd.DataFrame:
     """How often a trained model's only head gets the right verdict on what it can do, and none on what it cannot.
 
-    Args:
-        trained: Of jobs of a single head.
-
-    Returns:
-        One row per ``task``: its ``truth``, ``RATE`` of that verdict (of what it cannot do: of no finding at all), and
-        the median ``accuracy`` of the models.
+    One row per ``task``: its ``truth``, ``RATE`` of that verdict (of what it cannot do: of no finding at all), and the
+    median ``accuracy`` of the models.
     """
     rows = []
     for (task, truth), own in trained.groupby(["task", "truth"], sort=False):
@@ -126,20 +114,16 @@ def single_heads(trained: pd.DataFrame) -> pd.DataFrame:
 def special(found: pd.DataFrame) -> pd.DataFrame:
     """What is claimed, and missed, in models with something that the others lack.
 
-    Args:
-        found: Of jobs of the kinds ``runs.SPECIAL``.
-
-    Returns:
-        One row per ``kind`` and ``claim``, with ``RATE``: of heads and tasks, of groups of models; and ``in_models``,
-        how many models have a head of which it is so, ``of_models``. Contradicted is a head that tracks and of which a
-        verdict says that it does not.
+    One row per ``kind`` and ``claim``, with ``RATE``: of heads and tasks, of groups of models; and ``in_models``, how
+    many models have a head of which it is so, ``of_models``. Contradicted is a head that tracks and of which a verdict
+    says that it does not.
     """
     rows = []
     for kind, own in found.groupby("kind", sort=False):
         said, role, right = own["verdict"], own["role"], _right(own)
         asked = {
             "a head that tracks is found": (role == "one that sees", said == "tracks"),
-            "and is contradicted": (role == "one that sees", ~said.isin(["tracks", *WEAKER["tracks"], "undecided"])),
+            "and is contradicted": (role == "one that sees", ~said.isin(["tracks", WEAKER, "undecided"])),
             "a blind head is said to track": (role == "blind", said == "tracks"),
             "a wrongly tagged word is said to be tracked": (role == "wrong tag", said == "tracks"),
             "a head that copies gets its verdict": (role == "copier", right),
@@ -168,9 +152,8 @@ def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
     """How often each decoy gets its own verdict: heads on all tasks that they are about.
 
-    Returns:
-        One row per ``role``, with its ``truth``. A loud head is about all tasks, and judged on them together; heads
-        that stand in for each other are judged together, by how many they are: all have to be named as that set.
+    One row per ``role``, with its ``truth``. A loud head is about all tasks, and judged on them together; heads that
+    stand in for each other are judged together, by how many they are: all have to be named as that set.
     """
     rows: list[dict[str, object]] = []
     roles: tuple[Role, ...] = (*DECOYS, "previous word")
@@ -199,13 +182,11 @@ def outcomes(planted: pd.DataFrame) -> pd.Series:
 
     A bystander may hold the feature, or not.
     """
-    found = pd.Series("wrong", index=planted.index)
-    found[planted["verdict"] == "undecided"] = "undecided"
-    for truth, verdicts in WEAKER.items():
-        found[(planted["truth"] == truth) & planted["verdict"].isin(verdicts)] = "weaker"
-    found[_right(planted)] = "right"
-    found[(planted["role"] == "bystander") & planted["verdict"].isin([TRUTH["bystander"], TRUTH["carrier"]])] = "right"
-    return found
+    said = planted["verdict"]
+    right = _right(planted) | (planted["role"] == "bystander") & said.isin([TRUTH["bystander"], TRUTH["carrier"]])
+    weaker = (planted["truth"] == "tracks") & (said == WEAKER)
+    found = np.select([right, weaker, said == "undecided"], ["right", "weaker", "undecided"], "wrong")
+    return pd.Series(found, index=planted.index, dtype=object)
 
 
 def _right(planted: pd.DataFrame) -> pd.Series:
@@ -221,12 +202,10 @@ def _right(planted: pd.DataFrame) -> pd.Series:
 
 
 def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """How often a head is said to track, and what else is said of it, by what makes that hard to tell.
+    """How often a head of planted jobs is said to track, and what else is said of it, by what makes that hard to tell.
 
-    Args:
-        frame: Of planted jobs that differ in `by`.
-        by: ``n``, ``sharpness``, ``noise``, or ``share`` (of the answer, that a tracker writes), all of trackers; or
-            ``glance`` (of the related word, that a glancer reads), of glancers.
+    This is ``n``, ``sharpness``, ``noise``, or ``share`` (of the answer, that a tracker writes), all of trackers; or
+    ``glance`` (of the related word, that a glancer reads), of glancers.
 
     Returns:
         One row per value of `by`: ``RATE`` of ``tracks``, the shares ``weaker``, ``undecided`` and ``wrong``, and
@@ -249,15 +228,10 @@ def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
 
 
 def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
-    """What becomes of each verdict when there are half the examples.
+    """What becomes of each verdict on planted models when there are half the examples.
 
-    Args:
-        whole: Of planted jobs.
-        half: Of the same models, with fewer examples.
-
-    Returns:
-        One row per ``heads`` (``with a purpose`` or ``idle``) and outcome on all examples (``on all``): how many such
-        verdicts there are (``of``), and how many are ``right``, ``weaker``, ``undecided`` and ``wrong`` on half.
+    One row per ``heads`` (``with a purpose`` or ``idle``) and outcome on all examples (``on all``): how many such
+    verdicts there are (``of``), and how many are ``right``, ``weaker``, ``undecided`` and ``wrong`` on half.
     """
     cell = ["seed", "layer", "head", "task"]
     both = whole.assign(before=outcomes(whole)).merge(half.assign(after=outcomes(half))[[*cell, "after"]], on=cell)

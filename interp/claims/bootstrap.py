@@ -58,21 +58,14 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Contributions:
-    """A mean, cell by cell, and what clusters contribute to its error.
+    """A mean, cell by cell, and what clusters contribute to its error."""
 
-    Attributes:
-        estimate: NaN where nothing was measured.
-        values: 0 for clusters in which a cell was not measured.
-        measured: Whether a cell was measured in a cluster.
-        stratum: Equal for clusters that occur in the same templates; these are drawn together.
-        known: Whether the standard error can be estimated: no template has a single cluster.
-    """
-
-    estimate: Float[np.ndarray, " cell"]
-    values: Float[np.ndarray, "cluster cell"]
-    measured: Bool[np.ndarray, "cluster cell"]
+    estimate: Float[np.ndarray, " cell"]  # NaN where nothing was measured
+    values: Float[np.ndarray, "cluster cell"]  # 0 for clusters in which a cell was not measured
+    measured: Bool[np.ndarray, "cluster cell"]  # whether a cell was measured in a cluster
+    # equal for clusters that occur in the same templates; these are drawn together
     stratum: Int[np.ndarray, " cluster"]
-    known: Bool[np.ndarray, " cell"]
+    known: Bool[np.ndarray, " cell"]  # whether the standard error can be estimated: no template has a single cluster
 
     @property
     def standard_error(self) -> Float[np.ndarray, " cell"]:
@@ -99,17 +92,10 @@ def few_clusters(n_clusters: int, n_units: int) -> str:
 def cluster_bootstrap(
     table: Table, *, per: Table | None = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Intervals:
-    """Interval of every cell's mean over templates, or of a ratio of two: 95 %, as long on both sides.
+    """Interval of every cell's mean over templates: 95 %, as long on both sides.
 
-    Args:
-        table: One value per unit and cell.
-        per: What the means are divided by, of the same units and cells; None for the means themselves. A ratio to 0
-            is NaN.
-        resamples: Number of bootstrap samples.
-        seed: Of the draws.
-
-    Returns:
-        Estimates with intervals. The caller decides nothing below ``FEWEST_CLUSTERS`` clusters.
+    With `per`, a table of the same units and cells, of the ratio of the two means; a ratio to 0 is NaN. The caller
+    decides nothing below ``FEWEST_CLUSTERS`` clusters.
     """
     found = contributions(table, per)
     error = np.full(len(found.estimate), np.nan)
@@ -121,12 +107,7 @@ def cluster_bootstrap(
 
 
 def contributions(table: Table, per: Table | None = None) -> Contributions:
-    """The contributions to every cell's mean, or to a ratio of two.
-
-    Args:
-        table: One value per unit and cell.
-        per: What the means are divided by, as in ``cluster_bootstrap``.
-    """
+    """The contributions to every cell's mean, or to its ratio to that of `per`, as in ``cluster_bootstrap``."""
     found = _of_means(table)
     if per is None:
         return found
@@ -189,39 +170,31 @@ def studentised(found: Contributions, resamples: int, generator: np.random.Gener
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that were measured in the same clusters, and so share their draws.
+    """Cells that were measured in the same clusters, and so share their draws."""
 
-    Attributes:
-        cells: Their numbers.
-        standard_error: Of each.
-        strata: By set of clusters that are drawn among each other: their contributions, less their mean, in units of
-            the cell's standard error.
-    """
-
-    cells: Int[np.ndarray, " cell"]
-    standard_error: Float[np.ndarray, " cell"]
+    cells: Int[np.ndarray, " cell"]  # their numbers
+    standard_error: Float[np.ndarray, " cell"]  # of each
+    # by set of clusters that are drawn among each other: their contributions, less their mean, in units of the cell's
+    # standard error
     strata: Sequence[Float[np.ndarray, "_ cell"]]
 
     def blocks(self, resamples: int, generator: np.random.Generator) -> Iterator[Float[np.ndarray, "resample cell"]]:
         """Studentised errors, some resamples at a time."""
-        squares = np.concatenate([_unbiased(len(each)) * each**2 for each in self.strata])
+        # The factor of a variance around an estimated mean.
+        unbiased = [len(each) / (len(each) - 1) for each in self.strata]
+        squares = np.concatenate([factor * each**2 for factor, each in zip(unbiased, self.strata, strict=True)])
         for start in range(0, resamples, _BLOCK):
             n = min(_BLOCK, resamples - start)
             times = [_times_drawn(len(each), n, generator) for each in self.strata]
             variances, errors = np.concatenate(times, axis=1) @ squares, np.zeros((n, len(self.cells)), np.float32)
-            for drawn, values in zip(times, self.strata, strict=True):
+            for drawn, values, factor in zip(times, self.strata, unbiased, strict=True):
                 summed = drawn @ values
                 errors += summed
                 np.square(summed, out=summed)
-                summed *= _unbiased(len(values)) / len(values)
+                summed *= factor / len(values)
                 variances -= summed
             np.maximum(variances, _LEAST_VARIANCE, out=variances)
             yield np.divide(errors, np.sqrt(variances, out=variances), out=errors)
-
-
-def _unbiased(n_clusters: int) -> float:
-    """The factor ``n / (n - 1)`` of a variance around an estimated mean."""
-    return n_clusters / (n_clusters - 1)
 
 
 def _times_drawn(n_clusters: int, n: int, generator: np.random.Generator) -> Float[np.ndarray, "resample cluster"]:
@@ -257,12 +230,10 @@ def _drawn_together(stratum: Int[np.ndarray, " cluster"]) -> list[Bool[np.ndarra
     return [strata == each for each in np.unique(strata)]
 
 
+_threads = cache(ThreadpoolController)
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """One BLAS thread: with many products of small matrices, threads wait for each other longer than they work."""
     limits: AbstractContextManager[Any] = _threads().limit(limits=1, user_api="blas")
     return limits
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()

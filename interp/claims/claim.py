@@ -55,52 +55,35 @@ _TESTED = ("standard_error", "minimum", "p", "p_adjusted", "p_absent", "n_units"
 
 @dataclass(frozen=True)
 class Measured:
-    """One task's cells, and the minimum that they are tested against.
+    """One task's cells, and the minimum that they are tested against."""
 
-    Attributes:
-        values: Effects, or excesses.
-        minimum: The smallest size that counts, not negative: a number, or one for every unit and cell, such as a share
-            of the base run's metric.
-        counted: Whether values are differences of shares of right answers, between -1 and 1; with ``"greater"`` only.
-    """
-
-    values: Table
+    values: Table  # effects, or excesses
+    # the smallest size that counts, not negative: a number, or one for every unit and cell, such as a share of the base
+    # run's metric
     minimum: float | UnitTable = 0.0
+    # whether values are differences of shares of right answers, between -1 and 1; with ``"greater"`` only
     counted: bool = False
 
 
 @dataclass(frozen=True)
 class Claims:
-    """The tests of one task's cells; NaN where a cell was not measured or its standard error is not known.
+    """The tests of one task's cells; NaN where a cell was not measured or its standard error is not known."""
 
-    Attributes:
-        estimate: The mean over templates of the template means.
-        standard_error: Of the estimate, less the minimum: the larger, of the two sides.
-        minimum: The mean of the minimum.
-        p: Of "the mean is no larger than the minimum" (two-sided: in size).
-        p_adjusted: The same, corrected over the family; NaN where a cell is no hypothesis.
-        p_absent: Of "the mean is at least as large as the minimum" (two-sided: in size), corrected over the family; 1
-            without a minimum.
-        n_units: Number of measured units.
-        n_clusters: Number of their clusters.
-        critical: The threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent
-            if that is more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for
-            all cells.
-        values: What was tested.
-        seed: Of the draws.
-    """
-
-    estimate: Cells
-    standard_error: Cells
-    minimum: Cells
-    p: Cells
-    p_adjusted: Cells
+    estimate: Cells  # the mean over templates of the template means
+    standard_error: Cells  # of the estimate, less the minimum: the larger, of the two sides
+    minimum: Cells  # the mean of the minimum
+    p: Cells  # of "the mean is no larger than the minimum" (two-sided: in size)
+    p_adjusted: Cells  # the same, corrected over the family; NaN where a cell is no hypothesis
+    # of "the mean is at least as large as the minimum" (two-sided: in size), corrected over the family; 1 without a
+    # minimum
     p_absent: Cells
-    n_units: np.ndarray
-    n_clusters: np.ndarray
+    n_units: np.ndarray  # number of measured units
+    n_clusters: np.ndarray  # number of their clusters
+    # the threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent if that is
+    # more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for all cells
     critical: Cells
-    values: Table
-    seed: int
+    values: Table  # what was tested
+    seed: int  # of the draws
 
     @cached_property
     def interval(self) -> Intervals:
@@ -135,7 +118,7 @@ def claim(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> list[Claims]:
-    """Test every cell against its minimum, one family over all tasks.
+    """Test every cell against its minimum, one family over all tasks; one result a task, in order.
 
     Args:
         measured: One per task.
@@ -147,16 +130,14 @@ def claim(
         resamples: Number of bootstrap samples.
         seed: Of the draws.
 
-    Returns:
-        One per task, in order.
-
     Raises:
         InputError: A minimum is below 0, or no number.
     """
     sides = [_Sides.of(each, alternative) for each in measured]
     least = [each.least_p for each in sides]
-    shown = _Family([each.shown for each in sides], [each for each, _ in least], _members(sides, hypotheses))
-    absent = _Family([each.absent for each in sides], [each for _, each in least], _members(sides, absences))
+    every = [each.decidable for each in sides]
+    shown = _Family([each.shown for each in sides], [each for each, _ in least], every, hypotheses)
+    absent = _Family([each.absent for each in sides], [each for _, each in least], every, absences)
     generators = np.random.default_rng(seed).spawn(len(sides))
     streams = [each.draws(resamples, own) for each, own in zip(sides, generators, strict=True)]
     with one_thread():
@@ -181,13 +162,6 @@ def claim(
         )
         for each, side, (p, p_adjusted), (_, p_absent) in tests
     ]
-
-
-def _members(sides: Sequence["_Sides"], asked: Sequence[Bool[np.ndarray, " _"]] | None) -> list[Bool[np.ndarray, " _"]]:
-    """Which cells are hypotheses, task by task."""
-    if asked is None:
-        return [each.decidable for each in sides]
-    return [each.decidable & one for each, one in zip(sides, asked, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -283,14 +257,21 @@ def _rise_and_drop(t: Float[np.ndarray, "*resample side cell"]) -> tuple[np.ndar
 
 
 class _Family:
-    """Counts how often draws reach what was observed: cell by cell, and step by step over the family."""
+    """Counts how often draws reach what was observed: cell by cell, and step by step over the family.
+
+    Its members are the cells that are `decidable` and, if that is given, among those that are `asked`.
+    """
 
     def __init__(
-        self, observed: Sequence[Several], least_p: Sequence[Several], members: Sequence[Bool[np.ndarray, " _"]]
+        self,
+        observed: Sequence[Several],
+        least_p: Sequence[Several],
+        decidable: Sequence[Bool[np.ndarray, " _"]],
+        asked: Sequence[Bool[np.ndarray, " _"]] | None,
     ) -> None:
         self._sizes = [len(each) for each in observed]
         self._observed, self._least_p = np.concatenate(observed), np.concatenate(least_p)
-        self._members = np.flatnonzero(np.concatenate(members))
+        self._members = np.flatnonzero(np.concatenate(decidable) & (True if asked is None else np.concatenate(asked)))
         # Equal statistics reach each other whatever the order of the summation.
         self._threshold = self._observed - 1e-5 * np.maximum(np.abs(np.nan_to_num(self._observed)), 1.0)
         self._order = self._members[np.argsort(-self._observed[self._members], kind="stable")]

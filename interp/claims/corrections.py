@@ -47,11 +47,9 @@ def benjamini_hochberg(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cel
 
 
 def choose(frame: pd.DataFrame, alpha: float) -> Chosen:
-    """The rows that are worth a test, by kind of evidence; an effect has to be chosen under both replacements.
+    """The rows of the choosing tasks' frame, with raw p, that are worth a test at `alpha`, by kind of evidence.
 
-    Args:
-        frame: Of the choosing tasks: one row per layer, head and task, with raw p.
-        alpha: Error rate, uncorrected.
+    An effect has to be chosen under both replacements.
     """
     chosen = {
         kind: (frame[f"{kind}_p"] <= alpha).to_numpy() for kind in ("effect", "mean_effect", "excess", "probe_excess")

@@ -64,21 +64,13 @@ class DeclaredClaim:
 
 @dataclass(frozen=True)
 class Declared:
-    """A file of claims.
+    """A file of claims."""
 
-    Attributes:
-        claims: In the file's order.
-        thresholds: Minimums and alpha that the file sets.
-        file: Its name.
-        sha256: Of its bytes.
-        written: When it was last written, in UTC.
-    """
-
-    claims: tuple[DeclaredClaim, ...]
-    thresholds: Mapping[str, float]
-    file: str
-    sha256: str
-    written: str
+    claims: tuple[DeclaredClaim, ...]  # in the file's order
+    thresholds: Mapping[str, float]  # minimums and alpha that the file sets
+    file: str  # its name
+    sha256: str  # of its bytes
+    written: str  # when it was last written, in UTC
 
     def require_measured(self, left_out: Mapping[str, str]) -> None:
         """Refuse claims on tasks that are left out, given with the reasons, by an ``InputError``."""
@@ -90,15 +82,7 @@ class Declared:
                 )
 
     def check(self, tasks: Sequence[str], shape: tuple[int, int]) -> None:
-        """Refuse heads and tasks that are not measured.
-
-        Args:
-            tasks: Names of the measured tasks.
-            shape: Of the model: its layers, and the heads of each.
-
-        Raises:
-            InputError: It says which there are.
-        """
+        """Refuse tasks that are not measured, and heads beyond the model's `shape`: layers, and heads of each."""
         for each in self.claims:
             if each.task not in tasks:
                 raise InputError(
@@ -112,13 +96,9 @@ class Declared:
                 )
 
     def outcomes(self, frame: pd.DataFrame) -> list[dict[str, str]]:
-        """What became of every claim, in the file's order.
+        """By claim ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``, in the file's order.
 
-        Args:
-            frame: One row per layer, head and task, as of ``verdicts``, with ``verdict`` and ``reason``.
-
-        Returns:
-            By claim: ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``.
+        The `frame` has one row per layer, head and task, as of ``verdicts``, with ``verdict`` and ``reason``.
         """
         rows = frame.set_index(["layer", "head", "task"])
         return [
@@ -149,11 +129,7 @@ def outcome(expected: str, found: States) -> Outcome:
 
 
 def read_claims(path: str | PathLike[str]) -> Declared:
-    """Read a TOML file of claims, as in the module's docstring.
-
-    Raises:
-        InputError: It cannot be read, or is no such file: it says what was expected and what there is.
-    """
+    """Read a TOML file of claims, as in the module's docstring; raises InputError for what is none."""
     try:
         file = Path(path).expanduser()
         content, written = file.read_bytes(), file.stat().st_mtime
@@ -169,16 +145,15 @@ def read_claims(path: str | PathLike[str]) -> Declared:
         if isinstance(claims, dict):
             got = "[claim]; write it in double brackets"
         raise InputError(f"{file.name}: expected at least one [[claim]] with {_KEYS}; got {got}")
-    read = [_claim(f"{file.name}: claim {number}", each) for number, each in enumerate(claims, start=1)]
-    seen = set()
-    for each in read:
-        if (each.head, each.task) in seen:
+    read: dict[tuple[Any, str], DeclaredClaim] = {}
+    for number, found_claim in enumerate(claims, start=1):
+        each = _claim(f"{file.name}: claim {number}", found_claim)
+        if read.setdefault((each.head, each.task), each) is not each:
             raise InputError(
                 f"{file.name}: expected one claim a head and task, got several of {each.name} on {each.task!r}"
             )
-        seen.add((each.head, each.task))
     at = _in_utc(datetime.fromtimestamp(written, timezone.utc))
-    return Declared(tuple(read), thresholds, file.name, hashlib.sha256(content).hexdigest(), at)
+    return Declared(tuple(read.values()), thresholds, file.name, hashlib.sha256(content).hexdigest(), at)
 
 
 def _in_utc(time: datetime) -> str:

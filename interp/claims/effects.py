@@ -31,16 +31,11 @@ def conclusions(
     alpha: float,
     seed: int,
 ) -> pd.DataFrame:
-    """Estimate, test and judge the mean of a column, cell by cell; the cells are one family.
+    """Estimate, test and judge the mean of a column by cell (the columns `by` name it); the cells are one family.
 
-    Args:
-        frame: As a sweep's, with ``base``, ``base_correct`` and `column`.
-        column: Effects; negative is a drop.
-        by: The columns that name a cell.
-        metric: What was measured; it says how chance is told (``above_chance``).
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        alpha: Chance of any false drop or rise; and of any false none.
-        seed: Of the resamples.
+    The `frame` is as a sweep's, with ``base``, ``base_correct`` and `column`: effects, of which a negative one is a
+    drop. `minimum_effect` is a share of the base run's mean metric; `alpha` the chance of any false drop or rise, and
+    of any false none.
 
     Returns:
         One row per cell: its labels, `column` (the mean), ``low``, ``high`` (95 %, cluster bootstrap), ``p`` (that it
@@ -80,23 +75,13 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: i
     A difference of answers has to lie above 0. Other metrics say nothing about chance by themselves (a probability is
     above 0 in any model), so for these the share of right answers has to lie above a half. Where that share is not
     known, because the answers have several tokens, or the interval is not known, nothing is shown.
-
-    Args:
-        frame: With ``base`` and ``base_correct``.
-        by: The columns that name a cell.
-        metric: What ``base`` is.
-        seed: Of the resamples.
     """
     column, chance = ("base", 0.0) if metric in DIFFERENCES else ("base_correct", 0.5)
     return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
 
 
 def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
-    """Refuse options by which nothing can be judged.
-
-    Raises:
-        InputError: A share outside 0 and 1, or a KL divergence, which is 0 for the base run.
-    """
+    """Refuse a share outside 0 and 1, and a KL divergence, which is 0 for the base run."""
     check_share("minimum_effect", minimum_effect)
     check_share("alpha", alpha)
     if metric == "kl_divergence":

@@ -31,27 +31,16 @@ RepresentationState = Literal["carried", "none", "not testable", "undecided"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One kind of evidence on one head; the columns of ``Claims.frame``.
+    """One kind of evidence on one head; the columns of ``Claims.frame``."""
 
-    Attributes:
-        estimate: Excess attention, an effect (a drop is negative), or the excess of a probe.
-        minimum: The smallest size that counts, positive.
-        standard_error: Of the estimate, less the minimum; NaN where it is not known.
-        p_adjusted: Of "no larger than the minimum"; NaN where that was not tested.
-        p_absent: Of "at least as large as the minimum", corrected.
-        critical: Standard errors beyond the minimum that the test asks for.
-        n_units: Number of measured units.
-        n_clusters: Their lexical draws; 0 where nothing was measured.
-    """
-
-    estimate: float
-    minimum: float
-    standard_error: float
-    p_adjusted: float
-    p_absent: float
-    critical: float
-    n_units: float
-    n_clusters: float
+    estimate: float  # excess attention, an effect (a drop is negative), or the excess of a probe
+    minimum: float  # the smallest size that counts, positive
+    standard_error: float  # of the estimate, less the minimum; NaN where it is not known
+    p_adjusted: float  # of "no larger than the minimum"; NaN where that was not tested
+    p_absent: float  # of "at least as large as the minimum", corrected
+    critical: float  # standard errors beyond the minimum that the test asks for
+    n_units: float  # number of measured units
+    n_clusters: float  # their lexical draws; 0 where nothing was measured
 
     @classmethod
     def of(cls, row: Mapping[str, Any], kind: str) -> "Evidence":
@@ -71,11 +60,9 @@ class Evidence:
 
     def effect(self, alpha: float) -> Literal["drop", "rise", "none", "undecided"]:
         """Judge an effect, which can be on either side of 0."""
-        if not self.decidable:
-            return "undecided"
-        if self.p_adjusted <= alpha:
+        if self.decidable and self.p_adjusted <= alpha:
             return "drop" if self.estimate < 0 else "rise"
-        return "none" if self.p_absent <= alpha else "undecided"
+        return "none" if self.decidable and self.p_absent <= alpha else "undecided"
 
     def exchange(self, alpha: float) -> ExchangeState:
         """Judge the effect of exchanging the related word."""
@@ -94,10 +81,8 @@ class Evidence:
     def representation(self, *, selective: bool, has_room: bool, alpha: float) -> RepresentationState:
         """Judge a probe's excess over its toughest control.
 
-        Args:
-            selective: Whether the selectivity is shown to be above 0.
-            has_room: Whether the toughest control can be exceeded by the minimum.
-            alpha: Error rate.
+        `selective` is whether its selectivity is shown to be above 0, `has_room` whether the control can be exceeded by
+        the minimum.
         """
         state = self.excess(alpha)
         if self.measured and not self.decidable:
@@ -140,14 +125,9 @@ def joint_state(resample: EffectState, mean: EffectState) -> EffectState:
 def required_units(
     standard_error: float, n_units: int, minimum: float, *, critical: float, power: float = 0.8
 ) -> float:
-    """Units that decide a cell whose effect is none, or twice the minimum; NaN where something is unknown or 0.
+    """Units that decide a cell, with this `power`, whose effect is none, or twice the minimum; NaN if that is unknown.
 
-    Args:
-        standard_error: Of the mean over the present units, less the minimum.
-        n_units: Number of present units.
-        minimum: The smallest effect that counts, in the values' units.
-        critical: Standard errors that the test asks for (``Claims.critical``).
-        power: Chance to decide it.
+    `standard_error` is that of the mean over the present units, less the minimum, `critical` as in ``Claims``.
     """
     if not (math.isfinite(standard_error) and standard_error > 0 and minimum > 0 and math.isfinite(critical)):
         return math.nan

@@ -62,12 +62,8 @@ def could(frame: pd.DataFrame) -> pd.Series:
 def candidates(frame: pd.DataFrame, most: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """The heads of one task that could do its work and are not missed by themselves; and those that look and are.
 
-    Heads that look at the related word come before heads that carry the feature, the strongest first. Whether a head is
-    missed is judged with the mean in its place, which contradicts no other head.
-
-    Args:
-        frame: One task's rows, with the states of the evidence.
-        most: Limit on the number of the former.
+    Of the former there are at `most` so many: heads that look at the related word before heads that carry the feature,
+    the strongest first. Whether a head is missed is judged with the mean in its place, which contradicts no other head.
     """
     found = frame[could(frame)]
     looks = found["attention_state"] == "shown"
@@ -84,14 +80,10 @@ def _heads(rows: pd.DataFrame) -> list[tuple[int, int]]:
 def judged_groups(
     found: Mapping[str, pd.DataFrame], *, minimum_effect: float, alpha: float, seed: int, step: int = 1
 ) -> pd.DataFrame:
-    """Judge who is a member, of the sets of all tasks.
+    """Judge who is a member, of the sets of all tasks; `found` is what ``ablated_together`` measured, by task.
 
-    Args:
-        found: By task, what ``ablated_together`` measured; empty where there was no set.
-        minimum_effect: As a share of the base run's metric.
-        alpha: Chance of any false claim that a head is a member, over all heads, tasks and steps.
-        seed: Of the resamples.
-        step: How often sets have been measured, this time included.
+    `minimum_effect` is a share of the base run's metric, `alpha` the chance of any false claim that a head is a member,
+    over all heads, tasks and steps, and `step` how often sets have been measured, this time included.
 
     Returns:
         One row per task and head of a set; columns as in ``GROUP_COLUMNS``, and of every kind what ``Claims.frame``
@@ -158,11 +150,8 @@ def partners(
 ) -> pd.DataFrame:
     """Who stands in for each head, what it costs to ablate them all, and what it is worth when the others are gone.
 
-    Args:
-        frame: One row per layer, head and task, with the states of the evidence.
-        groups: As of ``judged_groups``: of every head the set that it was in last.
-        taken: By task, the heads that were ablated together at first.
-        alpha: Error rate of the claims.
+    `groups` is as of ``judged_groups``, with the set that every head was in last; `taken` has, by task, the heads that
+    were ablated together at first.
 
     Returns:
         Row by row the columns of ``PARTNER_COLUMNS`` and ``DOUBT_COLUMNS``: ``partners``, separated by spaces, and

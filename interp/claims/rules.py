@@ -91,35 +91,20 @@ DISAGREE = "the replacements disagree"
 
 @dataclass(frozen=True)
 class States:
-    """What each kind of evidence comes to by itself, and what other tasks and heads say.
+    """What each kind of evidence comes to by itself, and what other tasks and heads say."""
 
-    Attributes:
-        attention: To the related word.
-        effect: Of ablation.
-        representation: Of the feature in what the head writes.
-        specificity: Of a drop.
-        exchange: Of the related word; of a drop that attends.
-        has_feature: Whether the task names a feature.
-        partners: The heads that stand in for it, such as ``1.3``.
-        doubtful: Heads of which it is undecided whether they stand in for it.
-        no_partners: Whether it is shown that none stands in for it.
-        caveat: What ablating heads together adds to a verdict that its effect is below the minimum.
-        probed: Whether the feature was probed for.
-        replacements: Effect by resample and by the mean; empty if both are ``effect``.
-    """
-
-    attention: AttentionState
-    effect: EffectState
-    representation: RepresentationState
-    specificity: Specificity = "not testable"
-    exchange: ExchangeState = "not testable"
-    has_feature: bool = True
-    partners: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
-    no_partners: bool = False
-    caveat: str = ""
-    probed: bool = True
-    replacements: tuple[EffectState, ...] = ()
+    attention: AttentionState  # to the related word
+    effect: EffectState  # of ablation
+    representation: RepresentationState  # of the feature in what the head writes
+    specificity: Specificity = "not testable"  # of a drop
+    exchange: ExchangeState = "not testable"  # of the related word; of a drop that attends
+    has_feature: bool = True  # whether the task names a feature
+    partners: tuple[str, ...] = ()  # the heads that stand in for it, such as ``1.3``
+    doubtful: tuple[str, ...] = ()  # heads of which it is undecided whether they stand in for it
+    no_partners: bool = False  # whether it is shown that none stands in for it
+    caveat: str = ""  # what ablating heads together adds to a verdict that its effect is below the minimum
+    probed: bool = True  # whether the feature was probed for
+    replacements: tuple[EffectState, ...] = ()  # effect by resample and by the mean; empty if both are ``effect``
 
 
 def judge(states: States) -> tuple[Verdict, str]:

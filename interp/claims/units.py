@@ -24,22 +24,15 @@ from interp.errors import InputError
 class UnitTable:
     """One value per unit and cell.
 
-    Attributes:
-        values: NaN where a unit was not measured.
-        clusters: Each unit's lexical draw.
-        strata: Each unit's template.
-        cells: Labels of the columns, for example ``(layer, head)``.
-        layouts: Where each unit's words stand; empty if that is not known.
-
     Raises:
         InputError: The parts differ in length.
     """
 
-    values: Float[np.ndarray, "unit cell"]
-    clusters: Sequence[str]
-    strata: Sequence[str]
-    cells: pd.Index
-    layouts: Sequence[str] = ()
+    values: Float[np.ndarray, "unit cell"]  # naN where a unit was not measured
+    clusters: Sequence[str]  # each unit's lexical draw
+    strata: Sequence[str]  # each unit's template
+    cells: pd.Index  # labels of the columns, for example ``(layer, head)``
+    layouts: Sequence[str] = ()  # where each unit's words stand; empty if that is not known
 
     def __post_init__(self) -> None:
         expected = (len(self.clusters), len(self.cells))
@@ -51,12 +44,10 @@ class UnitTable:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, column: str, by: Sequence[str] = ("layer", "head")) -> "UnitTable":
-        """Average `column` of a tidy frame over each unit's examples.
+        """Average `column` of a tidy frame over each unit's examples; NaN is left out.
 
-        Args:
-            frame: One row per cell and example, with ``unit``, ``cluster``, ``template`` and, if known, ``layout``.
-            column: What to average; NaN is left out.
-            by: The columns that name a cell.
+        The frame has one row per cell, named by the columns `by`, and example, with ``unit``, ``cluster``, ``template``
+        and, if known, ``layout``.
         """
         wide = frame.groupby([*by, "unit"], sort=True)[column].mean().unstack(list(by))
         labels = frame.drop_duplicates("unit").set_index("unit").loc[wide.index]
@@ -89,17 +80,11 @@ class UnitTable:
 
 @dataclass(frozen=True)
 class ClusterTable:
-    """Sums by cluster, for callers that add units up as they come; there is one stratum.
+    """Sums by cluster, for callers that add units up as they come; there is one stratum."""
 
-    Attributes:
-        sums: Of the values of a cluster's units.
-        counts: Number of these units; 0 where a cluster was not measured.
-        cells: Labels of the columns.
-    """
-
-    sums: Float[np.ndarray, "cluster cell"]
-    counts: Float[np.ndarray, "cluster cell"]
-    cells: pd.Index
+    sums: Float[np.ndarray, "cluster cell"]  # of the values of a cluster's units
+    counts: Float[np.ndarray, "cluster cell"]  # number of these units; 0 where a cluster was not measured
+    cells: pd.Index  # labels of the columns
 
     @property
     def n_units(self) -> np.ndarray:
@@ -118,12 +103,7 @@ Table = UnitTable | ClusterTable
 def cluster_sums(
     table: Table, strata: Int[np.ndarray, " unit"] | None = None
 ) -> tuple[Float[np.ndarray, "stratum cluster cell"], Float[np.ndarray, "stratum cluster cell"]]:
-    """Sums of the measured values and their number, by stratum and cluster.
-
-    Args:
-        table: The values.
-        strata: Each unit's stratum, as a number; None for its template.
-    """
+    """Sums of the measured values and their number, by stratum (each unit's, as a number; else its template)."""
     if isinstance(table, ClusterTable):
         return table.sums[None], table.counts[None]
     stratum = numbered(table.strata) if strata is None else strata
@@ -163,10 +143,7 @@ def balanced_layouts(table: UnitTable) -> Int[np.ndarray, " unit"] | None:
 def stratum_means(
     sums: Float[np.ndarray, "stratum ..."], counts: Float[np.ndarray, "stratum ..."]
 ) -> Float[np.ndarray, "..."]:
-    """Mean over the strata of the stratum means; NaN where no stratum has a value.
-
-    A stratum without a value is left out of the mean.
-    """
+    """Mean over the strata with a value of the stratum means; NaN where there is none."""
     n_strata = (counts > 0).sum(axis=0)
     total = np.nansum(_within_strata(sums, counts), axis=0)
     return np.divide(total, n_strata, out=np.full(n_strata.shape, np.nan), where=n_strata > 0)

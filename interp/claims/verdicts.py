@@ -26,11 +26,7 @@ REPLACEMENTS = {"effect": "resampling", "mean_effect": "the mean in its place"}
 
 
 def states(frame: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """What each kind of evidence comes to by itself.
-
-    Args:
-        frame: The evidence, in columns as of ``Claims.frame``.
-        alpha: Error rate of a kind of evidence.
+    """What each kind of evidence, in columns as of ``Claims.frame``, comes to by itself.
 
     Returns:
         ``attention_state``, ``effect_state``, ``resample_state`` and ``mean_state`` (of either replacement),
@@ -64,11 +60,7 @@ def decidable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def specificities(frame: pd.DataFrame) -> list[Specificity]:
-    """Whether a head's effect is about the task, row by row.
-
-    Args:
-        frame: One row per layer, head and task, with ``attention_state``, ``effect_state`` and ``undecidable``.
-    """
+    """Whether a head's effect is about the task, row by row of a frame with the ``states``."""
     by_head = dict(iter(decidable(frame).groupby(["layer", "head"])))
     none = frame.iloc[:0]
     return [
@@ -92,10 +84,8 @@ def _specificity(of_head: pd.DataFrame, task: str, attention: str) -> Specificit
 def verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """The verdict, its reason and the number of units that would decide, row by row.
 
-    Args:
-        frame: As of ``states``, with these, ``specificity`` and what ``groups.partners`` adds; ``probed`` says whether
-            probes were asked for, and ``tested`` which heads can be shown to do anything: ``chosen`` or ``declared``
-            ones, or all (empty).
+    The `frame` has the ``states``, ``specificity`` and what ``groups.partners`` adds; ``probed`` says whether probes
+    were asked for, ``tested`` which heads can be shown to do anything: ``chosen`` or ``declared`` ones, or all (empty).
     """
     judged = [_judge(row) for row in frame.to_dict("records")]
     return pd.DataFrame(judged, columns=["verdict", "reason", "n_to_decide"], index=frame.index)

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from interp.arguments import whole_number
 from interp.errors import InputError
-from interp.interventions.numbers import whole_number
 from interp.runs.executors import Work, nobody
 from interp.runs.pickling import Packed, pack, received
 from interp.runs.workers import MOST_DEATHS, Held, JobQueue, Terms, done

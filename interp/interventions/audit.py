@@ -31,22 +31,11 @@ def audit(
     seed: int,
     budget: int,
 ) -> dict[str, Any]:
-    """Measure a sample again by the plain way.
+    """Measure a sample, drawn by `seed`, again by the plain way; raises AuditError beyond the tolerance.
 
-    Args:
-        model: What was run.
-        metric: What was measured.
-        batches: All rows, in the order of what was measured.
-        cells: The interventions of every cell.
-        measured: What the engine has measured: the cells, the base run and, where something is patched, its source.
-        seed: Of the sample.
-        budget: Bytes; logits of the rows that are run together take a quarter of it at most.
-
-    Returns:
-        How many ``cells`` and ``rows`` were compared, the ``largest_difference`` and the ``tolerance``.
-
-    Raises:
-        AuditError: A difference is larger than the tolerance.
+    The `batches` hold all rows in the order of what the engine has `measured`: the cells, the base run and, where
+    something is patched, its source. Logits of the rows that are run together take a quarter of the `budget` (bytes) at
+    most. Returns how many ``cells`` and ``rows`` were compared, the ``largest_difference`` and the ``tolerance``.
     """
     generator = np.random.default_rng(seed)
     found, base, source = measured
@@ -63,9 +52,9 @@ def audit(
         n = min(ROWS, len(batch.rows), at_once)
         chosen = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
         plain = PlainRun(model, batch.take(chosen.tolist()), metric, patched=source is not None)
-        rows, pairs = starts[number] + chosen, [(base, 0, 0, plain.base)]
-        if source is not None and plain.source is not None:
-            pairs.append((source, 0, 0, plain.source))
+        rows, pairs = starts[number] + chosen, [(base, 0, 0, plain.row_scores())]
+        if source is not None:
+            pairs.append((source, 0, 0, plain.source_scores()))
         for cell in its_cells:
             draw = int(generator.integers(found.draws[cell]))
             pairs.append((found, cell, draw, plain.scores(cells[cell], draw)))

@@ -24,17 +24,11 @@ from interp.model.weights import hash_of_tensors
 
 @dataclass(frozen=True)
 class Eraser:
-    """``x - L R (x - mu)``.
+    """``x - L R (x - mu)``."""
 
-    Attributes:
-        mu: What stays as it is.
-        right: R, row by row; in 64-bit floats, as are all three.
-        left: L, column by column.
-    """
-
-    mu: Float[Tensor, " d"]
-    right: Float[Tensor, "rank d"]
-    left: Float[Tensor, "rank d"]
+    mu: Float[Tensor, " d"]  # what stays as it is
+    right: Float[Tensor, "rank d"]  # R, row by row; in 64-bit floats, as are all three
+    left: Float[Tensor, "rank d"]  # L, column by column
 
     @classmethod
     def nothing(cls, d: int) -> "Eraser":
@@ -59,15 +53,11 @@ class Eraser:
 
 @dataclass(frozen=True)
 class Erase:
-    """Activations are mapped by erasers.
+    """Activations are mapped by erasers."""
 
-    Attributes:
-        maps: By fold and site: every draw's packed erasers, one for each head where the site has heads.
-        draws: How many erasers there are to average the effects of.
-    """
-
+    # by fold and site: every draw's packed erasers, one for each head where the site has heads
     maps: Mapping[tuple[int, Site], Float[Tensor, "draw ..."]] = field(repr=False)
-    draws: int
+    draws: int  # how many erasers there are to average the effects of
     kind: str = "erase"
     from_source: bool = False
     keeps: tuple[Site, ...] = ()

@@ -46,21 +46,17 @@ from interp.shapes import Residual, Tokens
 
 
 @dataclass(frozen=True)
-class StrandScores:
-    """Scores of one cell with one draw, on the rows of a batch."""
+class CellScores:
+    """Scores of one cell and draw on the rows of a batch; within a sweep, on its rows from `first_row` on."""
 
     cell: int
     draw: int
     scores: RowScores
+    first_row: int = 0
 
 
 class PlainRun:
-    """A batch that a metric is measured on, with and without interventions.
-
-    Attributes:
-        base: Without.
-        source: Where the rows' sources are run; None unless asked for.
-    """
+    """A batch that a metric is measured on, with and without interventions."""
 
     def __init__(self, model: Any, batch: Batch, metric: MetricName, *, patched: bool = False):
         """Run the batch and, if `patched`, its sources, which are scored by the rows' own answers."""
@@ -68,8 +64,17 @@ class PlainRun:
         self._answers = Answers.of(metric, batch)
         base, source = self._unchanged(patched)
         self._base_log_p = base[:, -1].log_softmax(-1) if metric == "kl_divergence" else None
-        self.base = self._scores(base)
-        self.source = None if source is None else self._scores(source)
+        self._base = self._scores(base)
+        self._source = None if source is None else self._scores(source)
+
+    def row_scores(self) -> RowScores:
+        """The scores without interventions."""
+        return self._base
+
+    def source_scores(self) -> RowScores:
+        """The scores where the rows' sources are run."""
+        assert self._source is not None, "only what is patched has sources"
+        return self._source
 
     def _unchanged(self, patched: bool) -> tuple[AnswerLogits, AnswerLogits | None]:
         """The logits of the rows and, where asked for, of their sources: in one run where they are equally long."""
@@ -86,13 +91,15 @@ class PlainRun:
         """Measure under `interventions`, with their `draw`-th values."""
         fired, squares = np.zeros(len(self._batch.rows), dtype=np.int64), np.zeros(len(self._batch.rows))
 
-        def note(squared_norms: Tensor) -> None:
+        def changed(old: Tensor, *, hook: Any, by: Intervention) -> Tensor:
             nonlocal fired, squares
-            fired, squares = fired + 1, squares + squared_norms.double().cpu().numpy()
+            new = by.apply(old, self._batch, draw)
+            fired, squares = fired + 1, squares + squared_change(old, new).double().cpu().numpy()
+            return new
 
         for each in interventions:
             each.values(self._batch, draw)  # what has to run the model does so before hooks are on it
-        hooks = [(each.site.hook_name, _hook(each, self._batch, draw, note)) for each in interventions]
+        hooks = [(each.site.hook_name, partial(changed, by=each)) for each in interventions]
         return self._scores(self._logits(self._batch.tokens, hooks), squares, fired)
 
     def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> AnswerLogits:
@@ -126,20 +133,11 @@ class Plain:
         """The batch, run without interventions."""
         return PlainRun(self._model, batch, self._metric, patched=self._patched)
 
-    def unchanged(self, run: PlainRun) -> RowScores:
-        """The scores without interventions."""
-        return run.base
-
-    def source(self, run: PlainRun) -> RowScores:
-        """The scores where the sources are run."""
-        assert run.source is not None, "only what is patched has sources"
-        return run.source
-
-    def measure(self, run: PlainRun, chunks: Iterable[range]) -> Iterator[StrandScores]:
+    def measure(self, run: PlainRun, chunks: Iterable[range]) -> Iterator[CellScores]:
         """Measure cells, in order."""
         for number in chain.from_iterable(chunks):
             cell, draw = self._strands[number]
-            yield StrandScores(cell, draw, run.scores(self._cells[cell], draw))
+            yield CellScores(cell, draw, run.scores(self._cells[cell], draw))
 
 
 def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> Outcome:
@@ -147,18 +145,9 @@ def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> Out
     measured = Measured([row for batch in batches for row in batch.rows], [1])
     done = 0
     for batch in batches:
-        measured.put(0, 0, done, PlainRun(model, batch, metric).base)
+        measured.put(0, 0, done, PlainRun(model, batch, metric).row_scores())
         done += len(batch.rows)
     return measured.outcome(0, metric)
-
-
-def _hook(intervention: Intervention, batch: Batch, draw: int, note: Callable[[Tensor], None]) -> Callable[..., Tensor]:
-    def replace(old: Tensor, *, hook: Any) -> Tensor:
-        new = intervention.apply(old, batch, draw)
-        note(squared_change(old, new))
-        return new
-
-    return replace
 
 
 EMBEDDED = "blocks.0.hook_resid_pre"
@@ -169,11 +158,7 @@ Hooks = list[tuple[str, Callable[..., Tensor]]]
 
 
 class DifferentiableRun:
-    """A batch whose metric is read, and differentiated, at some points.
-
-    Attributes:
-        names: Of these points.
-    """
+    """A batch whose metric is read, and differentiated, at the points called `names`."""
 
     def __init__(self, model: Any, batch: Batch, metric: MetricName, hook_names: Iterable[str]):
         """Prepare, and for a KL divergence run the batch once: that is what it compares with."""
@@ -187,10 +172,9 @@ class DifferentiableRun:
         self.names = tuple(dict.fromkeys(hook_names))
         require_points(model, self.names)
         self._answers = Answers.of(metric, batch)
-        self._base_log_p: Float[Tensor, "batch d_vocab"] | None = None
-        if metric == "kl_divergence":
-            with torch.no_grad():
-                self._base_log_p = self._logits(batch.tokens, [])[:, -1].log_softmax(-1)
+        with torch.no_grad():
+            compared = metric == "kl_divergence"
+            self._base_log_p = self._logits(batch.tokens, [])[:, -1].log_softmax(-1) if compared else None
 
     def scores(self, tokens: Tokens) -> Float[Tensor, " batch"]:
         """What `tokens`, as long as the batch's, add to each example's metric, before its sign; without gradients."""
@@ -214,7 +198,11 @@ class DifferentiableRun:
             saved[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
             return x
 
-        with torch.inference_mode(False), torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, _same):
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autograd.graph.saved_tensors_hooks(note, lambda x: x),
+        ):
             _, kept = self._graph(None)
         # Beside the graph: the activations of the run and of its source, the gradients, and their running mean.
         beside = 4 * sum(x.numel() * x.element_size() for x in kept.values())
@@ -228,7 +216,7 @@ class DifferentiableRun:
             kept[name] = x if kept else x.detach().requires_grad_()
             return kept[name]
 
-        hooks: Hooks = [] if embedding is None else [(EMBEDDED, partial(_put, embedding))]
+        hooks: Hooks = [] if embedding is None else [(EMBEDDED, lambda x, *, hook: embedding)]
         scores = self._scores(self._batch.tokens, hooks + [(name, partial(keep, name)) for name in self.names])
         require_run(self.names, kept)
         return scores, kept
@@ -261,11 +249,3 @@ def differentiable_runs(
             )
         for batch in whole.split(budget // needed):
             yield batch, DifferentiableRun(model, batch, metric, hook_names)
-
-
-def _put(value: Tensor, x: Tensor, *, hook: Any) -> Tensor:
-    return value
-
-
-def _same(x: Tensor) -> Tensor:
-    return x

@@ -88,11 +88,7 @@ class Intervention:
         return self.positions if isinstance(self.positions, tuple | None) else id(self.positions)
 
     def check(self, model: Any) -> None:
-        """Refuse heads, neurons, layers and sites that `model` does not have.
-
-        Raises:
-            InputError: It says which there are.
-        """
+        """Refuse heads, neurons, layers and sites that `model` does not have; the message says which there are."""
         sizes = {
             "layer": ((self.site.layer,), model.cfg.n_layers),
             "heads": (self.heads, heads_at(self.site.name, model)),
@@ -104,11 +100,7 @@ class Intervention:
         require_sites(model, [self.site], WRITTEN)
 
     def at(self, row: Row) -> tuple[int, ...]:
-        """The positions of `row` that are replaced.
-
-        Raises:
-            InputError: The row does not have one of them.
-        """
+        """The positions of `row` that are replaced; raises InputError where it does not have one of them."""
         n = len(row.tokens)
         if self.keys is not None and max(self.keys) >= n:
             raise InputError(f"keys: {row.run.example.text!r} has {n} tokens (0 to {n - 1}), got {self.keys}")
@@ -227,14 +219,9 @@ def _require_numbers(name: str, chosen: tuple[int, ...] | None) -> None:
 
 @dataclass(frozen=True)
 class Cell:
-    """Interventions that are made together.
+    """Interventions that are made together."""
 
-    Attributes:
-        labels: What the cell is called: ``layer``, ``head``, ``pos`` ...
-        interventions: What is changed.
-    """
-
-    labels: Mapping[str, Hashable]
+    labels: Mapping[str, Hashable]  # what the cell is called: ``layer``, ``head``, ``pos`` ...
     interventions: tuple[Intervention, ...]
 
 
@@ -252,32 +239,26 @@ class Statuses:
 
     def of(self, interventions: Sequence[Intervention], outcome: Outcome) -> np.ndarray:
         """One status per example."""
+        places = [each.places for each in interventions]
+        present = self._by_example(("present", *places), lambda row: any(each.at(row) for each in interventions))
+        moved = outcome.change_norm > 0
+        if all(each.replacement.from_source for each in interventions):  # where that run has read other tokens
+            differs = lambda row: any(changed_positions(interventions, row, causal=self._causal))  # noqa: E731
+            moved &= self._by_example(("moves", *places), differs)
         reached = np.any([self._reached(each) for each in interventions], axis=0)
         from_another_run = any(
             each.replacement.from_source or each.replacement.kind == "resample" for each in interventions
         )
         unmoved = "identical input" if from_another_run else "no-op"
-        moved = (outcome.change_norm > 0) & self._may_move(interventions)
-        status = np.where(moved, "changed", unmoved)
-        status = np.where(reached | ~moved, status, "unreachable")
-        status = np.where(outcome.fired == 0, "no-op", status)
-        return np.where(self._present(interventions), status, ABSENT).astype(object)
-
-    def _present(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
-        key = ("present", *(each.places for each in interventions))
-        return self._by_example(key, lambda row: any(each.at(row) for each in interventions))
+        status = np.select(
+            [~present, outcome.fired == 0, ~moved, ~reached], [ABSENT, "no-op", unmoved, "unreachable"], "changed"
+        )
+        return status.astype(object)
 
     def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
         last = each.site.layer == self._n_layers - 1
         key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, each.places)
         return self._by_example(key, lambda row: each.reaches(row, self._n_layers, causal=self._causal))
-
-    def _may_move(self, interventions: Sequence[Intervention]) -> Bool[np.ndarray, " example"]:
-        """Whether the other run has read other tokens, where all is patched from there."""
-        if not all(each.replacement.from_source for each in interventions):
-            return np.ones(self._n_examples, dtype=bool)
-        key = ("moves", *(each.places for each in interventions))
-        return self._by_example(key, lambda row: any(changed_positions(interventions, row, causal=self._causal)))
 
     def _by_example(self, key: Hashable, holds: Callable[[Row], bool]) -> Bool[np.ndarray, " example"]:
         if key not in self._known:
@@ -290,10 +271,7 @@ class Statuses:
 def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -> None:
     """Warn of cells that changed nothing, and of different heads that claim changes and give the same bits.
 
-    Args:
-        frame: Of a sweep.
-        labels: The columns that name a cell.
-        twins: Whether equal bits say anything; where values are 0 or 1 they do not.
+    `labels` are the columns that name a cell; `twins` says whether equal bits mean anything, as of 0 and 1 they do not.
     """
     seen: dict[bytes, tuple[object, ...]] = {}
     for label, cell in frame.groupby(list(labels), sort=False):
@@ -306,17 +284,14 @@ def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -
             )
         elif twins and {"head", "heads"} & set(labels) and (cell["status"] == "changed").any():
             twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
-            if _heads(labels, twin) != _heads(labels, label):
+            values = zip(labels, twin, label, strict=True)
+            if any(one != other for name, one, other in values if name in ("layer", "head", "heads")):
                 warnings.warn(
                     f"{_name(labels, twin)} and {_name(labels, label)} give bit-identical results although both "
                     "changed; do their interventions reach the metric?",
                     RuntimeWarning,
                     stacklevel=4,
                 )
-
-
-def _heads(labels: Sequence[str], label: tuple[object, ...]) -> list[object]:
-    return [value for name, value in zip(labels, label, strict=True) if name in ("layer", "head", "heads")]
 
 
 def _name(labels: Sequence[str], label: tuple[object, ...]) -> str:

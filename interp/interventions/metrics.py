@@ -34,36 +34,28 @@ Fired = Int[np.ndarray, " row"]
 
 @dataclass(frozen=True)
 class Answers:
-    """What is read of the logits of some rows of a batch.
+    """What is read of the logits of some rows of a batch."""
 
-    Attributes:
-        positions: The token positions whose logits are read.
-        right: The right answer's first token; -1 where an answer has several.
-        wrong: Likewise the wrong answer's.
-        targets: The tokens that `positions` predict, where a continuation is scored.
-        scored: Which of them belong to the row's continuation.
-    """
-
-    positions: range
-    right: Int[Tensor, " batch"]
-    wrong: Int[Tensor, " batch"]
-    targets: Int[Tensor, "batch answer_pos"]
-    scored: Bool[Tensor, "batch answer_pos"]
+    positions: range  # the token positions whose logits are read
+    right: Int[Tensor, " batch"]  # the right answer's first token; -1 where an answer has several
+    wrong: Int[Tensor, " batch"]  # likewise the wrong answer's
+    targets: Int[Tensor, "batch answer_pos"]  # the tokens that `positions` predict, where a continuation is scored
+    scored: Bool[Tensor, "batch answer_pos"]  # which of them belong to the row's continuation
 
     @classmethod
     def of(cls, metric: MetricName, batch: Batch) -> "Answers":
         """What `metric` reads of `batch`: the last position, or those that predict the longest continuation."""
         device, last = batch.tokens.device, batch.deciding
-        single = [len(row.encoded.right) == len(row.encoded.wrong) == 1 for row in batch.rows]
-        right = [row.encoded.right[0] if one else -1 for row, one in zip(batch.rows, single, strict=True)]
-        wrong = [row.encoded.wrong[0] if one else -1 for row, one in zip(batch.rows, single, strict=True)]
+        answers = [(row.encoded.right, row.encoded.wrong) for row in batch.rows]
+        single = [(right[0], wrong[0]) if len(right) == len(wrong) == 1 else (-1, -1) for right, wrong in answers]
+        right, wrong = torch.tensor(single, device=device).T
         n_scored = torch.tensor([len(row.continuation) for row in batch.rows], device=device)
         longest = int(n_scored.max()) if metric == "sentence_log_probability" else 0
         positions = range(last - longest, last) if longest else range(last, last + 1)
         return cls(
             positions,
-            torch.tensor(right, device=device),
-            torch.tensor(wrong, device=device),
+            right,
+            wrong,
             batch.tokens[:, last + 1 - longest : last + 1],
             torch.arange(longest, 0, -1, device=device) <= n_scored[:, None],
         )
@@ -82,11 +74,7 @@ class Scores:
 
 
 def check_metric(metric: str) -> None:
-    """Refuse what is no metric.
-
-    Raises:
-        InputError: It says which are nearest.
-    """
+    """Refuse what is no metric with an ``InputError`` that says which are nearest."""
     if metric not in get_args(MetricName):
         raise InputError(f"no metric is called {metric!r}; {suggest(str(metric), get_args(MetricName))}")
 
@@ -99,11 +87,7 @@ def score(
 ) -> Scores:
     """Score the logits at the answers' positions, in at least 32-bit floats, whatever the model's.
 
-    Args:
-        metric: What to measure.
-        logits: At ``answers.positions``.
-        answers: What to read.
-        base: For a KL divergence, the base run's log-probabilities at the last position.
+    `base` has, for a KL divergence, the base run's log-probabilities at the last position.
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if metric == "sentence_log_probability":
@@ -172,14 +156,7 @@ class Outcome:
 
 
 class Measured:
-    """Scores by cell, draw and row, filled in any order.
-
-    Attributes:
-        value: What a row adds to its example's metric, before its sign; NaN until it is measured.
-        margin: Likewise to its margin.
-        squares: ``||a' - a||^2``.
-        fired: How often an intervention acted.
-    """
+    """Scores by cell, draw and row, filled in any order; ``value`` and ``margin`` are NaN until they are measured."""
 
     def __init__(self, rows: Sequence[Row], draws: Sequence[int]):
         """Room for cells of `draws` draws each."""
@@ -224,8 +201,7 @@ class Measured:
 def as_numbers(values: Tensor) -> Float[np.ndarray, " row"]:
     """Scores as 64-bit floats.
 
-    Raises:
-        InputError: One is not finite. In the statistics NaN means "not measured", which a failed measurement is not.
+    Refuses one that is not finite: in the statistics NaN means "not measured", which a failed measurement is not.
     """
     numbers: np.ndarray = values.double().cpu().numpy()
     failed = int((~np.isfinite(numbers)).sum())

@@ -7,8 +7,8 @@
 3. A batch's first chunk brings its unchanged run's scores with it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ from jaxtyping import Num
 
 from interp.interventions.engine.plan import TOKENS_AT_ONCE, NoRoomError, flops_of_token, kind_of
 from interp.interventions.engine.run import Engine
-from interp.interventions.hooked_runs import Plain
+from interp.interventions.hooked_runs import CellScores, Plain
 from interp.interventions.metrics import RowScores
 from interp.interventions.rows import Batch
 from interp.model.devices import place_of, processor_of
@@ -38,78 +38,50 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Scores of one cell (or ``UNCHANGED``, ``SOURCE``) and draw on some rows, from `first_row` of the sweep on."""
-
-    cell: int
-    draw: int
-    first_row: int
-    rows: RowScores
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Chunks of one batch, each a range of strands."""
-
-    batch: int
-    chunks: tuple[range, ...]
-
-
-@dataclass(frozen=True)
 class Part:
-    """Pieces that are measured, sent and kept as one."""
+    """What is measured, sent and kept as one."""
 
     number: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[tuple[int, tuple[range, ...]], ...]  # batches, each with chunks: ranges of strands
 
     @property
     def place(self) -> int:
         """The batch that it begins with: who has measured a part of it has its unchanged run."""
-        return self.pieces[0].batch
+        return self.pieces[0][0]
 
 
 @dataclass(frozen=True)
 class PartScores:
-    """Scores of one part, one below the other.
+    """Scores of one part, one below the other."""
 
-    Attributes:
-        part: Its number.
-        columns: Of ``COLUMNS``, each ``[entry]``: one entry for each row of the sweep under each cell and draw.
-        halvings: How often memory ran out and less was run at once: other last bits than the plan's.
-        processor: Kind of CPU or GPU that measured it: last bits follow from it, too.
-    """
-
-    part: int
+    part: int  # its number
+    # of ``COLUMNS``, each ``[entry]``: one entry for each row of the sweep under each cell and draw
     columns: dict[str, Num[np.ndarray, " entry"]]
-    halvings: int
-    processor: str
+    halvings: int  # how often memory ran out and less was run at once: other last bits than the plan's
+    processor: str  # kind of CPU or GPU that measured it: last bits follow from it, too
 
     @classmethod
-    def of(cls, part: int, scores: Iterable[Scores], halvings: int, processor: str) -> "PartScores":
+    def of(cls, part: int, scores: Iterable[CellScores], halvings: int, processor: str) -> "PartScores":
         """Joined."""
         found: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
         for each in scores:
-            n = len(each.rows.value)
+            n = len(each.scores.value)
             found["cell"].append(np.full(n, each.cell))
             found["draw"].append(np.full(n, each.draw))
             found["row"].append(np.arange(each.first_row, each.first_row + n))
             for name in MEASURED:
-                found[name].append(getattr(each.rows, name))
-        return cls(
-            part,
-            {name: np.concatenate(found[name]).astype(kind) for name, kind in COLUMNS.items()},
-            halvings,
-            processor,
-        )
+                found[name].append(getattr(each.scores, name))
+        columns = {name: np.concatenate(found[name]).astype(kind) for name, kind in COLUMNS.items()}
+        return cls(part, columns, halvings, processor)
 
-    def scores(self) -> Iterator[Scores]:
+    def scores(self) -> Iterator[CellScores]:
         """Apart again: rows that follow each other under one cell and draw."""
         cell, draw, row = (self.columns[name].astype(np.int64) for name in ("cell", "draw", "row"))
         apart = (np.diff(cell) != 0) | (np.diff(draw) != 0) | (np.diff(row) != 1)
         for start, stop in pairwise([0, *(np.flatnonzero(apart) + 1).tolist(), len(row)]):
             span = slice(start, stop)
             measured = RowScores(*(self.columns[name][span] for name in MEASURED))
-            yield Scores(int(cell[start]), int(draw[start]), int(row[start]), measured)
+            yield CellScores(int(cell[start]), int(draw[start]), measured, int(row[start]))
 
 
 class SweepWork:
@@ -136,39 +108,36 @@ class SweepWork:
 
     def parts(self) -> Iterator[Part]:
         """All that there is to measure; the same for the same request."""
-        pieces: list[Piece] = []
+        held: dict[int, list[range]] = {}
         number = taken = 0
         for at, batch in enumerate(self._batches):
-            own: list[range] = []
             for chunk, n_tokens in self._measurer.chunks(batch):
-                if (pieces or own) and taken + n_tokens > self._part_tokens:
-                    yield Part(number, (*pieces, *_piece(at, own)))
-                    pieces, own, number, taken = [], [], number + 1, 0
-                own.append(chunk)
+                if held and taken + n_tokens > self._part_tokens:
+                    yield _part(number, held)
+                    held, number, taken = {}, number + 1, 0
+                held.setdefault(at, []).append(chunk)
                 taken += n_tokens
-            pieces += _piece(at, own)
-        yield Part(number, tuple(pieces))
+        yield _part(number, held)
 
-    def measured(self, part: Part) -> Iterator[Scores]:
+    def measured(self, part: Part) -> Iterator[CellScores]:
         """Measure a part, cell by cell."""
-        for piece in part.pieces:
-            batch, first_row = self._batches[piece.batch], self._starts[piece.batch]
-            yield from self._scores(piece.chunks, batch, first_row, anew=piece.chunks[0].start == 0)
+        for at, chunks in part.pieces:
+            yield from self._scores(chunks, self._batches[at], self._starts[at], anew=chunks[0].start == 0)
 
-    def _scores(self, chunks: Sequence[range], batch: Batch, first_row: int, *, anew: bool) -> Iterator[Scores]:
+    def _scores(self, chunks: Sequence[range], batch: Batch, first_row: int, *, anew: bool) -> Iterator[CellScores]:
         """Measure some chunks on a batch; where memory does not hold one cell on it, on each half of its rows.
 
         Nothing here holds the batch's unchanged run, which is gone before the next one is made.
         """
         n = 0
         try:
-            for cell in (UNCHANGED, SOURCE) if anew else ():
-                if cell == UNCHANGED or self._patched:
-                    measure = self._measurer.unchanged if cell == UNCHANGED else self._measurer.source
-                    yield Scores(cell, 0, first_row, measure(self._begun(batch)))
+            if anew:
+                yield CellScores(UNCHANGED, 0, self._begun(batch).row_scores(), first_row)
+                if self._patched:
+                    yield CellScores(SOURCE, 0, self._begun(batch).source_scores(), first_row)
             anew = False
             for each in self._measurer.measure(self._begun(batch), chunks):
-                yield Scores(each.cell, each.draw, first_row, each.scores)
+                yield replace(each, first_row=first_row)
                 n += 1
             return
         except NoRoomError:
@@ -210,5 +179,5 @@ def _after(chunks: Sequence[range], n: int) -> list[range]:
     return left
 
 
-def _piece(batch: int, chunks: Sequence[range]) -> list[Piece]:
-    return [Piece(batch, tuple(chunks))] if chunks else []
+def _part(number: int, held: Mapping[int, Sequence[range]]) -> Part:
+    return Part(number, tuple((batch, tuple(chunks)) for batch, chunks in held.items()))

@@ -42,10 +42,11 @@ def model_provenance(model: Any) -> dict[str, Any]:
     """
     require_model(model)
     (device, dtype), kind, shown = place_of(model), type(model).__name__, isinstance(model, nn.Module)
+    bridged = is_bridge(model)
     return {
-        "model": f"{BRIDGE}{model.cfg.model_name}" if is_bridge(model) else str(getattr(model, "name", kind)),
+        "model": f"{BRIDGE}{model.cfg.model_name}" if bridged else str(getattr(model, "name", kind)),
         "model_hash": weights_hash(model) if shown else None,
-        "config_hash": _config_hash(model) if shown else None,
+        "config_hash": None if not shown else hash_of_values(configuration(model)) if bridged else config_hash(model),
         "tokenizer_hash": tokenizer_hash(getattr(model, "tokenizer", None)),
         "special_tokens": shown_around_texts(model),
         "dtype": str(dtype).removeprefix("torch."),
@@ -62,10 +63,6 @@ def shown_around_texts(model: Any) -> str | None:
     """The special tokens around a model's texts, for people: ``[CLS] text [SEP]``; None without a tokenizer."""
     tokenizer = getattr(model, "tokenizer", None)
     return None if tokenizer is None else shown_around(tokenizer, both_sides=not looks_back_only(model))
-
-
-def _config_hash(model: nn.Module) -> str | None:
-    return hash_of_values(configuration(model)) if is_bridge(model) else config_hash(model)
 
 
 def origin_of(model: Any) -> str:
@@ -103,11 +100,7 @@ def task_shown(task: Task, tokenizer: Any, labels: Iterable[str]) -> dict[str, A
 
 
 def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
-    """All of a model that numbers follow from; `own` is its provenance.
-
-    Raises:
-        InputError: No hash can tell the model from others.
-    """
+    """All of a model that numbers follow from; `own` is its provenance. Refuses one that no hash tells from others."""
     if own["model_hash"] is None or own["config_hash"] is None:
         raise InputError(
             f"run: {own['model']} does not show what it is made of, so that no hash could tell it from others; "

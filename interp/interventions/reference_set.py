@@ -17,10 +17,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.arguments import whole_number
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
 from interp.interventions.erase import Erase
-from interp.interventions.numbers import whole_number
 from interp.interventions.replacement import (
     DRAWS,
     Kind,
@@ -54,8 +54,7 @@ def hash_of(rows: Sequence[Row]) -> str:
 def reference_rows(task: Task) -> list[Row]:
     """The rows of the reference sets; ``example`` numbers the rows, ``fold`` is the set's own.
 
-    Raises:
-        InputError: A set that a unit needs is empty or missing.
+    Raises InputError where a set that a unit needs is empty or missing.
     """
     rows: list[Row] = []
     for fold in sorted({unit.fold for unit in task.units}):
@@ -75,40 +74,24 @@ def _means(
     model: Any,
     rows: Sequence[Row],
     sites: Sequence[Site],
-    memory_budget: int | None = None,
-    of: Callable[[Row], Hashable] = lambda row: row.fold,
+    memory_budget: int | None,
+    made: type[Means],
 ) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
-    """Mean over all positions of the rows that are alike, by what they are alike in (`of`: their fold) and site."""
+    """By site, the means over the rows that are alike to such a replacement: over all positions, or at each."""
+    like = made({}, "")
     sums: dict[tuple[Hashable, Site], Tensor] = {}
     counts: dict[tuple[Hashable, Site], int] = {}
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
         groups: dict[Hashable, list[int]] = {}
         for number, row in enumerate(batch.rows):
-            groups.setdefault(of(row), []).append(number)
+            groups.setdefault(like.group(row, 0), []).append(number)
         for (site, activation), (each, numbers) in product(by_site.items(), groups.items()):
-            key, part = (each, site), _precise(activation[numbers])
-            sums[key] = sums.get(key, 0) + part.sum(dim=(0, 1))
-            counts[key] = counts.get(key, 0) + part.shape[0] * part.shape[1]
-    return {key: total / counts[key] for key, total in sums.items()}
-
-
-def of_template(row: Row) -> Hashable:
-    """Rows of which this is equal share a template's mean."""
-    return row.fold, row.template
-
-
-def _positional_means(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None = None
-) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
-    """Mean at every position, by fold, layout and length, and by site."""
-    sums: dict[tuple[Hashable, Site], Tensor] = {}
-    counts: dict[tuple[Hashable, Site], int] = {}
-    for batch, by_site in activations_of(model, rows, sites, memory_budget):
-        for site, activation in by_site.items():
-            for row, one in zip(batch.rows, _precise(activation), strict=True):
-                key = (row.fold, row.layout, len(row.tokens)), site
-                sums[key] = sums.get(key, 0) + one
-                counts[key] = counts.get(key, 0) + 1
+            # At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones.
+            part = activation[numbers].to(torch.promote_types(activation.dtype, torch.float32))
+            for one in part if made is PositionalMean else [part.sum(dim=(0, 1))]:
+                sums[each, site] = sums.get((each, site), 0) + one
+            n = len(part) if made is PositionalMean else part.shape[0] * part.shape[1]
+            counts[each, site] = counts.get((each, site), 0) + n
     return {key: total / counts[key] for key, total in sums.items()}
 
 
@@ -119,31 +102,17 @@ def check_aligned(rows: Sequence[Row], references: Sequence[Row], ways: Sequence
     for row in [*rows, *references]:
         lengths.setdefault(row.layout, set()).add(len(row.tokens))
     for row in rows:
-        text = repr(row.encoded.example.text)
+        text, said = repr(row.encoded.example.text), ""
         if not row.layout:
-            raise InputError(
-                f"positional mean: {text} has no layout, so nothing says which positions mean the same thing", *ways
-            )
-        if (row.fold, row.layout) not in known:
-            raise InputError(f"positional mean: no reference example has the layout {row.layout!r} of {text}", *ways)
-        if len(lengths[row.layout]) > 1:
-            raise InputError(
-                f"positional mean: examples of the layout {row.layout!r} have different lengths "
-                f"({', '.join(map(str, sorted(lengths[row.layout])))} tokens), so their positions do not "
-                "mean the same thing",
-                *ways,
-            )
-
-
-def check_templates(rows: Sequence[Row], references: Sequence[Row], ways: Sequence[str] = ()) -> None:
-    """Refuse rows whose template no reference example has; `ways` out are for the message."""
-    known = {of_template(row) for row in references}
-    for row in rows:
-        if of_template(row) not in known:
-            text = row.encoded.example.text
-            raise InputError(
-                f"template mean: no reference example has the template {row.template!r} of {text!r}", *ways
-            )
+            said = f"{text} has no layout, so nothing says which positions mean the same thing"
+        elif (row.fold, row.layout) not in known:
+            said = f"no reference example has the layout {row.layout!r} of {text}"
+        elif len(lengths[row.layout]) > 1:
+            different = ", ".join(map(str, sorted(lengths[row.layout])))
+            said = f"examples of the layout {row.layout!r} have different lengths ({different} tokens), so their "
+            said += "positions do not mean the same thing"
+        if said:
+            raise InputError(f"positional mean: {said}", *ways)
 
 
 def draw_donors(
@@ -151,10 +120,8 @@ def draw_donors(
 ) -> dict[tuple[int, int], list[int]]:
     """For every example and length, the reference rows that stand in for it, one per draw.
 
-    Drawn with replacement among those of the same fold, template and length, never the row itself.
-
-    Raises:
-        InputError: A row has no such reference row.
+    Drawn with replacement among those of the same fold, template and length, never the row itself; a row that has none
+    is refused.
     """
     generator = np.random.default_rng(seed)
     donors: dict[tuple[int, int], list[int]] = {}
@@ -179,18 +146,13 @@ def _others(rows: Sequence[Row], references: Sequence[Row]) -> dict[tuple[int, i
     own = {(row.example, row.tokens) for row in rows}
     found: dict[tuple[int, int], list[int]] = {}
     for row in rows:
-        pool = pools.get((row.fold, row.template, len(row.tokens)), [])
-        key = (row.example, len(row.tokens))
+        key, pool = (row.example, len(row.tokens)), pools.get((row.fold, row.template, len(row.tokens)), [])
         if key not in found:
             found[key] = [each.example for each in pool if (row.example, each.tokens) not in own]
     return found
 
 
-def _precise(activation: Tensor) -> Tensor:
-    """At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones."""
-    return activation.to(torch.promote_types(activation.dtype, torch.float32))
-
-
+_MEANS: Mapping[str, type[Means]] = {each.kind: each for each in (Mean, TemplateMean, PositionalMean)}
 _MORE = "give more reference examples (interp.encode_task)"
 
 
@@ -233,20 +195,25 @@ def make_replacement(
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     has_mean = all(site.name != "pattern" for site in sites)
     ways = ["use kind='mean', which needs no alignment" if has_mean else "use kind='zero'", _MORE]
-    if kind in ("mean", "template_mean"):
-        _require_positions_alike(sites)
+    if kind in ("mean", "template_mean") and any("query_pos" in site.axes for site in sites):
+        raise InputError(
+            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
+            "use positional_mean, resample or zero"
+        )
 
-    def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], *args: Any) -> Later:
-        return Later(partial(compute, model, references, sites, memory_budget, *args), model, memory_budget)
+    def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], arg: Any) -> Later:
+        return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)
 
-    if kind == "mean":
-        return Mean(later(_means), hash_of(references))
     if kind == "template_mean":
-        check_templates(rows, references, ways)
-        return TemplateMean(later(_means, of_template), hash_of(references))
+        known = {(row.fold, row.template) for row in references}
+        for row in rows:
+            if (row.fold, row.template) not in known:
+                said = f"no reference example has the template {row.template!r} of {row.encoded.example.text!r}"
+                raise InputError(f"template mean: {said}", *ways)
     if kind == "positional_mean":
         check_aligned(rows, references, ways)
-        return PositionalMean(later(_positional_means), hash_of(references))
+    if kind in _MEANS:
+        return _MEANS[kind](later(_means, _MEANS[kind]), hash_of(references))
     donors = draw_donors(rows, references, draws, seed, ways)
     return Resample(later(_of_donors, donors), donors, draws, hash_of(references))
 
@@ -263,8 +230,7 @@ def mean_of_positions(task: Task) -> Kind:
 def with_donors(task: Task) -> Task:
     """The task without the units that have no other reference example to resample from; ``dropped`` counts these.
 
-    Raises:
-        InputError: No unit is left.
+    Raises InputError where no unit is left.
     """
     rows = task_rows(task.metric, task.units)
     others = _others(rows, reference_rows(task))
@@ -320,12 +286,3 @@ def _has_values(made: Replacement, row: Row, site: Site) -> bool:
     if isinstance(made, Erase):
         return (row.fold, site) in made.maps
     return not isinstance(made, Patch) or site in made.sites
-
-
-def _require_positions_alike(sites: Sequence[Site]) -> None:
-    """Refuse a mean over positions where they are of different kinds."""
-    if any("query_pos" in site.axes for site in sites):
-        raise InputError(
-            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
-            "use positional_mean, resample or zero"
-        )

@@ -109,11 +109,9 @@ class InPlace:
 
 
 class Later(Mapping[Any, Float[Tensor, "..."]]):
-    """Activations that are computed when the first of them is asked for, so that a kept result needs none.
+    """Activations of `model` that are computed when the first of them is asked for, so that a kept result needs none.
 
-    Attributes:
-        model: Whose they are.
-        memory_budget: Bytes that are held meanwhile, which last bits depend on; None for the device's default.
+    The last bits depend on the `memory_budget`, the bytes that are held meanwhile; None for the device's default.
     """
 
     def __init__(
@@ -174,15 +172,11 @@ class Zero(InPlace):
 
 @dataclass(frozen=True)
 class Averaged(InPlace):
-    """Values are averages over a reference set.
+    """Values are averages over a reference set."""
 
-    Attributes:
-        means: By the rows' group and site, without the axis of the batch.
-        reference_hash: Of the reference sets.
-    """
-
+    # by the rows' group and site, without the axis of the batch
     means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
-    reference_hash: str
+    reference_hash: str  # of the reference sets
 
     @property
     def identity(self) -> str | None:
@@ -193,7 +187,8 @@ class Averaged(InPlace):
         """Rows that share a mean are alike: here those of one fold."""
         return row.fold
 
-    def _of_rows(self, site: Site, batch: Batch) -> Float[Tensor, "batch ..."]:
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
+        """The mean of each row's group."""
         return torch.stack([self.means[self.group(row, 0), site] for row in batch.rows])
 
 
@@ -205,7 +200,7 @@ class Mean(Averaged):
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
         """The mean of each row's group, the same at all positions."""
-        return self._of_rows(site, batch)[:, None]
+        return super().values(site, batch, draw)[:, None]
 
 
 @dataclass(frozen=True)
@@ -224,10 +219,6 @@ class PositionalMean(Averaged):
     """The mean over the reference examples of the same fold, layout and length, position by position."""
 
     kind: ClassVar[str] = "positional_mean"
-
-    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
-        """The mean of each row's layout."""
-        return self._of_rows(site, batch)
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows of one layout are alike."""
@@ -266,15 +257,11 @@ class Resample(InPlace):
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The `draw`-th donor's activations, row by row."""
-        return torch.stack([self.activations[self.donor(row, draw), site] for row in batch.rows])
+        return torch.stack([self.activations[self.group(row, draw), site] for row in batch.rows])
 
-    def donor(self, row: Row, draw: int) -> int:
-        """The reference row that stands in for `row`."""
+    def group(self, row: Row, draw: int) -> int:
+        """Rows are alike that have one donor: the reference row that stands in for them."""
         return self.donors[row.example, len(row.tokens)][draw]
-
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Rows of one donor are alike."""
-        return self.donor(row, draw)
 
 
 @dataclass(frozen=True)
@@ -282,14 +269,10 @@ class Patch(InPlace):
     """The same activation in another run: that of ``Row.source``.
 
     The last batch's activations are kept, so that one forward pass serves all cells.
-
-    Attributes:
-        model: Follows TransformerLens' protocol.
-        sites: What cells are going to ask for.
     """
 
-    model: Any = field(repr=False)
-    sites: tuple[Site, ...] = field(repr=False)
+    model: Any = field(repr=False)  # follows TransformerLens' protocol
+    sites: tuple[Site, ...] = field(repr=False)  # what cells are going to ask for
     kind: ClassVar[str] = "patch"
     from_source: ClassVar[bool] = True
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -307,10 +290,6 @@ class Patch(InPlace):
     def __getstate__(self) -> dict[str, Any]:
         """Without what another process runs for itself."""
         return vars(self) | {"_kept": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """As it was sent."""
-        vars(self).update(state)
 
     def read(self, batch: Batch) -> Mapping[str, Tensor]:
         """The source runs' activations at all sites, by hook name."""
@@ -330,18 +309,14 @@ class Patch(InPlace):
 
 @dataclass(frozen=True)
 class Add:
-    """Something is added.
+    """Something is added."""
 
-    Attributes:
-        added: What, from the site and the batch; in a shape that broadcasts to the site's.
-        from_source: Whether it is the difference to ``Row.source``, and so nothing up to where the tokens differ.
-        keeps: Activations that are kept of a run and of its source.
-        identity: What is added, in words that nothing else is called by; None where the sweep is not to be kept.
-    """
-
+    # what, from the site and the batch; in a shape that broadcasts to the site's
     added: Callable[[Site, Batch], Float[Tensor, "..."]] = field(repr=False)
+    # whether it is the difference to ``Row.source``, and so nothing up to where the tokens differ
     from_source: bool = False
-    keeps: tuple[Site, ...] = field(default=(), repr=False)
+    keeps: tuple[Site, ...] = field(default=(), repr=False)  # activations that are kept of a run and of its source
+    # what is added, in words that nothing else is called by; None where the sweep is not to be kept
     identity: str | None = None
     kind: ClassVar[str] = "add"
     draws: ClassVar[int] = 1

@@ -28,25 +28,16 @@ Source = Literal[Direction, "word"]
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a forward pass.
+    """One row of a forward pass."""
 
-    Attributes:
-        encoded: The example that the row belongs to: its answers are scored.
-        example: Its number, counted over the examples of the units.
-        fold: The reference set that serves it.
-        continuation: What follows the prompt; empty where the prompt's last logits decide.
-        sign: +1 or, for the wrong continuation, -1: how its score enters the example's metric.
-        corrupted: The example whose prompt is run in place of the row's own; None for its own.
-        source: The example whose activations are patched in; None where nothing is patched.
-    """
-
-    encoded: EncodedExample
-    example: int
-    fold: int
-    continuation: tuple[int, ...] = ()
-    sign: int = 1
+    encoded: EncodedExample  # the example that the row belongs to: its answers are scored
+    example: int  # its number, counted over the examples of the units
+    fold: int  # the reference set that serves it
+    continuation: tuple[int, ...] = ()  # what follows the prompt; empty where the prompt's last logits decide
+    sign: int = 1  # +1 or, for the wrong continuation, -1: how its score enters the example's metric
+    # the example whose prompt is run in place of the row's own; None for its own
     corrupted: EncodedExample | None = None
-    source: EncodedExample | None = None
+    source: EncodedExample | None = None  # the example whose activations are patched in; None where nothing is patched
 
     @cached_property
     def run(self) -> EncodedExample:

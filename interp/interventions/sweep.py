@@ -269,16 +269,16 @@ class Sweep:
             sweep.prepare()
             kept.measure(sweep)
             audited = sweep.audit(seed)
+            complete = True
         except KeyboardInterrupt:
             if not sweep.any_complete:
                 raise
-            warnings.warn(
-                "interrupted: the result holds the examples that were complete, unaudited", RuntimeWarning, stacklevel=3
-            )
-            how: dict[str, Any] = {"audit": None, "seed": seed, "complete": False}
-            return Answer(sweep.frame(), {**about, **sweep.provenance(), **how})
-        how = {"audit": audited, "seed": seed, "complete": True}
-        return kept.finish(Answer(sweep.frame(), {**about, **sweep.provenance(), **how}))
+            audited, complete = None, False
+            said = "interrupted: the result holds the examples that were complete, unaudited"
+            warnings.warn(said, RuntimeWarning, stacklevel=3)
+        how = {"audit": audited, "seed": seed, "complete": complete}
+        answer = Answer(sweep.frame(), {**about, **sweep.provenance(), **how})
+        return kept.finish(answer) if complete else answer
 
     def _check(self, model: Any, task: Task, direction: Source | None) -> None:
         if not self.cells or not task.units:
@@ -294,12 +294,9 @@ class Sweep:
                     "'noise' or 'word', which says from which, got none"
                 )
         names = tuple(self.cells[0].labels)
+        known = ", ".join(names)
         if any(tuple(each.labels) != names or not each.interventions for each in self.cells):
-            raise InputError(
-                f"a sweep: expected every cell to be labelled by {', '.join(names)}, and to change something"
-            )
+            raise InputError(f"a sweep: expected every cell to be labelled by {known}, and to change something")
         twice = [label for label, n in Counter(tuple(each.labels.values()) for each in self.cells).items() if n > 1]
         if twice:
-            raise InputError(
-                f"a sweep: expected cells with different labels, got several of {', '.join(names)} {twice[0]}"
-            )
+            raise InputError(f"a sweep: expected cells with different labels, got several of {known} {twice[0]}")

@@ -11,10 +11,10 @@ from interp.errors import InputError
 from interp.interventions.audit import audit
 from interp.interventions.engine.plan import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine, engine_model
-from interp.interventions.hooked_runs import Plain
+from interp.interventions.hooked_runs import CellScores, Plain
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
 from interp.interventions.metrics import Measured, MetricName
-from interp.interventions.parts import SOURCE, UNCHANGED, Scores, SweepWork
+from interp.interventions.parts import SOURCE, UNCHANGED, SweepWork
 from interp.interventions.provenance import hash_of_rows, model_asked, origin_of, task_provenance
 from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
@@ -27,14 +27,7 @@ Progress = Callable[[int, int], None]
 
 
 class SweepRun:
-    """The measurements of one sweep.
-
-    Attributes:
-        rows: What is run, in the order of the batches.
-        work: What there is to measure.
-        halvings: How often memory ran out and less was run at once, wherever it was measured.
-        processors: The kinds of CPU or GPU that measured.
-    """
+    """The measurements of one sweep, of which ``work`` is what there is to measure."""
 
     def __init__(
         self,
@@ -60,11 +53,10 @@ class SweepRun:
         rows = task_rows(self._metric, task.units, direction)
         sites = {each.site for each in self._interventions}
         ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
-        self._sizes: Sizes | None = None
+        self._sizes = None if ours is None else Sizes(ours, self._metric, self._interventions, memory_budget)
         self._batch_size = BATCH_SIZE
         measurer: Engine | Plain
-        if ours is not None:
-            self._sizes = Sizes(ours, self._metric, self._interventions, memory_budget)
+        if ours is not None and self._sizes is not None:
             measurer = Engine(ours, self._metric, changes, self._sizes)
         else:
             kept = {site for each in self._interventions for site in each.replacement.keeps}
@@ -77,17 +69,15 @@ class SweepRun:
         self._base, self._source = Measured(self.rows, [1]), Measured(self.rows, [1])
         self._found = Measured(self.rows, draws)
         self._n_steps, self._done = len(self._batches) * sum(draws), 0
-        self.halvings = 0
-        self.processors: set[str] = set()
+        self.halvings = 0  # how often memory ran out and less was run at once, wherever it was measured
+        self.processors: set[str] = set()  # the kinds of CPU or GPU that measured
 
     def _batched(self, rows: Sequence[Row]) -> list[Batch]:
         """Batches as large as the memory budget allows, shuffled: an interrupt leaves a mixture of lengths."""
         parts = batches(self._model, rows, size=self._batch_size)
         if self._sizes is not None:
             self._sizes.fit(rows)
-            whole, parts = parts, []
-            for batch in whole:
-                parts += batch.split(self._sizes.rows_at_once(batch.rows))
+            parts = [part for each in parts for part in each.split(self._sizes.rows_at_once(each.rows))]
         return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
 
     def prepare(self) -> None:
@@ -100,13 +90,13 @@ class SweepRun:
             compute_now(replacement)
             require_made(replacement, self.rows, sites, advice)
 
-    def take(self, found: Scores) -> None:
+    def take(self, found: CellScores) -> None:
         """Put what was measured in its place."""
         if found.cell in (UNCHANGED, SOURCE):
             into = self._base if found.cell == UNCHANGED else self._source
-            into.put(0, 0, found.first_row, found.rows)
+            into.put(0, 0, found.first_row, found.scores)
             return
-        self._found.put(found.cell, found.draw, found.first_row, found.rows)
+        self._found.put(found.cell, found.draw, found.first_row, found.scores)
         self._done += 1
         n_cells = len(self._cells)
         if self._progress is not None and self._done * n_cells % self._n_steps < n_cells:
@@ -129,10 +119,9 @@ class SweepRun:
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
         measured, n_cells = self._measured(), len(self._cells)
         statuses = Statuses(self.rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
-        found: dict[str, Any] = {
-            name: np.repeat(_as_column([each.labels[name] for each in self._cells]), len(measured))
-            for name in self._cells[0].labels
-        }
+        # Labels as they are: numbers as numbers, but never 1 as "1" because another label is a text.
+        labels = pd.DataFrame([dict(each.labels) for each in self._cells], dtype=object).infer_objects()
+        found: dict[str, Any] = {str(name): np.repeat(labels[name].to_numpy(), len(measured)) for name in labels}
         found |= {name: np.tile(values, n_cells) for name, values in example_labels(self._task).items()}
         found["base"] = np.tile(base.value, n_cells)
         if self._patched:
@@ -140,12 +129,10 @@ class SweepRun:
         found["value"] = np.concatenate([each.value for each in outcomes])
         found["effect"] = found["value"] - found["base"]
         found["base_correct"] = np.tile(base.correct, n_cells)
-        found["value_correct"] = np.concatenate([each.correct for each in outcomes])
-        found["fired"] = np.concatenate([each.fired for each in outcomes])
-        found["change_norm"] = np.concatenate([each.change_norm for each in outcomes])
-        found["status"] = np.concatenate(
-            [statuses.of(cell.interventions, each) for cell, each in zip(self._cells, outcomes, strict=True)]
-        )
+        columns = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
+        found |= {name: np.concatenate([getattr(each, of) for each in outcomes]) for name, of in columns.items()}
+        pairs = zip(self._cells, outcomes, strict=True)
+        found["status"] = np.concatenate([statuses.of(cell.interventions, each) for cell, each in pairs])
         there = np.tile(measured, n_cells) & (found["status"] != ABSENT)
         frame = pd.DataFrame(found)
         return frame if there.all() else frame[there].reset_index(drop=True)
@@ -209,11 +196,6 @@ class SweepRun:
             "seed": seed,
             **self._plan(),
         }
-
-
-def _as_column(labels: list[Any]) -> np.ndarray:
-    """Labels as they are: numbers as numbers, but never 1 as "1" because another label is a text."""
-    return pd.Series(labels, dtype=object).infer_objects().to_numpy()
 
 
 def _require_columns(cells: Sequence[Cell]) -> None:

@@ -22,10 +22,10 @@ from typing import Any, Literal, TypeGuard, get_args
 
 import numpy as np
 
+from interp.arguments import as_list, is_whole, numbers_below
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName, check_metric
-from interp.interventions.numbers import as_list, is_whole, numbers_below
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import DRAWS, Kind, Means, Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult

@@ -25,13 +25,13 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from interp.arguments import whole_number
 from interp.claims.bootstrap import few_clusters
 from interp.claims.corrections import Correction
 from interp.claims.declared import Declared, read_claims
 from interp.claims.effects import check_share
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
-from interp.interventions.numbers import whole_number
 from interp.interventions.provenance import model_asked, model_provenance, task_asked, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps

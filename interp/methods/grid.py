@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, get_args
 
+from interp.arguments import numbers_below, whole_numbers
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
-from interp.interventions.numbers import numbers_below, whole_numbers
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site, require_sites

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.arguments import whole_number
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
-from interp.interventions.numbers import whole_number
 from interp.interventions.provenance import model_asked, model_provenance, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head, as_head, head_name

@@ -39,12 +39,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.arguments import whole_number
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.effects import check_judged, conclusions, means_of
 from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.metrics import MetricName
-from interp.interventions.numbers import whole_number
 from interp.interventions.replacement import DRAWS, Kind, Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate, check_heads, head_name, set_name

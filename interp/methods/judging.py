@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.arguments import as_list
 from interp.claims.corrections import Chosen, Correction, choose
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
-from interp.interventions.numbers import as_list
 from interp.interventions.provenance import model_provenance
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress

@@ -41,10 +41,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.arguments import as_list
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName
-from interp.interventions.numbers import as_list
 from interp.interventions.rows import Batch, Direction, Row, read_source
 from interp.interventions.sweep import Cell, Progress, Sweep
 from interp.methods.patching import PatchResult

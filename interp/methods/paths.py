@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from interp.arguments import named_arguments
+from interp.arguments import as_list, named_arguments
 from interp.errors import InputError
 from interp.interventions.intervention import heads_at
-from interp.interventions.numbers import as_list
 from interp.methods.ablation import check_heads, head_name
 from interp.model.sites import Site
 

@@ -21,11 +21,11 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import kendalltau, spearmanr
 
+from interp.arguments import as_names
 from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError, suggest
 from interp.interventions.metrics import MetricName
-from interp.interventions.numbers import as_names
 from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Cell, Progress, Sweep

@@ -24,9 +24,9 @@ import pandas as pd
 from jaxtyping import Float, Int
 from scipy import stats
 
+from interp.arguments import is_whole
 from interp.claims.units import estimates
 from interp.errors import InputError
-from interp.interventions.numbers import is_whole
 from interp.interventions.sweep import SweepResult
 from interp.methods.gradient_estimates import Estimates, Method
 from interp.methods.in_one_line import InOneLine

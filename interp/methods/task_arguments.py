@@ -18,9 +18,9 @@ from dataclasses import replace
 from reprlib import repr as short
 from typing import Any, TypeVar, get_args
 
+from interp.arguments import as_list
 from interp.errors import InputError, InterpError, NotCarriedError, shown
 from interp.interventions.metrics import MetricName
-from interp.interventions.numbers import as_list
 from interp.model.loading.bridge import why_no_head
 from interp.model.loading.modules import require_model
 from interp.model.positions import looks_back_only

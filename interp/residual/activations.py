@@ -16,8 +16,7 @@ def read(
 ) -> Mapping[str, Tensor]:
     """The activations of `model` on `tokens`, by the name of their point; brought to `device` as they are computed.
 
-    Raises:
-        InputError: The model does not have one of the points, or does not run it.
+    Raises InputError for a point that the model does not have, or does not run.
     """
     names = sorted(set(hook_names))
     require_points(model, names)

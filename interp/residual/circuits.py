@@ -62,11 +62,6 @@ class _OVWeights(NamedTuple):
 def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
     """The score that each query token gives each key token, as in ``hook_attn_scores``, before the softmax.
 
-    Args:
-        model: The model.
-        layer: The head's block, from 0.
-        head: The head.
-
     Returns:
         ``[d_vocab d_vocab]``, query tokens by key tokens. ``A`` holds each token's query, ``B`` each token's key.
 
@@ -83,11 +78,6 @@ def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
 def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
     """The logits that the head writes where it attends to a token: what it moves, straight to the unembedding.
 
-    Args:
-        model: The model.
-        layer: The head's block, from 0.
-        head: The head.
-
     Returns:
         ``[d_vocab d_vocab]``, tokens attended to by tokens written, in logits times the last norm's scale.
 
@@ -95,7 +85,8 @@ def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
         InputError: No such head, or a stream that is no sum.
     """
     require_additive(model)
-    return _ov(model, _ov_weights(model, layer, head), _varying(model, layer))
+    weights = _ov_weights(model, layer, head)
+    return _ov(model, weights, _varying(model, layer))
 
 
 @documented
@@ -126,16 +117,7 @@ def copying_scores(model: HookedTransformer) -> pd.DataFrame:
 @documented
 @torch.no_grad()
 def copying_score(model: HookedTransformer, layer: int, head: int) -> float:
-    """One head's score, as ``copying_scores`` has it.
-
-    Args:
-        model: The model.
-        layer: The head's block, from 0.
-        head: The head.
-
-    Raises:
-        InputError: No such head, or the stream is no sum.
-    """
+    """One head's score, as ``copying_scores`` has it."""
     return _copying(ov_circuit(model, layer, head))
 
 
@@ -145,7 +127,9 @@ def _copying(circuit: FactoredMatrix) -> float:
 
 
 def _ov(model: HookedTransformer, weights: _OVWeights, varying: Embeddings) -> FactoredMatrix:
-    return FactoredMatrix(varying @ weights.W_V, _written_logits(model, weights.W_O))
+    # What is added to the last stream, a sum, adds this to the logits, the last norm's scale held at 1.
+    written = model.ln_final.share(weights.W_O, torch.ones_like(weights.W_O[:, :1])) @ _wide(model.W_U)
+    return FactoredMatrix(varying @ weights.W_V, written)
 
 
 def _varying(model: HookedTransformer, layer: int) -> Embeddings:
@@ -180,7 +164,8 @@ def composition_scores(model: HookedTransformer) -> pd.DataFrame:
             read = _unit(circuit.collapse_r())
             for sender in range(receiver):
                 met = torch.einsum("sem,rmf->sref", writes[sender], read).norm(dim=(-2, -1))
-                rows += [(sender, first, receiver, second, kind, score) for first, second, score in _entries(met)]
+                for first, scores in enumerate(met.tolist()):
+                    rows += [(sender, first, receiver, second, kind, score) for second, score in enumerate(scores)]
     baseline = model.config.d_model**-0.5
     frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame.assign(baseline=baseline, excess=frame["score"] - baseline)
@@ -202,20 +187,9 @@ def _unit(factor: Float[Tensor, "head a b"]) -> Float[Tensor, "head a b"]:
     return factor / factor.norm(dim=(-2, -1), keepdim=True)
 
 
-def _entries(scores: Float[Tensor, "sender receiver"]) -> list[tuple[int, int, float]]:
-    return [(first, second, score) for first, row in enumerate(scores.tolist()) for second, score in enumerate(row)]
-
-
 @documented
 def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
-    """The key tokens to which a query token gives the largest scores.
-
-    Args:
-        model: The model.
-        layer: The head's block, from 0.
-        head: The head.
-        word: The query: a text of one token, such as ``" are"``, or an id.
-        top: How many keys are listed.
+    """The `top` key tokens to which a query `word` (a text of one token, such as ``" are"``, or an id) gives most.
 
     Returns:
         One row a key token, the most looked for first: ``place`` (from 0), ``token``, ``text`` (None without a
@@ -232,14 +206,9 @@ def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, 
 
 @documented
 def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
-    """The tokens whose logits a head raises and lowers most where it attends to `word`.
+    """The `top` tokens whose logits a head raises, and lowers, most where it attends to `word`.
 
-    Args:
-        model: The model.
-        layer: The head's block, from 0.
-        head: The head.
-        word: What it attends to: a text of one token, such as ``" are"``, or an id.
-        top: How many tokens are listed of either kind.
+    The word is a text of one token, such as ``" are"``, or an id.
 
     Returns:
         One row a token, ``raised`` before ``lowered`` and the most changed first: ``change``, ``place`` (from 0),
@@ -321,11 +290,6 @@ def _reading_matrix(model: HookedTransformer, layer: int) -> Float[Tensor, "d_mo
     norm = list(model.blocks)[layer].ln1
     unit = torch.eye(model.config.d_model, device=model.W_E.device, dtype=_wide(model.W_E).dtype)
     return norm.share(unit, torch.ones_like(unit[:, :1]))
-
-
-def _written_logits(model: HookedTransformer, vectors: Float[Tensor, "row d_model"]) -> Float[Tensor, "row d_vocab"]:
-    """What vectors that are added to the last stream, a sum, add to the logits, the last norm's scale held at 1."""
-    return model.ln_final.share(vectors, torch.ones_like(vectors[:, :1])) @ _wide(model.W_U)
 
 
 def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

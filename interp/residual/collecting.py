@@ -26,14 +26,7 @@ from interp.shapes import Tokens
 
 @runtime_checkable
 class ReadWord(Protocol):
-    """A word whose activations are wanted.
-
-    Attributes:
-        sentence: The name of its sentence.
-        word: Its number there.
-        form: As it is spelled.
-        tokens: Its positions in the row, in order; at least one.
-    """
+    """A word: the name of its sentence, its number there, its spelling, and its positions in the row, at least one."""
 
     @property
     def sentence(self) -> str: ...  # noqa: D102
@@ -141,16 +134,12 @@ class Pooler:
 
 @dataclass(frozen=True)
 class WordActivations(Generic[AnyPassage]):
-    """Activations at the words of a batch.
+    """Activations at the words of a batch."""
 
-    Attributes:
-        passages: The batch; its words, one after the other, are those of the other attributes.
-        numbers: Of each word, its number among all words, in the order that the passages were given in.
-        values: By site, on the model's device: ``[word head d_head]`` of ``z``, ``[word d_model]`` of ``resid_post``.
-    """
-
-    passages: tuple[AnyPassage, ...]
+    passages: tuple[AnyPassage, ...]  # the batch; its words, one after the other, are those of the other attributes
+    # of each word, its number among all words, in the order that the passages were given in
     numbers: Int[Tensor, " word"]
+    # by site, on the model's device: ``[word head d_head]`` of ``z``, ``[word d_model]`` of ``resid_post``
     values: dict[Site, Float[Tensor, "word ..."]]
 
 
@@ -160,19 +149,15 @@ def word_activations(
     """Run a model over passages, and give its activations at their words batch by batch.
 
     On one machine the same passages, model and number of threads give the same bits. `first` is the first word's
-    number. A mean is computed in 32 bits or more, and has the activation's dtype.
-
-    Raises:
-        InputError: A site that is none of the model's or has no positions, a word without tokens or with tokens that
-            its row does not have, a row that the model cannot carry, or an activation that is not finite.
+    number. A mean is computed in 32 bits or more, and has the activation's dtype. Raises InputError for a site without
+    positions or that the model lacks, tokens that a row does not have, and an activation that is not finite.
     """
     require_positions(sites)
     rest = (passage for passage in passages if passage.words)
     for passage in rest:
         # A point that is not there, or is not run, is refused in our words.
-        read(
-            model, torch.tensor([tuple(passage.ids)[:1]], device=place_of(model)[0]), [site.hook_name for site in sites]
-        )
+        one = torch.tensor([tuple(passage.ids)[:1]], device=place_of(model)[0])
+        read(model, one, [site.hook_name for site in sites])
         yield from batch_activations(model, chain([passage], rest), sites, pooling=pooling, first=first)
 
 

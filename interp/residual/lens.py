@@ -32,8 +32,7 @@ def direct_logit_attribution(
     """What each component writes to a token's logit, or to the difference of two tokens' logits.
 
     Args:
-        model: The model that `stream` was taken from. Its weights are read, so a hook on ``ln_final``, which no
-            component writes, is not seen.
+        model: The model that `stream` was taken from. A hook on ``ln_final`` is not seen: its weights are read.
         stream: From ``residual_stream``.
         right: The token, one for all prompts or one each.
         wrong: Attribute ``logit(right) - logit(wrong)`` instead.

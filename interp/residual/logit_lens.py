@@ -125,10 +125,10 @@ def _following(model: HookedTransformer, tokens: Tokens, mask: PaddingMask, answ
     after = torch.full_like(tokens, UNKNOWN)
     if model.config.causal:
         after[:, :-1] = tokens[:, 1:].masked_fill(~mask[:, 1:], UNKNOWN)
+    elif answer is not None:
+        raise InputError("answer: a bidirectional model does not predict what follows a prompt; leave it out")
     if answer is None:
         return after
-    if not model.config.causal:
-        raise InputError("answer: a bidirectional model does not predict what follows a prompt; leave it out")
     ids = model.to_ids(answer)
     if ids.shape not in ((), (len(tokens),)):
         expected = f"one token, or one for each of the {len(tokens)} prompts"

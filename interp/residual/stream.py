@@ -59,11 +59,7 @@ class ResidualStream:
         return as_html(stream_glance(self))
 
     def __getitem__(self, label: str) -> Residual:
-        """The component called `label`, such as ``L1H2`` or ``L0 mlp``.
-
-        Raises:
-            InputError: No component is called that.
-        """
+        """The component called `label`, such as ``L1H2`` or ``L0 mlp``; raises InputError where there is none."""
         names = list(self.labels["label"])
         if label not in names:
             raise InputError(f"no component is called {label!r}; they are {', '.join(names)}")
@@ -118,11 +114,7 @@ def residual_stream(
 
 @named_arguments
 def require_additive(model: HookedTransformer) -> None:
-    """Refuse a model whose residual stream is not the sum of what was written to it.
-
-    Raises:
-        InputError: It normalises the stream itself.
-    """
+    """Refuse a model whose residual stream is not the sum of what was written to it: it normalises that itself."""
     if not model.config.additive_stream:
         post = model.config.norm_position == "post"
         where = "the stream after each addition (post-norm)" if post else "its embedding"

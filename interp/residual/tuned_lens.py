@@ -36,11 +36,7 @@ FORMAT = "2"
 class TunedLens:
     """A translator for the stream at each depth but the last: ``x + x W + b``.
 
-    Attributes:
-        W: One matrix a depth.
-        b: One vector a depth.
-        model_hash: Of the weights that it was trained on; it translates no other model's streams.
-        config_hash: Of the config that it was trained on: the same weights with another activation have other streams.
+    It translates the streams of one model only, which has the hashes of weights and config that it was trained on.
     """
 
     W: Float[Tensor, "layer d_model d_model"]
@@ -52,21 +48,13 @@ class TunedLens:
         return f"TunedLens({len(self.W)} depths, d_model {self.W.shape[-1]}, of model {self.model_hash[:12]})"
 
     def __call__(self, x: Residual, depth: int) -> Residual:
-        """The stream at `depth`, translated, in its own dtype.
-
-        Raises:
-            InputError: There is no translator for this depth.
-        """
+        """The stream at `depth`, translated, in its own dtype; raises InputError for a depth without translator."""
         if not 0 <= depth < len(self.W):
             raise InputError(f"depth: expected 0 to {len(self.W) - 1}, got {depth}; the last stream is not translated")
         return translated(x, self.W[depth], self.b[depth])
 
     def save(self, path: str | Path) -> Path:
-        """Write the lens to one safetensors file, with the hash of its model.
-
-        Raises:
-            OutputError: The file cannot be written.
-        """
+        """Write the lens to one safetensors file, with the hash of its model; raises OutputError where it cannot."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in (("W", self.W), ("b", self.b))}
         hashes = {"model_hash": self.model_hash, "config_hash": str(self.config_hash)}
         try:
@@ -78,16 +66,14 @@ class TunedLens:
     @classmethod
     @ordinary_modes()
     def load(cls, path: str | Path, model: HookedTransformer) -> "TunedLens":
-        """The lens that ``save`` wrote to `path`, on the model's device.
-
-        Args:
-            path: One safetensors file.
-            model: The model that it was trained on.
+        """The lens that ``save`` wrote to `path`, on the device of the `model` that it was trained on.
 
         Raises:
             LoadError: The file is missing, damaged or no lens, or a lens of other weights or of another config.
         """
-        state, kept = read_safetensors(Path(path)), _metadata(Path(path))
+        state = read_safetensors(Path(path))
+        with safe_open(path, "pt") as file:
+            kept = file.metadata() or {}
         if kept.get("format") != FORMAT:
             raise LoadError(f"{path}: expected a tuned lens in format {FORMAT}, got format {kept.get('format')!r}")
         depths, width = model.config.n_layers, model.config.d_model
@@ -136,19 +122,13 @@ def compare_lenses(
     return pd.DataFrame(columns)
 
 
-def _metadata(path: Path) -> dict[str, str]:
-    with safe_open(path, "pt") as file:
-        return file.metadata() or {}
-
-
 DEFAULT_LR = 1e-3
 
 
 class TunedLensFitter:
     """Trains a tuned lens, some rows at a time: ``fitter.update(rows)``, then ``fitter.lens``.
 
-    Attributes:
-        losses: The KL of each step before it, in nats, one number a depth.
+    ``losses`` has the KL of each step before it, in nats, one number a depth.
     """
 
     @ordinary_modes()
@@ -168,14 +148,10 @@ class TunedLensFitter:
 
     @ordinary_modes()
     def update(self, rows: Tokens, *, lr: float = DEFAULT_LR) -> "TunedLensFitter":
-        """Take one step on rows of token ids without padding.
+        """Take one step, of learning rate `lr`, on rows of token ids without padding.
 
-        Args:
-            rows: Token ids, special tokens included where the model was trained so.
-            lr: The step's learning rate.
-
-        Raises:
-            InputError: The rows do not fit the model, or the loss is no finite number.
+        Special tokens are included where the model was trained so. Raises InputError where the rows do not fit the
+        model, or the loss is no finite number.
         """
         tokens, mask = self._model.as_tokens(rows)
         with torch.no_grad():

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from interp.interventions.numbers import whole_number
+from interp.arguments import whole_number
 from interp.runs.workers import Workers
 
 

@@ -1,4 +1,4 @@
-"""From a row of evidence to its verdict, and to the units that would decide where nothing is."""
+"""From a row of evidence to its verdict, and to the units that would decide where nothing is; and specificity."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.rules import NOT_PROBED
-from interp.claims.verdicts import states, verdicts
+from interp.claims.verdicts import specificities, states, verdicts
 
 N_UNITS, N_CLUSTERS = 4 * FEWEST_CLUSTERS, 2 * FEWEST_CLUSTERS
 DROP = {"estimate": -2.0, "minimum": 0.9, "p_adjusted": 0.01, "p_absent": 1.0, "standard_error": 0.2}
@@ -32,15 +32,8 @@ def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_cl
     found = {name: value for each in rows for name, value in each.items()}
     known = {"feature": None, "selectivity_p_adjusted": 0.001, "probe_baseline_score": 0.5, "above_chance": True}
     counts = {"n_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
-    others = {
-        "specificity": "specific",
-        "partners": "",
-        "member": "",
-        "caveat": "",
-        "doubtful": "",
-        "probed": True,
-        "tested": "",
-    }
+    others = {"specificity": "specific", "probed": True}
+    others |= dict.fromkeys(("partners", "member", "caveat", "doubtful", "tested"), "")
     return {**found, **known, **counts, **others, **changes}
 
 
@@ -136,3 +129,46 @@ class TestUnitsToDecide:
         assert found["verdict"] == ("attends and causal" if effect is DROP else "none")
         assert found["reason"].endswith("undecided; not chosen, and so cannot be shown: the probe")
         assert "cannot be shown" not in judged({**asked, "probe_excess_p_adjusted": 0.3})["reason"]
+
+
+def rows(*states, undecidable=None):
+    """One head on several tasks: attention and effect on each."""
+    frame = pd.DataFrame(states, columns=["attention_state", "effect_state"])
+    reasons = [undecidable if number == len(frame) - 1 and undecidable else "" for number in range(len(frame))]
+    tasks = [f"task {number}" for number in range(len(frame))]
+    return frame.assign(layer=0, head=0, task=tasks, undecidable=reasons)
+
+
+NEEDED, ELSEWHERE = ("shown", "drop"), ("none", "drop")
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ([NEEDED, ELSEWHERE], ["not testable"] * 2),
+        ([ELSEWHERE] * 3, ["general"] * 3),
+        ([NEEDED, ELSEWHERE, ELSEWHERE], ["general"] * 3),
+        ([NEEDED] * 3, ["specific"] * 3),
+        ([NEEDED, ("shown", "undecided"), NEEDED], ["specific"] * 3),
+        ([NEEDED, ("shown", "disagree"), ("undecided", "drop")], ["undecided"] * 3),
+        ([NEEDED, ("not testable", "drop"), NEEDED], ["undecided"] * 3),
+        ([NEEDED, ("undecided", "drop"), ELSEWHERE], ["general"] * 3),
+        ([NEEDED, ELSEWHERE, ("none", "none")], ["specific", "specific", "general"]),
+        ([NEEDED, ELSEWHERE, ("none", "rise")], ["specific", "specific", "general"]),
+        ([NEEDED, ELSEWHERE, ("none", "undecided")], ["undecided", "undecided", "general"]),
+        ([NEEDED, ELSEWHERE, ("none", "disagree")], ["undecided", "undecided", "general"]),
+    ],
+)
+def test_a_head_is_general_where_it_costs_all_others_wherever_it_looks(states, expected):
+    assert specificities(rows(*states)) == expected
+
+
+def test_a_task_that_the_model_cannot_do_says_nothing_of_others():
+    found = specificities(rows(NEEDED, ELSEWHERE, ELSEWHERE, ("none", "none"), undecidable="at chance"))
+    assert found[0] == "general"
+    assert specificities(rows(NEEDED, ELSEWHERE, ELSEWHERE, undecidable="at chance"))[0] == "not testable"
+
+
+def test_heads_are_judged_one_by_one():
+    frame = pd.concat([rows(*[ELSEWHERE] * 3), rows(NEEDED, ELSEWHERE, ("none", "none")).assign(head=1)])
+    assert specificities(frame.reset_index(drop=True)) == [*["general"] * 3, "specific", "specific", "general"]

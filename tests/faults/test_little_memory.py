@@ -14,7 +14,7 @@ SCRIPT = """
 import json, resource, sys
 import torch
 from random_tasks import change, random_task
-from interp.interventions.engine import budget
+from interp.interventions.engine import plan
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig
@@ -24,7 +24,7 @@ from interp.runs.run import Run
 out, room = sys.argv[1], int(sys.argv[2])
 torch.set_num_threads(1)
 torch.manual_seed(0)
-budget.TOKENS_AT_ONCE["cpu"] = 10**6  # so that memory is what binds
+plan.TOKENS_AT_ONCE["cpu"] = 10**6  # so that memory is what binds
 shape = {"n_layers": 2, "n_heads": 8, "d_model": 256, "d_head": 32, "d_mlp": 1024, "d_vocab": 1000, "n_ctx": 32}
 model = HookedTransformer(TransformerConfig(**shape, init_std=0.2))
 zero = Zero()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from hand_model import BOS, BY, KEY, KEYS, THERE, HandModel, pair, task_of
-from random_tasks import TOLERANCE, WRITTEN, change, differences, every_replacement, random_task
+from random_tasks import WRITTEN, assert_equal, change, differences, every_replacement, random_task
 from tiny_models import random_model
 
 from interp.errors import InputError
@@ -39,10 +39,6 @@ def erasers(model, sites, *, folds=(0,), draws=1, ranks=(2,), seed=0):
         n, d = heads_at(site.name, model) if "head" in site.axes else 1, sizes[site.axes[-1]]
         found[fold, site] = [[eraser(rng, d, next(rank)) for _ in range(n)] for _ in range(draws)]
     return Erase.of(model, found)
-
-
-def assert_equal(found, dtype="float64"):
-    assert {name: value for name, value in found.items() if value > TOLERANCE[dtype]} == {}
 
 
 def places(name, task):

@@ -147,13 +147,7 @@ def test_references_of_several_lengths_are_not_padded():
     references = [pair(prompts(before, 1)) for before in range(3)]
     task = task_of([pair([BOS, KEY, NEAR, THERE])], references)
     (z,) = values("mean", task)
-    z_by_hand = []
-    model = HandModel()
-    for unit in references:
-        for encoded in unit.examples:
-            _, cache = model.run_with_cache(torch.tensor([encoded.prompt]))
-            z_by_hand.append(cache["blocks.0.attn.hook_z"][0, :, 0])
-    torch.testing.assert_close(z[0, 0], torch.cat(z_by_hand).mean(dim=0))
+    torch.testing.assert_close(z[0, 0], by_hand(HandModel(), references)[0])
 
 
 @pytest.mark.parametrize("kind", ["mean", "positional_mean"])

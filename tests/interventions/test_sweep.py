@@ -119,15 +119,6 @@ def test_right_and_wrong_of_different_length_in_one_batch():
         torch.testing.assert_close(scores[index], expected)
 
 
-def test_a_dead_head_warns():
-    model = HandModel()
-    with torch.no_grad():
-        model.blocks[0].attn.W_V[0] = 0
-    with pytest.warns(RuntimeWarning, match=r"head 0\.0: the intervention changed nothing"):
-        frame = zero_heads((0, 0)).run(model, varied_task()).frame
-    assert (frame["status"] == "no-op").all()
-
-
 def test_twins_with_bit_identical_results_warn():
     model = HandModel()
     with torch.no_grad():

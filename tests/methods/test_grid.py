@@ -8,8 +8,8 @@ from random_tasks import random_task
 from tiny_models import random_model
 
 import interp
+from interp.arguments import numbers_below
 from interp.errors import InputError
-from interp.interventions.numbers import numbers_below
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Sweep
 from interp.methods.grid import Grid, label_positions

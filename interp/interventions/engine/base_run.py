@@ -56,12 +56,7 @@ class Readout:
 class BaseRun:
     """Activations of a batch from some layer on, and its scores.
 
-    Attributes:
-        model: What is run.
-        batch: On what.
-        answers: What the metric reads.
-        final: The stream that leaves the last block, at the answers' positions.
-        scores: Without interventions.
+    ``final`` is the stream that leaves the last block, at the positions of ``answers``, which the metric reads.
     """
 
     def __init__(
@@ -89,7 +84,7 @@ class BaseRun:
             self.at("resid_post", n_layers - 1)[:, positions.start : positions.stop]
         )
         self.readout = Readout(model, metric)
-        self.scores: Scores = self.readout.keep_base(self.final, self.answers)
+        self._scores = self.readout.keep_base(self.final, self.answers)
 
     def at(self, name: str, layer: int) -> Float[Tensor, "batch pos ..."]:
         """The activation at a site."""
@@ -101,8 +96,9 @@ class BaseRun:
 
     def row_scores(self) -> RowScores:
         """The scores without interventions."""
-        return RowScores.of(self.scores)
+        return RowScores.of(self._scores)
 
+    @torch.inference_mode()
     def source_scores(self) -> RowScores:
         """The scores where the rows' sources are run, with the rows' own answers."""
         name = Site("resid_post", self.model.config.n_layers - 1).hook_name

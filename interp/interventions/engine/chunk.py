@@ -23,21 +23,13 @@ BaseTokens = Callable[[Tensor, Tensor], Float[Tensor, "_ ..."]]
 
 @dataclass(frozen=True)
 class Block:
-    """Trajectories that hold the same positions.
+    """Trajectories that hold the same positions."""
 
-    Attributes:
-        trajectories: Their numbers in the chunk.
-        rows: Their rows in the batch.
-        positions: Which they hold, in order.
-        own: The first position that is theirs to compute.
-        first: The first position that may differ from the base run, be it their own or their owner's.
-    """
-
-    trajectories: Int[np.ndarray, " trajectory"]
-    rows: Int[Tensor, " trajectory"]
-    positions: tuple[int, ...]
-    own: int
-    first: int
+    trajectories: Int[np.ndarray, " trajectory"]  # their numbers in the chunk
+    rows: Int[Tensor, " trajectory"]  # their rows in the batch
+    positions: tuple[int, ...]  # which they hold, in order
+    own: int  # the first position that is theirs to compute
+    first: int  # the first position that may differ from the base run, be it their own or their owner's
 
     @property
     def n(self) -> int:
@@ -57,20 +49,11 @@ class Block:
 
 @dataclass
 class Pack:
-    """Blocks, and where every token of every trajectory stands.
+    """Blocks, and where every token of every trajectory stands."""
 
-    Attributes:
-        blocks: In the order of their tokens.
-        place: By trajectory and position, the token's number; -1 where the trajectory does not hold it.
-    """
-
-    blocks: list[Block]
+    blocks: list[Block]  # in the order of their tokens
+    # by trajectory and position, the token's number; -1 where the trajectory does not hold it
     place: Int[np.ndarray, "trajectory pos"]
-
-    @classmethod
-    def empty(cls, n_trajectories: int, length: int) -> "Pack":
-        """Nothing is held."""
-        return cls([], np.full((n_trajectories, length), -1, dtype=np.int64))
 
     def spans(self) -> list[tuple[Block, slice]]:
         """Every block with the place of its tokens."""
@@ -188,47 +171,25 @@ class Strand:
 
 @dataclass
 class Edits:
-    """What is replaced at one site with values of one replacement and draw, entry by entry.
+    """What is replaced at one site with values of one replacement and draw, entry by entry."""
 
-    Attributes:
-        rank: How many interventions of the same cells come before, at the same site.
-        intervention: One of those that are made; its replacement gives the values of all.
-        draw: Which of the replacement's draws.
-        parts: By bundle: trajectories, rows, positions, and heads or neurons (none: the whole activation).
-        trajectories: By bundle, those that are changed, also where another one computes it.
-    """
-
-    rank: int
-    intervention: Intervention
-    draw: int
+    rank: int  # how many interventions of the same cells come before, at the same site
+    intervention: Intervention  # one of those that are made; its replacement gives the values of all
+    draw: int  # which of the replacement's draws
+    # by bundle: trajectories, rows, positions, and heads or neurons (none: the whole activation)
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+    # by bundle, those that are changed, also where another one computes it
     trajectories: list[np.ndarray] = field(default_factory=list)
-
-    def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Trajectory, row, position and head or neuron of every entry; the last is empty for whole activations."""
-        trajectory, row, position, component = (np.concatenate(each) for each in zip(*self.parts, strict=True))
-        return trajectory, row, position, component
 
 
 class Chunk:
-    """Strands that are run together.
-
-    Attributes:
-        strands: What is run.
-        n: How many trajectories.
-        spans: By strand, the slice of its trajectories.
-        rows: By trajectory, its row in the batch.
-        owner: By trajectory and position, the trajectory that computes it; None where nothing is shared.
-        wanted: By layer and stage, the blocks that are to be held there.
-        edits: By site, what is replaced.
-        idle: By trajectory, how many interventions find nothing to change.
-    """
+    """Strands that are run together, as `n` trajectories."""
 
     def __init__(self, strands: Sequence[Strand], classifier: Classifier, length: int, device: torch.device):
         self.strands = tuple(strands)
-        self.spans: list[slice] = []
-        self.wanted: dict[tuple[int, int], list[Block]] = {}
-        self.edits: dict[Site, list[Edits]] = {}
+        self.spans: list[slice] = []  # by strand, of its trajectories
+        self.wanted: dict[tuple[int, int], list[Block]] = {}  # by layer and stage, the blocks that are held there
+        self.edits: dict[Site, list[Edits]] = {}  # by site, what is replaced
         self._by_values: dict[tuple[object, ...], Edits] = {}
         nothing = np.zeros(0, int)
         rows, idle, owners = [nothing], [nothing], [np.zeros((0, length), int)]
@@ -252,8 +213,9 @@ class Chunk:
                 owners.append(of_row[found.owner[chosen]])
                 any_shared = True
             self.spans.append(slice(begin, self.n))
-        self.rows: Int[np.ndarray, " trajectory"] = np.concatenate(rows)
-        self.idle = np.concatenate(idle)
+        self.rows: Int[np.ndarray, " trajectory"] = np.concatenate(rows)  # in the batch
+        self.idle = np.concatenate(idle)  # how many of a trajectory's interventions find nothing to change
+        # By trajectory and position, the trajectory that computes it; None where nothing is shared.
         self.owner = np.concatenate(owners) if any_shared else None
 
     def _add(self, strand: Strand, rows: RowClass, trajectories: np.ndarray, device: torch.device) -> None:

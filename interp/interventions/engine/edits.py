@@ -17,44 +17,24 @@ from interp.model.sites import Site
 
 @dataclass(frozen=True)
 class Entries:
-    """Where a replacement goes, and its values.
+    """Where a replacement goes, and its values."""
 
-    Attributes:
-        trajectories: Whose.
-        positions: At which token position.
-        tokens: Where that token stands.
-        components: The head or neuron; empty for whole activations.
-        values: What the new activation is made of.
-        replacement: Makes it.
-    """
-
-    trajectories: Int[Tensor, " entry"]
-    positions: Int[Tensor, " entry"]
-    tokens: Int[Tensor, " entry"]
-    components: Int[Tensor, " _"]
-    values: Float[Tensor, "entry ..."]
-    replacement: Replacement
+    trajectories: Int[Tensor, " entry"]  # whose
+    positions: Int[Tensor, " entry"]  # at which token position
+    tokens: Int[Tensor, " entry"]  # where that token stands
+    components: Int[Tensor, " _"]  # the head or neuron; empty for whole activations
+    values: Float[Tensor, "entry ..."]  # what the new activation is made of
+    replacement: Replacement  # makes it
 
     @property
     def index(self) -> tuple[Int[Tensor, " entry"], ...]:
         """Of a tensor ``[token ...]`` or ``[token component ...]``."""
         return (self.tokens, self.components) if len(self.components) else (self.tokens,)
 
-    def new(self, old: Float[Tensor, "entry ..."]) -> Float[Tensor, "entry ..."]:
-        """What `old` becomes."""
-        return self.replacement.new(old, self.values)
-
     def take(self, mine: Bool[Tensor, " entry"]) -> "Entries":
         """Some of them."""
-        components = self.components[mine] if len(self.components) else self.components
-        return replace(
-            self,
-            trajectories=self.trajectories[mine],
-            positions=self.positions[mine],
-            tokens=self.tokens[mine],
-            components=components,
-            values=self.values[mine],
-        )
+        names = ("trajectories", "positions", "tokens", "values", *(["components"] if len(self.components) else []))
+        return replace(self, **{name: getattr(self, name)[mine] for name in names})
 
     def of_head(self, head: int) -> "Entries | None":
         """The entries of a head, if any; an entry for the whole activation is one for every head."""
@@ -68,9 +48,7 @@ class Entries:
 class Editor:
     """Makes the changes of a chunk.
 
-    Attributes:
-        squares: By trajectory and position, ``||a' - a||^2``.
-        fired: By trajectory, how many interventions have acted.
+    It notes ``||a' - a||^2`` by trajectory and position, and how often an intervention has acted on each trajectory.
     """
 
     def __init__(self, chunk: Chunk, pack: Pack, batch: Batch):
@@ -83,17 +61,16 @@ class Editor:
         """Whether anything is replaced at a site."""
         return Site(name, layer) in self._chunk.edits
 
-    def entries(self, name: str, layer: int, like: Tensor) -> Iterator[Entries]:
-        """What is replaced at a site, in the dtype of `like`."""
+    def entries(self, name: str, layer: int, like: Tensor) -> Iterator[tuple[Entries, tuple[int, ...] | None]]:
+        """What is replaced at a site, in the dtype of `like`; of a pattern, at which keys (None: whole rows)."""
         for edits in self._chunk.edits.get(Site(name, layer), ()):
-            yield self._located(edits, like)
+            yield self._located(edits, like), edits.intervention.keys
 
     def by_head(self, name: str, layer: int, like: Tensor, n_heads: int) -> Iterator[tuple[int, list[Entries]]]:
         """What is replaced of each head, in the order of the interventions."""
-        changes = list(self.entries(name, layer, like))
+        changes = [entries for entries, _ in self.entries(name, layer, like)]
         for head in range(n_heads):
-            mine = [each for each in (entries.of_head(head) for entries in changes) if each is not None]
-            if mine:
+            if mine := [each for entries in changes if (each := entries.of_head(head)) is not None]:
                 yield head, mine
 
     def apply_in_order(
@@ -104,18 +81,13 @@ class Editor:
         for entries in changes:
             places = torch.searchsorted(tokens, entries.tokens)
             before = current[places]
-            after = entries.new(before).expand_as(before)
+            after = entries.replacement.new(before, entries.values).expand_as(before)
             self.note(entries, before, after)
             current[places] = after
         return current
 
-    def patterns(self, layer: int, like: Tensor) -> Iterator[tuple[Entries, tuple[int, ...] | None]]:
-        """What is replaced in a layer's pattern: whole rows of it, or those keys."""
-        for edits in self._chunk.edits.get(Site("pattern", layer), ()):
-            yield self._located(edits, like), edits.intervention.keys
-
     def _located(self, edits: Edits, like: Tensor) -> Entries:
-        trajectory, row, position, component = edits.entries()
+        trajectory, row, position, component = (np.concatenate(each) for each in zip(*edits.parts, strict=True))
         place = self._pack.place[trajectory, position]
         device = like.device
         to = lambda each: torch.from_numpy(each).to(device)  # noqa: E731
@@ -140,9 +112,9 @@ class Editor:
 
     def apply(self, name: str, layer: int, tensor: Float[Tensor, "token ..."]) -> Float[Tensor, "token ..."]:
         """`tensor` with what is replaced there; it is changed in place."""
-        for entries in self.entries(name, layer, tensor):
+        for entries, _ in self.entries(name, layer, tensor):
             old = tensor[entries.index]
-            new = entries.new(old)
+            new = entries.replacement.new(old, entries.values)
             self.note(entries, old, new)
             tensor[entries.index] = new
         return tensor

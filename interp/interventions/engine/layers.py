@@ -40,31 +40,18 @@ ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_li
 
 
 def linear(
-    x: Float[Tensor, "token inner"], weight: Float[Tensor, "inner outer"], bias: Float[Tensor, " outer"]
-) -> Float[Tensor, "token outer"]:
-    """``x weight + bias``."""
-    return _onednn(x, weight, bias, "none", "") if _through_onednn(x) else torch.addmm(bias, x, weight)
-
-
-def activated(
     x: Float[Tensor, "token inner"],
     weight: Float[Tensor, "inner outer"],
     bias: Float[Tensor, " outer"],
-    activation: Activation,
+    activation: Activation | None = None,
 ) -> Float[Tensor, "token outer"]:
-    """``act(x weight + bias)``."""
-    if _through_onednn(x):
-        return _onednn(x, weight, bias, *POST_OPS[activation])
-    return ACTIVATIONS[activation](torch.addmm(bias, x, weight))
-
-
-def _through_onednn(x: Tensor) -> bool:
-    return ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32 and len(x) > 0
-
-
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor, post_op: str, algorithm: str) -> Tensor:
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, post_op, [], algorithm)
-    return product
+    """``x weight + bias`` or, with an `activation`, ``act(x weight + bias)``."""
+    if ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32 and len(x):
+        post_op = ("none", "") if activation is None else POST_OPS[activation]
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, post_op[0], [], post_op[1])
+        return product
+    product = torch.addmm(bias, x, weight)
+    return product if activation is None else ACTIVATIONS[activation](product)
 
 
 HeadTokens = Float[Tensor, "_ head d_head"]
@@ -80,9 +67,13 @@ class Projected(NamedTuple):
 
 def project(attention: Attention, y: Float[Tensor, "_ d_model"]) -> Projected:
     """Queries, keys and values of normalised tokens."""
-    weights = ((attention.W_Q, attention.b_Q), (attention.W_K, attention.b_K), (attention.W_V, attention.b_V))
-    flat = ((weight.permute(1, 0, 2).reshape(weight.shape[1], -1), bias) for weight, bias in weights)
+    flat = ((weight.permute(1, 0, 2).reshape(weight.shape[1], -1), bias) for weight, bias in _weights(attention))
     return Projected(*(linear(y, weight, bias.flatten()).unflatten(1, bias.shape) for weight, bias in flat))
+
+
+def _weights(attention: Attention) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Weights and biases of queries, keys and values."""
+    return ((attention.W_Q, attention.b_Q), (attention.W_K, attention.b_K), (attention.W_V, attention.b_V))
 
 
 class BlockAttention:
@@ -94,7 +85,7 @@ class BlockAttention:
         self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
         self._everywhere = torch.arange(like.shape[1], device=like.device)[None]
         self._mask = torch.ones(2 * (like.shape[1],), dtype=torch.bool, device=like.device).tril()[None, None]
-        self._patterns = [(each, keys) for each, keys in editor.patterns(layer, like)]
+        self._patterns = list(editor.entries("pattern", layer, like))
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
 
     def run(
@@ -175,16 +166,11 @@ class BlockAttention:
             if not bool(mine.any()):
                 continue
             chosen = entries.take(mine)
-            index: tuple[Tensor, ...] = (
-                _numbers(chosen.trajectories, local),
-                _numbers(chosen.positions, places),
-                *((chosen.components,) if len(chosen.components) else ()),
-            )
+            index = (_numbers(chosen.trajectories, local), _numbers(chosen.positions, places), *chosen.index[1:])
             old = by_token[index]
-            seen = slice(None, old.shape[-1])
             new = old.clone()
             put = slice(None) if keys is None else [each for each in keys if each < old.shape[-1]]
-            values = chosen.values[..., seen] if chosen.values.shape[-1] > 1 else chosen.values
+            values = chosen.values[..., : old.shape[-1]] if chosen.values.shape[-1] > 1 else chosen.values
             changed = chosen.replacement.new(old, values).expand_as(old)
             new[..., put] = changed[..., put]
             self._editor.note(chosen, old, new)
@@ -216,7 +202,7 @@ class Wavefront:
     def __init__(self, base: BaseRun, chunk: Chunk):
         self._base, self._chunk, self._model = base, chunk, base.model
         self._blocks = list(base.model.blocks)
-        self._pack = Pack.empty(chunk.n, base.batch.length)
+        self._pack = Pack([], np.full((chunk.n, base.batch.length), -1, dtype=np.int64))
         self.editor = Editor(chunk, self._pack, base.batch)
 
     def run(self) -> Float[Tensor, "trajectory answer_pos d_model"]:
@@ -236,19 +222,14 @@ class Wavefront:
         x, z = self._join(layer, BEFORE_WRITING, [x, z], ["resid_pre", "z"])
         z = self.editor.apply("z", layer, z)
         mid = x + self._write(layer, z)
-        block = self._blocks[layer]
-        x = self._with_mlp(layer, x, mid, narrow) if self._model.config.d_mlp else self._without_mlp(layer, mid, narrow)
-        return block.left(x)
+        return self._blocks[layer].left(self._after_attention(layer, x, mid, narrow))
 
-    def _without_mlp(self, layer: int, mid: Stream, narrow: bool) -> Stream:
-        (mid,) = self._answers_only(narrow, mid)
-        (mid,) = self._join(layer, AFTER_MLP, [mid], ["resid_post"])
-        (mid,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, mid))
-        return mid
-
-    def _with_mlp(self, layer: int, x: Stream, mid: Stream, narrow: bool) -> Stream:
+    def _after_attention(self, layer: int, x: Stream, mid: Stream, narrow: bool) -> Stream:
         """The sum that leaves the block; in a parallel block, the MLP reads what was there before attention wrote."""
         block = self._blocks[layer]
+        if not self._model.config.d_mlp:
+            post = self._join(layer, AFTER_MLP, self._answers_only(narrow, mid), ["resid_post"])
+            return self._answers_only(narrow, self.editor.apply("resid_post", layer, post[0]))[0]
         streams, names = ([mid, x], ["resid_mid", "resid_pre"]) if block.parallel else ([mid], ["resid_mid"])
         streams = self._answers_only(narrow, *streams)
         streams = self._join(layer, BEFORE_MLP, streams, names)
@@ -275,11 +256,11 @@ class Wavefront:
         return False
 
     def _join(self, layer: int, stage: int, tensors: list[Tensor], names: list[str]) -> list[Tensor]:
-        wanted = self._chunk.wanted.get((layer, stage))
-        return tensors if wanted is None else join(self._pack, wanted, tensors, [self._of(n, layer) for n in names])
+        def of(name: str) -> BaseTokens:
+            return lambda rows, positions: self._base.at(name, layer)[rows, positions]
 
-    def _of(self, name: str, layer: int) -> BaseTokens:
-        return lambda rows, positions: self._base.at(name, layer)[rows, positions]
+        wanted = self._chunk.wanted.get((layer, stage))
+        return tensors if wanted is None else join(self._pack, wanted, tensors, [of(name) for name in names])
 
     def _answers_only(self, narrow: bool, *streams: Stream) -> list[Tensor]:
         return keep(self._pack, self._base.answers.positions, streams) if narrow else list(streams)
@@ -287,27 +268,21 @@ class Wavefront:
     def _attend(self, layer: int, x: Stream, narrow: bool) -> tuple[Stream, HeadTokens]:
         attention = self._blocks[layer].attn
         projected = project(attention, self._blocks[layer].read_by_attention(x))
-        projected = self._replace_inputs(layer, x, projected)
+        self._replace_inputs(layer, x, projected)
         for name, tensor in zip(("q", "k", "v"), projected, strict=True):
             self.editor.apply(name, layer, tensor)
         queries = self._base.answers.positions if narrow else range(self._base.batch.length)
         run = BlockAttention(self._base, layer, self._pack, self.editor, self._chunk.owner)
         return run.run(x, projected, queries)
 
-    def _replace_inputs(self, layer: int, x: Stream, projected: Projected) -> Projected:
-        """What single heads read in place of the stream."""
+    def _replace_inputs(self, layer: int, x: Stream, projected: Projected) -> None:
+        """Have single heads read something else than the stream."""
         attention, read = self._blocks[layer].attn, self._blocks[layer].read_by_attention
-        weights = {
-            "q_input": (projected.q, attention.W_Q, attention.b_Q),
-            "k_input": (projected.k, attention.W_K, attention.b_K),
-            "v_input": (projected.v, attention.W_V, attention.b_V),
-        }
-        for name, (tensor, weight, bias) in weights.items():
-            for head, changes in self.editor.by_head(name, layer, x, len(bias)):
+        for tensor, (weight, bias), name in zip(projected, _weights(attention), ("q", "k", "v"), strict=True):
+            for head, changes in self.editor.by_head(f"{name}_input", layer, x, len(bias)):
                 tokens = torch.cat([each.tokens for each in changes]).unique()
                 inputs = self.editor.apply_in_order(changes, tokens, x[tokens])
                 tensor[tokens, head] = read(inputs) @ weight[head] + bias[head]
-        return projected
 
     def _write(self, layer: int, z: HeadTokens) -> Stream:
         """What the heads write together."""
@@ -321,26 +296,21 @@ class Wavefront:
 
     def _mlp(self, layer: int, x: Stream) -> Stream:
         block = self._blocks[layer]
-        mlp, y = block.mlp, block.read_by_mlp(self._mlp_input(layer, x))
+        if self.editor.has("mlp_in", layer):
+            x = self.editor.apply("mlp_in", layer, x.clone())
+        mlp, y = block.mlp, block.read_by_mlp(x)
         if not self.editor.has("mlp_pre", layer) and not self._model.config.gated:
-            post = activated(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
+            post = linear(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
         else:
             post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y, linear)), y, linear)
         return linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out)
-
-    def _mlp_input(self, layer: int, x: Stream) -> Stream:
-        """The stream, or a copy with what the MLP reads in its place."""
-        return self.editor.apply("mlp_in", layer, x.clone()) if self.editor.has("mlp_in", layer) else x
 
     def _final(self, x: Stream) -> Float[Tensor, "trajectory answer_pos d_model"]:
         """The tokens at the answers' positions; where a trajectory holds none, the base run's."""
         positions = self._base.answers.positions
         final = self._base.final[torch.from_numpy(self._chunk.rows).to(x.device)]
-        trajectories = np.arange(self._chunk.n)[:, None] if self._chunk.owner is None else self._chunk.owner
-        place = self._pack.place[
-            trajectories[:, positions.start : positions.stop] if self._chunk.owner is not None else trajectories,
-            np.arange(positions.start, positions.stop),
-        ]
+        columns, trajectories = np.arange(positions.start, positions.stop), np.arange(self._chunk.n)[:, None]
+        place = self._pack.place[trajectories if self._chunk.owner is None else self._chunk.owner[:, columns], columns]
         held = np.nonzero(place >= 0)
         index = tuple(torch.from_numpy(each).to(x.device) for each in held)
         final[index] = x[torch.from_numpy(place[held]).to(x.device)]

@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from interp.arguments import whole_number
 from interp.errors import InputError
 from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.intervention import Intervention, changed_positions
 from interp.interventions.metrics import MetricName
-from interp.interventions.numbers import whole_number
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, batches
 from interp.model.devices import place_of
 from interp.model.sites import Site
@@ -42,32 +42,21 @@ STAGE_OF = {name: number for number, names in enumerate(STAGES) for name in name
 
 @dataclass(frozen=True)
 class RowClass:
-    """Rows of a batch that a cell treats alike.
+    """Rows of a batch that a cell treats alike."""
 
-    Attributes:
-        rows: Their numbers in the batch.
-        positions: Those that each intervention changes.
-        own: The first position that is the row's own; earlier ones belong to other rows of the cell.
-    """
-
-    rows: Int[np.ndarray, " row"]
-    positions: tuple[tuple[int, ...], ...]
-    own: int
+    rows: Int[np.ndarray, " row"]  # their numbers in the batch
+    positions: tuple[tuple[int, ...], ...]  # those that each intervention changes
+    own: int  # the first position that is the row's own; earlier ones belong to other rows of the cell
 
 
 @dataclass(frozen=True)
 class RowClasses:
-    """All rows of a batch that a cell changes.
+    """All rows of a batch that a cell changes."""
 
-    Attributes:
-        classes: By what is changed.
-        owner: By row and position, the row that the position is computed in; None where nothing is shared.
-        causal: Whether only what follows a change can change.
-    """
-
-    classes: tuple[RowClass, ...]
+    classes: tuple[RowClass, ...]  # by what is changed
+    # by row and position, the row that the position is computed in; None where nothing is shared
     owner: Int[np.ndarray, "batch pos"] | None
-    causal: bool
+    causal: bool  # whether only what follows a change can change
 
     @property
     def n_rows(self) -> int:
@@ -123,9 +112,11 @@ class Classifier:
         from_source = any(each.replacement.from_source for each in interventions)
         shared = False
         for group in groups.values():
-            ordered = sorted(group, key=lambda each: _text(self._batch.rows[each], from_source))
-            for before, number in pairwise(ordered):
-                begin = _common(self._batch.rows[before], self._batch.rows[number], from_source)
+            ordered = sorted((_text(self._batch.rows[each], from_source), each) for each in group)
+            for (text, before), (other, number) in pairwise(ordered):
+                # All but the last token, which stays a row's own.
+                pairs = enumerate(zip(text[:-1], other[:-1], strict=True))
+                begin = next((at for at, (a, b) in pairs if a != b), len(text) - 1)
                 owner[number, :begin] = owner[before, :begin]
                 shared |= begin > 0
         return owner if shared else None
@@ -134,13 +125,6 @@ class Classifier:
 def _text(row: Row, from_source: bool) -> tuple[tuple[int, int], ...]:
     """What a row reads, token by token, with what its source reads."""
     return tuple(zip(row.tokens, row.source_tokens if from_source else row.tokens, strict=True))
-
-
-def _common(one: Row, other: Row, from_source: bool) -> int:
-    """How many tokens two rows have in common from the start; at most all but the last, which stays a row's own."""
-    pairs = zip(_text(one, from_source), _text(other, from_source), strict=True)
-    same = next((number for number, (a, b) in enumerate(pairs) if a != b), len(one.tokens))
-    return min(same, len(one.tokens) - 1)
 
 
 GIB = 2**30
@@ -189,12 +173,10 @@ def budget_of(device: torch.device, asked: object) -> int:
 
 
 class Sizes:
-    """Bytes that a sweep takes, row by row.
+    """Bytes that a sweep takes, row by row, of a `budget`.
 
-    Attributes:
-        budget: Bytes that it may take.
-        tokens_at_once: Tokens that are packed together, unless one cell has more.
-        offloaded: Whether the base run's layers wait in the host's memory, because the budget does not hold them.
+    ``tokens_at_once`` are packed together, unless one cell has more. ``offloaded`` is whether the base run's layers
+    wait in the host's memory, because the budget does not hold them.
     """
 
     def __init__(
@@ -232,13 +214,11 @@ class Sizes:
 
     def trajectory(self, row: Row, n_tokens: int) -> int:
         """What one row under one cell takes while a layer computes `n_tokens` of its positions."""
-        config = self._model.config
+        config, length = self._model.config, len(row.tokens)
         inner = config.n_heads * config.d_head
         per_token = max(2 * config.d_model + 2 * config.d_mlp, 3 * config.d_model + 6 * inner)
-        keys_and_values = 2 * inner * len(row.tokens)
-        edited = max(
-            (held * width(site, config, len(row.tokens)) for (_, held), site in self._edited.items()), default=0
-        )
+        keys_and_values = 2 * inner * length
+        edited = max((held * width(site, config, length) for (_, held), site in self._edited.items()), default=0)
         return self._item * (n_tokens * int(per_token + edited) + keys_and_values) + self._predictions(row)
 
     def _held(self, each: Intervention) -> float:
@@ -253,8 +233,7 @@ class Sizes:
         if self._one_cell(self.largest(rows)) > self.budget and self._device.type in OFFLOADED_TO:
             self.offloaded = True
         row = self.largest(rows)  # which may be another one now
-        needed = self._one_cell(row)
-        if needed > self.budget:
+        if (needed := self._one_cell(row)) > self.budget:
             raise InputError(
                 f"memory budget: one cell on one row of {len(row.tokens)} tokens takes {needed:,} bytes, "
                 f"got a budget of {self.budget:,}; give at least the former"

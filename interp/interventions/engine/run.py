@@ -25,7 +25,7 @@ from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Chunk, Strand
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.plan import Classifier, Interventions, NoRoomError, Sizes, entry_sites, out_of_memory
-from interp.interventions.hooked_runs import StrandScores
+from interp.interventions.hooked_runs import CellScores
 from interp.interventions.metrics import MetricName, RowScores
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.config import TransformerConfig
@@ -184,16 +184,7 @@ class Engine:
             # The traceback would hold on to what the failed run held.
             raise self._no_room("the unchanged run of", batch) from error.with_traceback(None)
 
-    def unchanged(self, base: BaseRun) -> RowScores:
-        """The scores without interventions."""
-        return base.row_scores()
-
-    def source(self, base: BaseRun) -> RowScores:
-        """The scores where the sources of a batch are run."""
-        with torch.inference_mode():
-            return base.source_scores()
-
-    def measure(self, base: BaseRun, chunks: Iterable[range] | None = None) -> Iterator[StrandScores]:
+    def measure(self, base: BaseRun, chunks: Iterable[range] | None = None) -> Iterator[CellScores]:
         """Measure some chunks of a batch, or every cell, in the order of the layers that they begin in."""
         classifier = Classifier(base.batch, causal=self._model.config.causal)
         asked = (chunk for chunk, _ in self._planned(base.batch, classifier)) if chunks is None else chunks
@@ -219,7 +210,7 @@ class Engine:
             taken, packed = taken + bytes_needed, packed + n_tokens
         yield range(start, len(self._strands)), packed
 
-    def _run(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> Iterator[StrandScores]:
+    def _run(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> Iterator[CellScores]:
         """The scores; where memory does not suffice, of each half of the strands."""
         failed = None
         try:
@@ -238,7 +229,7 @@ class Engine:
             half = len(strands) // 2
             yield from [*self._run(strands[:half], base, classifier), *self._run(strands[half:], base, classifier)]
 
-    def _scores(self, chunk: Chunk, base: BaseRun) -> list[StrandScores]:
+    def _scores(self, chunk: Chunk, base: BaseRun) -> list[CellScores]:
         wavefront = Wavefront(base, chunk)
         rows = torch.from_numpy(chunk.rows).to(base.final.device)
         scores = base.readout.scores(wavefront.run(), base.answers.take(rows), rows)
@@ -251,21 +242,19 @@ class Engine:
 
     def _no_room(self, what: str, batch: Batch) -> NoRoomError:
         rows = f"{len(batch.rows)} row{'s' * (len(batch.rows) > 1)}"
+        less = f"give a memory budget below {self._sizes.budget:,} bytes (memory_budget=...)"
         return NoRoomError(
             f"out of memory with {what} {rows} of {batch.length} tokens",
-            f"give a memory budget below {self._sizes.budget:,} bytes (memory_budget=...), so that fewer rows are "
-            "run at once",
+            f"{less}, so that fewer rows are run at once",
             "take a device with more memory",
         )
 
 
-def _of_strand(
-    strand: Strand, unchanged: RowScores, rows: Int[np.ndarray, " changed"], found: RowScores
-) -> StrandScores:
+def _of_strand(strand: Strand, unchanged: RowScores, rows: Int[np.ndarray, " changed"], found: RowScores) -> CellScores:
     """The scores of a strand on all rows of the batch; where nothing has changed, to the bit the base run's."""
     values, margins = unchanged.value.copy(), unchanged.margin.copy()
     squares, fired = np.zeros(len(values)), np.full(len(values), len(strand.interventions))
     squares[rows], fired[rows] = found.squares, found.fired
     changed = found.squares > 0
     values[rows[changed]], margins[rows[changed]] = found.value[changed], found.margin[changed]
-    return StrandScores(strand.cell, strand.draw, RowScores(values, margins, squares, fired))
+    return CellScores(strand.cell, strand.draw, RowScores(values, margins, squares, fired))

@@ -28,10 +28,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from interp.arguments import whole_number
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable
 from interp.errors import InputError, suggest
-from interp.interventions.numbers import whole_number
 from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult

@@ -23,10 +23,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from interp.arguments import numbers_below
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
 from interp.interventions.intervention import Cell, Intervention, Positions
-from interp.interventions.numbers import numbers_below
 from interp.interventions.reference_set import reference_rows
 from interp.interventions.replacement import Add, Replacement
 from interp.interventions.rows import Batch, Row, task_rows

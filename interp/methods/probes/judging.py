@@ -26,12 +26,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.arguments import numbers_below
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
-from interp.interventions.numbers import numbers_below
 from interp.methods.ablation import Head
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.probes.data import Labelled

@@ -24,11 +24,11 @@ import pandas as pd
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.arguments import as_list
 from interp.claims.corrections import Correction
 from interp.claims.effects import check_share
 from interp.errors import InputError, shown, suggest
 from interp.interventions.intervention import heads_at
-from interp.interventions.numbers import as_list
 from interp.interventions.provenance import model_asked, model_provenance, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head

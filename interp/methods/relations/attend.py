@@ -25,9 +25,9 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, cast, get_args
 
+from interp.arguments import as_names
 from interp.claims.corrections import Correction
 from interp.errors import InputError, shown
-from interp.interventions.numbers import as_names
 from interp.interventions.provenance import model_asked, model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relations.counting import Counting, named

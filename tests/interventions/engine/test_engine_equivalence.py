@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from random_tasks import TOLERANCE, WRITTEN, change, differences, every_replacement, random_task
+from random_tasks import WRITTEN, assert_equal, change, differences, every_replacement, random_task
 from tiny_models import random_model
 from variants import VARIANTS, sites_of
 
@@ -32,11 +32,6 @@ ANSWERS = {
 }
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 KINDS = ("zero", "mean", "positional_mean", "resample", "patch", "add")
-
-
-def assert_equal(found, dtype="float64"):
-    """Within the tolerance, and compared at all."""
-    assert {name: value for name, value in found.items() if value > TOLERANCE[dtype]} == {}
 
 
 def ways_to_choose(name, task):
@@ -316,8 +311,7 @@ def test_the_engine_equals_the_reference_at_every_site(fields, device):
     task = random_task(numbered(fields), lengths=(6, 4, 6))
     cells = cells_at_every_site(model, fields, task)
     direction = ("denoise", "noise")[numbered(fields) % 2]
-    found = differences(model, task, cells, direction=direction, metric=METRICS[numbered(fields) % 3])
-    assert {name: value for name, value in found.items() if value > TOLERANCE["float64"]} == {}
+    assert_equal(differences(model, task, cells, direction=direction, metric=METRICS[numbered(fields) % 3]))
 
 
 @every_variant
@@ -333,8 +327,7 @@ def test_several_changes_in_one_cell(fields):
         for one, other in zip(sites, sites[1:] + sites[:1], strict=True)
         if other != "z"
     ]
-    found = differences(model, task, cells)
-    assert {name: value for name, value in found.items() if value > TOLERANCE["float64"]} == {}
+    assert_equal(differences(model, task, cells))
 
 
 @every_variant

@@ -44,7 +44,7 @@ import ctypes, gc, json, sys, warnings
 import torch
 from random_tasks import change, random_task
 from interp.interventions import provenance
-from interp.interventions.engine import budget
+from interp.interventions.engine import plan
 from interp.interventions.erase import Erase, Eraser
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
@@ -55,7 +55,7 @@ from interp.model.transformer import HookedTransformer
 
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
-budget.TOKENS_AT_ONCE["cpu"] = 10**6  # so that it is the budget that binds
+plan.TOKENS_AT_ONCE["cpu"] = 10**6  # so that it is the budget that binds
 shape = {"n_layers": 4, "n_heads": 12, "d_model": 768, "d_head": 64, "d_mlp": 3072, "d_vocab": 10_000, "n_ctx": 32}
 model = HookedTransformer(TransformerConfig(**shape, init_std=0.2))
 
