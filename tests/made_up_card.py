@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from interp.methods.head_card import HeadCard
-from interp.report.card_frames import COLUMNS
+from interp.report.card_tables import COLUMNS
 from interp.report.heads_frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS, HEAD_COLUMNS
 
 TASK, IDLE = "agreement", "blimp:data/<script>alert(1).jsonl"
@@ -71,7 +71,9 @@ def made_up_card(**changes):
         ),
     }
     maps = [attention(TASK, key, weight) for key, weight in enumerate((0.1, 0.8, 0.1))]
+    examples = pd.DataFrame({"layer": 2, "head": 1, "task": [TASK, IDLE], "example": 0, "effect": [-4.0, 0.01]})
     rest = {
+        "examples": examples,
         "attention_maps": pd.DataFrame(maps),
         "copying": 0.63,
         "provenance": {"head": "2.1", "seed": 0, "alpha": 0.05, "minimum_effect": 0.1, "tasks": [{"task": TASK}]},

@@ -11,20 +11,20 @@ import torch
 
 from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
 from interp.calibration.rates import decoys, false_tracks, outcomes, recall
-from interp.report.calibration_findings import findings
+from interp.report.calibration import findings
 from interp.runs.executors import Local, Processes
 from interp.runs.run import Run, default_root
 
 
 def costs(found: Calibration) -> pd.DataFrame:
     """Seconds that a model takes, by what it is."""
-    by_kind = found.frame.groupby(["kind", "job"])["seconds"].first().groupby("kind")
+    by_kind = found.examples.groupby(["kind", "job"])["seconds"].first().groupby("kind")
     return by_kind.agg(["count", "median", "max"]).reset_index()
 
 
 def wrong(found: Calibration) -> pd.DataFrame:
     """The wrong verdicts on planted models at the standard difficulty, by what the head is."""
-    planted = found.frame[found.frame["part"] == "planted"]
+    planted = found.examples[found.examples["part"] == "planted"]
     bad = planted[outcomes(planted) == "wrong"]
     return bad.groupby(["role", "truth", "verdict"]).size().rename("heads").reset_index()
 
@@ -44,7 +44,7 @@ def main() -> None:
     run = Run(options.runs, Processes(options.processes) if options.processes > 1 else Local())
     found = calibrate(size, seed=options.seed, run=run)
     found.save(options.out)
-    planted = found.frame[found.frame["part"] == "planted"]
+    planted = found.examples[found.examples["part"] == "planted"]
     shared = planted[planted["n_kv_heads"].notna()]
     tables = {
         "trackers found": found.recall,

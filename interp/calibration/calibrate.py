@@ -18,8 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import pandas as pd
 import torch
@@ -46,6 +45,7 @@ from interp.errors import InputError
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import heads
 from interp.model.devices import documented
+from interp.result import Result
 from interp.runs.caching import kept_frame
 from interp.runs.key import code_hash
 from interp.runs.run import Run, as_run
@@ -212,16 +212,25 @@ def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress 
     return kept_frame(run, asked, Job.run, named, tell)
 
 
-@dataclass(frozen=True, repr=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Result):
     """Verdicts beside the truth, and the rates that follow.
 
-    The ``frame`` has every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``special``,
-    ``single head``, ``null``, ``half`` or ``curve NAME``. The other tables are those of the functions of the same name
-    in ``rates``; ``halves`` is of ``rates.transitions``, and ``curves`` has ``rates.curve`` by field of ``Difficulty``.
+    Attributes:
+        examples: Of every job, layer, head and task, as of ``Job.run``, with ``part``: ``planted``, ``special``,
+            ``single head``, ``null``, ``half`` or ``curve NAME``.
+        provenance: How the numbers were made.
+        false_discoveries: This and the following tables are those of the functions of the same name in ``rates``.
+        recall: Of planted models.
+        false_tracks: Of planted models.
+        decoys: Of planted models.
+        special: Of special ones.
+        single_heads: Of trained models with one head.
+        confusion: Of planted models.
+        halves: As of ``rates.transitions``.
+        curves: By field of ``Difficulty``, as of ``rates.curve``.
     """
 
-    frame: pd.DataFrame
     false_discoveries: pd.DataFrame
     recall: pd.DataFrame
     false_tracks: pd.DataFrame
@@ -231,29 +240,17 @@ class Calibration:
     confusion: pd.DataFrame
     halves: pd.DataFrame
     curves: Mapping[str, pd.DataFrame]
-    provenance: Mapping[str, Any]
+
+    shown_by: ClassVar[str] = "calibration"
+
+    def summary(self) -> pd.DataFrame:
+        """One row a kind of null and claim: how many of its models have a head with a false one."""
+        return self.false_discoveries
 
     def __repr__(self) -> str:
         found, wrong = self.recall.iloc[1], self.false_discoveries.iloc[0]
         recall = f"recall {found['count']} of {found['of']}"
         return f"Calibration({recall}, false tracks in {wrong['count']} of {wrong['of']} nulls)"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.calibration import calibration_glance
-        from interp.report.glance import as_html
-
-        return as_html(calibration_glance(self))
-
-    def save(self, out: str | Path, *, command: str | None = None) -> Path:
-        """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
-
-        `command` is the command line that asked for it. Raises OutputError where `out` is neither new nor that of an
-        earlier calibration, or cannot be written.
-        """
-        from interp.report.calibration import save_calibration
-
-        return save_calibration(self, out, command=command)
 
 
 @documented
@@ -295,7 +292,7 @@ def calibrate(
     planted = parts["planted"]
     harder = {name: parts[f"curve {name}"] for name in CURVES if f"curve {name}" in parts}
     return Calibration(
-        frame=pd.concat([own.assign(part=part) for part, own in parts.items()], ignore_index=True),
+        examples=pd.concat([own.assign(part=part) for part, own in parts.items()], ignore_index=True),
         false_discoveries=rates.false_discoveries(parts["null"]),
         recall=rates.recall(planted),
         false_tracks=rates.false_tracks(planted),

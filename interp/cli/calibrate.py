@@ -77,7 +77,7 @@ def calibrate(
     if as_json:
         print_json({**left(folder, started), **_headline(found)})
         return
-    from interp.report.calibration_findings import findings
+    from interp.report.calibration import findings
 
     for sentence in findings(found):
         say(sentence)

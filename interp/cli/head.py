@@ -48,7 +48,7 @@ def head(
     probes: Annotated[
         bool, typer.Option(help="Probe for each task's feature, and erase it where it can be read.")
     ] = True,
-    path_units: Annotated[
+    max_units: Annotated[
         int, typer.Option(help="Units of a task that direct paths are patched on.", min=1, metavar="N")
     ] = 40,
     device: DeviceOption = "cpu",
@@ -86,7 +86,7 @@ def head(
     which = as_head(loaded, name)
     names = list(dict.fromkeys(task or generated_tasks()))
     tasks, left_out = load_tasks(names, loaded, n=n, seed=seed, unequal_lengths=unequal_lengths)
-    options: dict[str, Any] = {"seed": seed, "probes": probes, "most_units": path_units}
+    options: dict[str, Any] = {"seed": seed, "probes": probes, "max_units": max_units}
     with warnings_as_lines(), progress_bar("head") as progress:
         found = head_card.head_card(loaded, which, tasks, **options, progress=progress, run=run)
     card = with_left_out(found, left_out)
@@ -94,9 +94,10 @@ def head(
     if as_json:
         _print_json(card, folder, started)
         return
-    from interp.cli.head_view import print_card
+    from interp.cli.terminal import print_page
+    from interp.report.sections import page_of
 
-    print_card(card)
+    print_page(page_of(card))
     if folder is not None:
         say(page_line(folder, started))
     first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])

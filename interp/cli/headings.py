@@ -15,7 +15,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     ),
     "How it is measured": (
         *("kind", "metric", "n", "unequal_lengths", "seed", "quick", "choose", "choose_on", "claims", "screen"),
-        *("probes", "path_units", "pooling", "context", "window", "include_special", "include_self"),
+        *("probes", "max_units", "pooling", "context", "window", "include_special", "include_self"),
         *("least", "folds", "description_lengths", "minimum", "alpha", "correction"),
     ),
     "What is left, and where": ("out", "cards", "runs", "fresh", "as_json", "help"),

@@ -166,11 +166,12 @@ def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command:
     """By its name, the page of every head that earned one."""
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.methods.head_card import head_cards
-    from interp.report.card import render_card
+    from interp.report.html import as_page
+    from interp.report.sections import page_of
 
     with warnings_as_lines(), progress_bar("cards") as progress:
         found = head_cards(model, tasks, report, progress=progress, run=run)
-    return {card.name: render_card(card, command=command) for card in found}
+    return {card.name: as_page(page_of(card), command) for card in found}
 
 
 def generated_tasks() -> list[str]:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
@@ -19,6 +19,9 @@ from interp.cli.running import answer_due
 from interp.cli.saying import colours, say, say_lines
 from interp.report.words import legible
 
+if TYPE_CHECKING:
+    from interp.report.sections import Page
+
 SELDOM = 60.0
 """Seconds between lines of progress, where no bar is drawn."""
 
@@ -26,6 +29,15 @@ SELDOM = 60.0
 def console(*, err: bool = False, highlight: bool = True) -> Console:
     """Standard output, or standard error, with colours where these are welcome."""
     return Console(stderr=err, highlight=highlight, color_system="auto" if colours() else None)
+
+
+def print_page(page: "Page") -> None:
+    """Print the cautions, sentences and first table of a result's page on standard output."""
+    from interp.report.terminal import lines_of
+
+    out = console(highlight=False)
+    for line in lines_of(page):
+        out.print(verbatim(line) if isinstance(line, str) else line)
 
 
 @contextmanager

@@ -18,9 +18,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.methods.ablation import Head
 from interp.model.loading.modules import require_ours
 from interp.model.transformer import HookedTransformer
+from interp.options import Head
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit
 from interp.residual.readout import token_texts
 from interp.tasks.task import EncodedExample, Task
@@ -31,21 +31,12 @@ Counts = Sequence[tuple[int, int]]
 
 
 def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:
-    """What a head looks for from a task's queries, and what it writes of the related words.
+    """What a head looks for from the `most_words` commonest queries, and what it writes of the commonest related words.
 
-    Args:
-        model: One of ours.
-        head: Layer and head.
-        task: Whose words.
-        most_words: How many queries, and how many related words: the commonest.
-        top: How many tokens are listed of each.
-
-    Returns:
-        One row a token, columns as in ``COLUMNS``: the ``word`` as a token's text (``#7`` for token 7 without a
-        tokenizer), its ``role`` (``query`` or ``related``), in how many examples it has it, the ``circuit`` (``looks
-        for``, ``raises``, ``lowers``), ``place`` (from 0), ``token``, ``text``, and ``score``: the attention score
-        less its mean over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's
-        scale).
+    One row a word and listed token, the strongest first, columns ``COLUMNS``: the ``word`` (``#id`` without a
+    tokenizer), its ``role`` (``query`` or ``related``), in how many examples it has it, the ``circuit`` (``looks for``,
+    ``raises``, ``lowers``), ``place`` (from 0), ``token``, ``text``, and ``score``: the attention score less its mean
+    over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's scale).
 
     Raises:
         InputError: A model of others, one without such circuits, or a task without relations.

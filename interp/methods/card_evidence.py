@@ -1,19 +1,15 @@
-"""How do a head's effects compare across tasks, and do they come back in the other half of the items?
+"""Measurements of one head that a dossier holds already, and its ablation under every kind of replacement.
 
-Both are of examples that a dossier has measured: nothing is run.
-
-What does one head's ablation cost, whatever takes its place? All kinds of replacement, and how alike they are.
-
-1. Ablate every head of the model under every kind (``replacements_compared.py``): the heads of a kind are one family of
-   tests, and their order under two kinds is compared by Kendall's tau-b.
-2. Where that is refused, find the kinds that the task cannot provide (a positional mean needs positions that mean the
-   same, a resample reference examples of the same length), and go on without them.
-3. Keep the one head's rows, and say of the other kinds why they are missing.
+1. The effect as a share of what the whole model does, and two random halves of the clusters: nothing is run.
+2. All heads of the model are ablated under every kind of replacement (``replacements_compared.py``): the heads of a
+   kind are one family of tests, and their order under two kinds is compared by Kendall's tau-b.
+3. A kind that the task cannot provide is left out with its reason: a positional mean needs positions that mean the
+   same, a resample reference examples of the same length.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,11 +19,10 @@ from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.reference_set import make_replacement
-from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import Head
-from interp.methods.replacements_compared import KINDS, ReplacementComparison, compare_replacements
+from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 from interp.model.sites import Site
+from interp.options import Head, HeadsOptions, ReplacementName
 from interp.tasks.task import Task
 
 CELL = ("layer", "head")
@@ -36,6 +31,12 @@ SHARES = (
     *("minimum", "n_units", "n_clusters"),
 )
 HALVES = ("evidence", "half", "estimate", "low", "high", "minimum", "passes", "n_units", "n_clusters")
+REPLACEMENTS = (
+    *("replacement", "effect", "low", "high", "p_adjusted", "minimum", "state", "share", "share_low", "share_high"),
+    *("rank", "n_heads", "n_units", "n_clusters", "reason"),
+)
+AGREEMENT = ("first", "second", "kendall", "low", "high", "spearman", "n_cells")
+KINDS: tuple[ReplacementName, ...] = get_args(ReplacementName)
 
 
 def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Intervals:
@@ -49,17 +50,9 @@ def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Interval
 
 
 def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
-    """A head's effect on one task, as a share of what the whole model does there.
+    """A head's effect on one task as a ``share`` of the ``base`` run's mean (-1 is all of it): one row, ``SHARES``.
 
-    Args:
-        examples: Of this head and task, as in ``HeadsReport.examples``.
-        row: Of this head and task in ``HeadsReport.frame``.
-        minimum: The smallest share that counts.
-        seed: Of the resamples.
-
-    Returns:
-        One row, columns as in ``SHARES``: the ``effect`` in the metric's units, and its ``share`` of the ``base``
-        run's mean (-1 is all of it), as ``share_of_base`` gives it.
+    `examples` and `row` are the dossier's of this head and task; `minimum` is the smallest share that counts.
     """
     effects, base = (UnitTable.from_frame(examples, name, by=CELL) for name in ("effect", "base"))
     share = share_of_base(effects, base, seed=seed)
@@ -71,19 +64,10 @@ def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int)
 
 
 def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame:
-    """Excess attention and effect of ablation in two random halves of a task's clusters.
+    """Excess attention and effect of ablation in two random halves of a task's clusters, columns ``HALVES``.
 
-    Args:
-        examples: Of this head and task, as in ``HeadsReport.examples``.
-        row: Of this head and task in ``HeadsReport.frame``.
-        seed: Of the split and the resamples.
-
-    Returns:
-        One row a kind of evidence and half, columns as in ``HALVES``: ``evidence`` (``attention``, ``effect``),
-        ``half`` (1, 2), the ``estimate`` with its interval, the ``minimum`` that counts (that of the whole), and
-        whether the estimate ``passes`` it: an effect in the direction that it has on the whole. No row of a
-        kind of evidence that is measured on fewer than two clusters. They describe, and test nothing: the whole has
-        been looked at.
+    An estimate ``passes`` where it reaches the ``minimum`` of the whole, an effect in the direction that it has on the
+    whole. Evidence on fewer than two clusters has no row. Halves describe and test nothing: the whole has been seen.
     """
     rows = []
     for evidence, column in (("attention", "excess"), ("effect", "effect")):
@@ -94,9 +78,8 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
         sign = np.sign(row["effect"]) if evidence == "effect" else 1.0
         for half, inside in ((1, True), (2, False)):
             part = measured[measured["cluster"].isin(first) == inside]
-            rows.append(
-                {"evidence": evidence, "half": half, **_half(part, column, sign, row[f"minimum_{evidence}"], seed)}
-            )
+            found = _half(part, column, sign, row[f"minimum_{evidence}"], seed)
+            rows.append({"evidence": evidence, "half": half, **found})
     return pd.DataFrame(rows, columns=list(HALVES))
 
 
@@ -119,35 +102,25 @@ def _half(part: pd.DataFrame, column: str, sign: float, minimum: float, seed: in
     }
 
 
-COLUMNS = (
-    *("kind", "effect", "low", "high", "p_adjusted", "minimum", "state", "share", "share_low", "share_high"),
-    *("rank", "n_heads", "n_units", "n_clusters", "reason"),
-)
-AGREEMENT = ("first", "second", "kendall", "low", "high", "spearman", "n_cells")
+@dataclass(frozen=True)
+class Compared:
+    """All heads under all kinds of replacement on one task; `refused` has the kinds that it cannot provide, and why."""
+
+    comparison: ReplacementComparison
+    effects: pd.DataFrame
+    agreement: pd.DataFrame
+    refused: Mapping[ReplacementName, str]
 
 
 class Comparisons:
-    """Every head of a model under every kind of replacement that a task can provide; each task is run once.
+    """Every head of a model under every kind of replacement; each task is run once."""
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        alpha: Chance of any false drop or rise over the model's heads, for each kind by itself.
-        seed: Of the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-    """
-
-    def __init__(self, model: Any, *, minimum_effect: float, alpha: float, seed: int, draws: int = DRAWS):
-        self._model, self._seed = model, seed
-        self._options: Any = {"minimum_effect": minimum_effect, "alpha": alpha, "seed": seed, "draws": draws}
+    def __init__(self, model: Any, asked: HeadsOptions):
+        self._model, self._asked = model, asked
         self._found: dict[str, Compared] = {}
 
-    def of(self, task: Task, progress: Progress | None = None) -> "Compared":
+    def of(self, task: Task, progress: Progress | None = None) -> Compared:
         """The comparison on a task.
-
-        Args:
-            task: What is measured.
-            progress: Called with (cells done, cells in all).
 
         Raises:
             InputError: Fewer than two kinds are possible.
@@ -157,69 +130,49 @@ class Comparisons:
             self._found[task.name] = self._compared(task, progress)
         return self._found[task.name]
 
-    def _compared(self, task: Task, progress: Progress | None) -> "Compared":
-        refused: dict[Kind, str] = {}
+    def _compared(self, task: Task, progress: Progress | None) -> Compared:
+        refused: dict[ReplacementName, str] = {}
         try:
-            found = compare_replacements(self._model, task, **self._options, progress=progress)
+            found = self._compare(task, KINDS, progress)
         except NoRoomError:
             raise
         except InputError:
-            refused = _refused(self._model, task, self._seed)
+            refused = _refused(self._model, task, self._asked.seed)
             if not refused or len(KINDS) - len(refused) < 2:
                 raise
-            possible = [kind for kind in KINDS if kind not in refused]
-            found = compare_replacements(self._model, task, kinds=possible, **self._options, progress=progress)
+            found = self._compare(task, [each for each in KINDS if each not in refused], progress)
         if not found.provenance["complete"]:
             raise KeyboardInterrupt
-        return Compared(found, found.effects(), found.agreement()[list(AGREEMENT)], refused)
+        effects = found.effects().rename(columns={"kind": "replacement"})
+        return Compared(found, effects, found.agreement()[list(AGREEMENT)], refused)
 
-
-@dataclass(frozen=True)
-class Compared:
-    """All heads under all kinds on one task.
-
-    Attributes:
-        comparison: Example by example.
-        effects: As of ``ReplacementComparison.effects``.
-        agreement: How alike two kinds order all heads.
-        refused: The kinds that the task cannot provide, with the reason.
-    """
-
-    comparison: ReplacementComparison
-    effects: pd.DataFrame
-    agreement: pd.DataFrame
-    refused: Mapping[Kind, str]
+    def _compare(self, task: Task, kinds: Any, progress: Progress | None) -> ReplacementComparison:
+        asked = self._asked
+        how: Any = {"kinds": kinds, "minimum_effect": asked.min_effect, "alpha": asked.alpha}
+        return compare_replacements(self._model, task, **how, seed=asked.seed, draws=asked.draws, progress=progress)
 
 
 def replacements(
     comparisons: Comparisons, head: Head, task: Task, progress: Progress | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Ablate a head under every kind of replacement that the task can provide.
+    """A head ablated under every kind of replacement, one row a kind; and how alike two kinds order all heads.
 
-    Args:
-        comparisons: Of the model.
-        head: Layer and head.
-        task: What is measured.
-        progress: Called with (cells done, cells in all).
-
-    Returns:
-        One row a kind, columns as in ``COLUMNS``: ``effect`` with its interval, ``p_adjusted`` (family-wise over the
-        heads), ``minimum`` (in the metric's units), ``state`` (as ``conclusions`` gives it), the effect as a ``share``
-        of the base run (as in ``shares``), ``rank`` (1 for the largest drop of the model's ``n_heads``), and for a kind
-        that is refused NaN and the ``reason``. And one row a pair of kinds,
-        columns as in ``AGREEMENT``: how alike they order all heads.
-
-    Raises:
-        InputError: Fewer than two kinds are possible.
-        KeyboardInterrupt: The sweep was interrupted.
+    ``p_adjusted`` is family-wise over the heads, ``rank`` 1 the largest drop of the model's ``n_heads``; a kind that is
+    refused has NaN and its ``reason``. Columns as in ``REPLACEMENTS`` and ``AGREEMENT``.
     """
     found = comparisons.of(task, progress)
-    return _of_head(found, head), found.agreement
+    by_kind = found.effects.groupby("replacement")["effect"]
+    effects = found.effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
+    examples = _rows_of(found.comparison.frame.rename(columns={"kind": "replacement"}), head)
+    own = _rows_of(effects, head).set_index("replacement")
+    own = own.join(_shares(examples, found.comparison.provenance["seed"]))
+    frame = own.reindex(list(KINDS)).rename_axis("replacement").reset_index()
+    return frame.assign(reason=[found.refused.get(kind, "") for kind in KINDS])[list(REPLACEMENTS)], found.agreement
 
 
-def _refused(model: Any, task: Task, seed: int) -> dict[Kind, str]:
+def _refused(model: Any, task: Task, seed: int) -> dict[ReplacementName, str]:
     """The kinds that the task cannot provide, with the reason."""
-    refused: dict[Kind, str] = {}
+    refused: dict[ReplacementName, str] = {}
     for kind in KINDS:
         try:
             make_replacement(kind, model, task, sites=[Site("z", 0)], draws=1, seed=seed)
@@ -228,22 +181,13 @@ def _refused(model: Any, task: Task, seed: int) -> dict[Kind, str]:
     return refused
 
 
-def _of_head(found: Compared, head: Head) -> pd.DataFrame:
-    by_kind = found.effects.groupby("kind")["effect"]
-    effects = found.effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
-    examples = _rows_of(found.comparison.frame, head)
-    own = _rows_of(effects, head).set_index("kind").join(_shares(examples, found.comparison.provenance["seed"]))
-    frame = own.reindex(list(KINDS)).rename_axis("kind").reset_index()
-    return frame.assign(reason=[found.refused.get(kind, "") for kind in KINDS])[list(COLUMNS)]
-
-
 def _rows_of(frame: pd.DataFrame, head: Head) -> pd.DataFrame:
     return frame[(frame["layer"] == head[0]) & (frame["head"] == head[1])]
 
 
 def _shares(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
     """By kind, the effect as a share of the base run."""
-    effects, base = (UnitTable.from_frame(frame, name, by=("kind",)) for name in ("effect", "base"))
+    effects, base = (UnitTable.from_frame(frame, name, by=("replacement",)) for name in ("effect", "base"))
     share = share_of_base(effects, base, seed=seed)
     columns = {"share": share.estimate, "share_low": share.low, "share_high": share.high}
     return pd.DataFrame(columns, index=effects.cells)

@@ -1,7 +1,4 @@
-"""All parts of a head's card for one task, each with what it lacks.
-
-Is a dossier that somebody made before of this model, and of these items; and which one is it?
-"""
+"""All parts of a head's card for one task, each with the reason where it is missing; and which dossier they are of."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +12,18 @@ from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import Head, head_name
+from interp.methods.ablation import head_name
 from interp.methods.card_circuits import COLUMNS as CIRCUITS
 from interp.methods.card_circuits import circuits
-from interp.methods.card_evidence import AGREEMENT, HALVES, Comparisons, halves, replacements, shares
-from interp.methods.card_evidence import COLUMNS as REPLACEMENTS
+from interp.methods.card_evidence import AGREEMENT, HALVES, REPLACEMENTS, Comparisons, halves, replacements, shares
 from interp.methods.card_patching import FEATURE_COLUMNS as FEATURE
 from interp.methods.card_patching import PATH_COLUMNS as PATHS
 from interp.methods.card_patching import POSITION_COLUMNS as POSITIONS
 from interp.methods.card_patching import feature_there, feeds, positions, readers, some_units
 from interp.methods.dossier import HeadsReport
-from interp.methods.judging import Asked
 from interp.methods.progress import part_of
 from interp.model.weights import hash_of_values
+from interp.options import Head, HeadsOptions
 from interp.tasks.task import Task
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +36,7 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
     "feature": FEATURE,
     "circuits": CIRCUITS,
 }
-"""Of a card, by their names, with their columns after ``task``."""
+"""The measured tables of a card, with their columns after ``task``."""
 Parts = Mapping[str, pd.DataFrame]
 MOST_COMPARED = 100
 """Units of a task on which kinds of replacement are compared, of all heads, and words are patched."""
@@ -48,29 +44,33 @@ _RUNS = 4
 _STEPS = 100
 
 
+def verdicts_of(report: HeadsReport) -> pd.DataFrame:
+    """One row per layer, head and task of a dossier."""
+    return report.frame
+
+
+def asked_of(report: HeadsReport) -> HeadsOptions:
+    """What a dossier was asked, as far as a card follows it."""
+    made = report.provenance
+    return HeadsOptions(seed=made["seed"], draws=made["draws"], alpha=made["alpha"], min_effect=made["minimum_effect"])
+
+
 @dataclass(frozen=True)
 class CardRequest:
-    """What is to be known.
-
-    Attributes:
-        head: Layer and head.
-        report: The dossier.
-        comparisons: Of all heads under all kinds of replacement.
-        most_units: On how many units direct paths are patched.
-    """
+    """The head of a card, its dossier, all heads under all kinds of replacement, and the units for direct paths."""
 
     head: Head
     report: HeadsReport
     comparisons: Comparisons
-    most_units: int
+    max_units: int
 
     def rows(self) -> pd.DataFrame:
         """The dossier's rows of the head, one a task."""
-        return self._of(self.report.frame).reset_index(drop=True)
+        return self._of(verdicts_of(self.report)).reset_index(drop=True)
 
     def row(self, task: str) -> pd.Series:
         """The dossier's row of the head and a task."""
-        return self._of(self.report.frame).set_index("task", drop=False).loc[task]
+        return self.rows().set_index("task", drop=False).loc[task]
 
     def groups(self) -> pd.DataFrame:
         """The dossier's rows of the sets that the head is one of."""
@@ -78,16 +78,21 @@ class CardRequest:
         sets = frame.loc[frame["head"] == name, ["task", "heads"]]
         return frame.merge(sets, on=["task", "heads"])
 
-    def examples(self, task: str) -> pd.DataFrame:
-        """What the dossier measured of the head on a task."""
+    def examples(self) -> pd.DataFrame:
+        """What the dossier measured of the head, one row a task and example."""
+        return self._of(self.report.examples).reset_index(drop=True)
+
+    def examples_of(self, task: str) -> pd.DataFrame:
+        """The examples of one task."""
         found = self._of(self.report.examples)
         return found[found["task"] == task]
 
     def shares(self) -> pd.DataFrame:
-        """What ablating the head costs on every task of the dossier, as a share; see ``cards.evidence.shares``."""
-        how: Any = {"minimum": self.report.provenance["minimum_effect"], "seed": self.report.provenance["seed"]}
+        """What ablating the head costs on every task of the dossier, as a share; see ``card_evidence.shares``."""
+        asked = asked_of(self.report)
+        how: Any = {"minimum": asked.min_effect, "seed": asked.seed}
         names = list(self.report.tasks["task"])
-        found = [_of_task(shares(self.examples(task), self.row(task), **how), task) for task in names]
+        found = [_of_task(shares(self.examples_of(task), self.row(task), **how), task) for task in names]
         return pd.concat(found, ignore_index=True)
 
     def _of(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -96,21 +101,14 @@ class CardRequest:
 
 
 def gather_parts(model: Any, task: Task, asked: CardRequest, progress: Progress | None = None) -> Parts:
-    """Every frame of ``FRAMES`` for one task, and ``left_out``: which of them is empty, and why.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: What is measured.
-        asked: Of which head, and how.
-        progress: Called with (steps done, steps in all).
+    """Every table of ``FRAMES`` for one task, and ``left_out``: which of them is empty, and why.
 
     Raises:
         KeyboardInterrupt: A sweep was interrupted.
     """
     parts = _Parts(task.name)
-    how, row, examples = asked.report.provenance, asked.row(task.name), asked.examples(task.name)
-    seed = how["seed"]
-    few: Any = {"most_units": asked.most_units, "seed": seed}
+    row, examples, seed = asked.row(task.name), asked.examples_of(task.name), asked_of(asked.report).seed
+    few: Any = {"max_units": asked.max_units, "seed": seed}
     some = some_units(task, MOST_COMPARED, seed)
     steps = [part_of(progress, number, _RUNS, _STEPS) for number in range(_RUNS)]
     parts.found["halves"] = halves(examples, row, seed=seed)
@@ -167,9 +165,6 @@ def _of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
     return frame
 
 
-_OPTIONS = {each.name for each in fields(Asked)}
-
-
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:
     """Refuse a dossier of another model, without one of the tasks, or of other items of it.
 
@@ -197,7 +192,8 @@ def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None
 
 def report_hash(report: HeadsReport) -> str:
     """SHA-256 of all tables of a dossier, and of the options that it was made with."""
-    options = {name: value for name, value in report.provenance.items() if name in _OPTIONS}
+    names = {each.name for each in fields(HeadsOptions)}
+    options = {name: value for name, value in report.provenance.items() if name in names}
     digest = hashlib.sha256(hash_of_values(options).encode())
     for each in fields(report):
         table = getattr(report, each.name)

@@ -1,33 +1,15 @@
-"""Who writes what a head reads, and who reads what it writes? Direct paths, one by one.
+"""Where one head's work passes on a task: direct paths into it and out of it, words, and what it holds at one place.
 
-1. **Feeds**: from the embeddings and every head and MLP before it, into the head's queries, keys and values.
-2. **Readers**: from the head into the queries, keys and values of every later head, every later MLP, and the logits.
-3. Each is denoised by itself (``path_patching.py``): the corrupted prompt, with the clean run's change along this path.
-   MLPs between are frozen, so that a path is one edge: MLPs are among the feeds and the readers themselves, and what
-   passes through them is told there.
+1. **Paths**: every component before the head into its queries, keys and values (``feeds``), and the head into every
+   later head, MLP and the logits (``readers``). Each is denoised by itself with MLPs frozen, so that a path is one
+   edge; effects of single edges need not add up. On few units: there are up to three times as many paths as heads.
+2. **Positions**: the head's clean ``z`` put into the corrupted run at one kind of word after the other.
+3. **Feature**: its values at the related word replaced by their mean over all positions of the reference examples
+   (not testable where heads share their values); and, where a probe reads the task's feature, LEACE beside erasing as
+   many random directions. They describe: a verdict rests on exchanging the word (``word_exchange.py``) and on ablation.
 
-Effects of single edges need not add up. On few units, drawn from the templates in turn, so that it stays fast: there
-are up to three times as many paths as the model has heads.
-
-Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
-
-At which words does the task need what a head writes? Its ``z`` patched at one kind of word after the other.
-
-Denoising: the corrupted prompt runs with the head's ``z`` of the clean prompt at the positions that the task calls by
-one name (``role_positions``): BOS, the related word, each distractor, the query, the last token, and all others. The
-prompts may differ in length. Last, at all positions together.
-
-Does the task need what a head holds at one place? Its values at the related word, and the feature where it is read.
-
-1. **Values**: what the head reads at the related word is replaced by its mean over all positions of the reference
-   examples, for all words that read it through this head; how much it looks where stays. Not testable where heads
-   share their values.
-2. **Erasure**: where a probe reads the task's feature, LEACE erases it there, and as many random directions beside it.
-
-They describe: a verdict rests on exchanging the word (``word_exchange.py``), which moves keys as well, and on ablation.
-
-As Geva et al. (2023), "Dissecting recall of factual associations", who block the attention instead: then what is left
-of it grows. Belrose et al. (2023), "LEACE".
+Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching"; Geva et al. (2023), "Dissecting recall of
+factual associations", who block the attention instead: then what is left of it grows; Belrose et al. (2023), "LEACE".
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +24,7 @@ from interp.interventions.intervention import Cell, Intervention, heads_at
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Progress, Sweep, SweepResult
-from interp.methods.ablation import Head, head_name
+from interp.methods.ablation import head_name
 from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions
 from interp.methods.grid import role_positions
@@ -53,6 +35,7 @@ from interp.methods.task_arguments import as_pairs
 from interp.methods.task_attention import is_testable
 from interp.model.loading.modules import require_ours
 from interp.model.sites import Site
+from interp.options import Head
 from interp.tasks.task import Task, Unit
 
 PATH_COLUMNS = (
@@ -62,23 +45,12 @@ PATH_COLUMNS = (
 
 
 def feeds(
-    model: Any, head: Head, task: Task, *, most_units: int, seed: int, progress: Progress | None = None
+    model: Any, head: Head, task: Task, *, max_units: int, seed: int, progress: Progress | None = None
 ) -> pd.DataFrame:
-    """Patch every direct path into a head.
+    """Patch every direct path into a head: one row a path, the largest effect first, columns ``PATH_COLUMNS``.
 
-    Args:
-        model: One of ours.
-        head: Layer and head. Where several heads share keys and values, a path into its keys or values is one into
-            those of all of them.
-        task: What is measured.
-        most_units: On how many units at most.
-        seed: Of the units' draw and the statistics.
-        progress: Called with (paths done, paths in all).
-
-    Returns:
-        One row a path, the largest effect first, columns as in ``COLUMNS``: ``sender``, ``receiver``, what the receiver
-        ``reads`` there (``q``, ``k``, ``v``), ``normalised`` with its interval (0 is the corrupted, 1 the clean run),
-        ``effect`` in the metric's units with its own.
+    ``reads`` is what the receiver reads there (``q``, ``k``, ``v``), ``normalised`` 0 in the corrupted and 1 in the
+    clean run. Where several heads share keys and values, a path into them is one into those of all of these heads.
 
     Raises:
         InputError: A model of others, or whose stream is no sum; or no unit has a counterfactual of its length.
@@ -88,41 +60,19 @@ def feeds(
     shared = head[1] * heads_at("k_input", model) // model.cfg.n_heads
     receivers = (f"{head_name(head)}.q", f"{head[0]}.{shared}.k", f"{head[0]}.{shared}.v")
     paths = [path for receiver in receivers for path in paths_to(model, receiver)]
-    return _measured_paths(model, task, paths, most_units, seed, progress)
+    return _measured_paths(model, task, paths, max_units, seed, progress)
 
 
 def readers(
-    model: Any, head: Head, task: Task, *, most_units: int, seed: int, progress: Progress | None = None
+    model: Any, head: Head, task: Task, *, max_units: int, seed: int, progress: Progress | None = None
 ) -> pd.DataFrame:
-    """Patch every direct path from a head.
-
-    Args:
-        model: One of ours.
-        head: Layer and head.
-        task: What is measured.
-        most_units: On how many units at most.
-        seed: Of the units' draw and the statistics.
-        progress: Called with (paths done, paths in all).
-
-    Returns:
-        As ``feeds``; ``reads`` is ``q``, ``k``, ``v`` of a head, ``mlp`` or ``logits``.
-
-    Raises:
-        InputError: As ``feeds``.
-        KeyboardInterrupt: As ``feeds``.
-    """
+    """Patch every direct path from a head; as ``feeds``. ``reads`` is ``q``, ``k``, ``v``, ``mlp`` or ``logits``."""
     require_ours(model, "direct paths")
-    return _measured_paths(model, task, paths_from(model, head_name(head)), most_units, seed, progress)
+    return _measured_paths(model, task, paths_from(model, head_name(head)), max_units, seed, progress)
 
 
 def some_units(task: Task, most: int, seed: int) -> Task:
-    """The task with at most so many of its units, drawn from its templates in turn.
-
-    Args:
-        task: Any.
-        most: How many units, at least one.
-        seed: Of the draw.
-    """
+    """The task with at most `most` of its units, drawn from its templates in turn."""
     if len(task.units) <= most:
         return task
     order = np.random.default_rng(seed).permutation(len(task.units))
@@ -136,9 +86,9 @@ def some_units(task: Task, most: int, seed: int) -> Task:
 
 
 def _measured_paths(
-    model: Any, task: Task, paths: Sequence[Sequence[str]], most_units: int, seed: int, progress: Progress | None
+    model: Any, task: Task, paths: Sequence[Sequence[str]], max_units: int, seed: int, progress: Progress | None
 ) -> pd.DataFrame:
-    given = some_units(as_pairs(task, model, n=None, seed=seed), most_units, seed)
+    given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
     result = path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress)
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
@@ -159,28 +109,22 @@ EVERYWHERE = "all"
 
 
 def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progress | None = None) -> pd.DataFrame:
-    """Patch a head's ``z`` by what the task calls the positions.
+    """Patch a head's ``z`` by what the task calls the positions: one row a name, columns ``POSITION_COLUMNS``.
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        head: Layer and head.
-        task: What is measured; its units need counterfactuals.
-        seed: Of the statistics and the audit.
-        progress: Called with (cells done, cells in all).
-
-    Returns:
-        One row a name, columns as in ``COLUMNS``: ``position`` (``query`` is the last token where all queries are),
-        ``normalised`` with its interval (0 is the corrupted, 1 the clean run; ``PatchResult.summary``), ``effect`` in
-        the metric's units with its own, and in how many examples anything changed: what cannot reach the answer, or is
-        the same in both runs, changes in none.
+    The names are those of ``role_positions``, and ``all`` positions together; ``query`` is the last token where all
+    queries are. ``n_changed`` of ``n_examples`` changed anything: what cannot reach the answer, or is the same in both
+    runs, changes in none.
 
     Raises:
         InputError: No unit has a counterfactual.
-        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+        KeyboardInterrupt: As ``feeds``.
     """
     given = as_pairs(task, model, n=None, seed=seed)
     cells = _cells(model, head, given)
-    result = _measured_positions(model, given, cells, seed, progress)
+    swept = Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress)
+    if not swept.provenance["complete"]:
+        raise KeyboardInterrupt
+    result = PatchResult(swept.examples, {**swept.provenance, "direction": "denoise"}, swept.labels)
     found = pd.DataFrame({"position": [each.labels["position"] for each in cells]})
     found = found.merge(result.estimates(), on="position").merge(result.normalised(), on="position")
     changed = (result.examples["status"] == "changed").groupby(result.examples["position"])
@@ -188,14 +132,6 @@ def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progre
     queries = {each.query == each.critical for each in given.examples}
     found["position"] = found["position"].replace({"last": "query"} if queries == {True} else {})
     return found[list(POSITION_COLUMNS)]
-
-
-def _measured_positions(model: Any, task: Task, cells: list[Cell], seed: int, progress: Progress | None) -> PatchResult:
-    """Denoise with these cells."""
-    result = Sweep(cells).run(model, task, direction="denoise", seed=seed, progress=progress)
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return PatchResult(result.examples, {**result.provenance, "direction": "denoise"}, result.labels)
 
 
 def _cells(model: Any, head: Head, task: Task) -> list[Cell]:
@@ -212,18 +148,10 @@ FEATURE_COLUMNS = ("what", "effect", "low", "high", "n_units", "n_clusters")
 
 
 def feature_there(model: Any, head: Head, task: Task, *, reads: bool, seed: int) -> pd.DataFrame:
-    """What the task loses without the head's values at the related word, and without the feature in what it writes.
+    """The effect of taking out its values at the related word, and the feature where a probe `reads` it.
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        head: Layer and head.
-        task: What is measured.
-        reads: Whether a probe reads the task's feature there; else nothing is erased.
-        seed: Of random directions and statistics.
-
-    Returns:
-        One row each, columns as in ``COLUMNS``: ``what`` is ``values at the related word``, ``feature``, ``random
-        directions``; the effect on the metric with its interval.
+    One row each, columns ``FEATURE_COLUMNS``: ``what`` is ``values at the related word``, ``feature`` or ``random
+    directions``.
 
     Raises:
         InputError: Nothing can be measured; it says why.

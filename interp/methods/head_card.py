@@ -1,63 +1,73 @@
-"""What is there to say about one head? Its card: every kind of evidence on it, task by task.
+"""What there is to say about one head: its card, with every kind of evidence on it, task by task.
 
 1. The dossier's verdicts on the head (``dossier.py``), given or made here.
 2. Of the dossier's examples: the effect as a share of each task's base run, and whether attention and effect come back
-   in two random halves of the clusters (``cards/evidence.py``).
-3. Ablation under every kind of replacement (``cards/replacements.py``).
-4. Patching of what the head writes, word by word (``cards/positions.py``), and of the direct paths into it and out of
-   it (``cards/paths.py``).
-5. Its values at the related word, and the feature that a probe reads in what it writes, taken out
-   (``cards/feature.py``).
-6. Its circuits on the task's own words (``cards/circuits.py``).
+   in two random halves of the clusters; ablation under every kind of replacement (``card_evidence.py``).
+3. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
+   related word, and the feature that a probe reads in what it writes, taken out (``card_patching.py``).
+4. Its circuits on the task's own words (``card_circuits.py``).
 
-Kinds of replacement, patching and what is taken out are measured on some of a task's units.
-
-What a task or a model cannot provide is left out with its reason; the rest of the card stands. Only the verdicts are
-corrected for all heads and tasks: what else is on a card describes the head that was asked for.
+Kinds of replacement, patching and what is taken out are measured on some of a task's units. What a task or a model
+cannot provide is left out with its reason. Only the verdicts are corrected for all heads and tasks: what else is on a
+card describes the head that was asked for.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from interp.arguments import whole_number
+from interp.claims.declared import read_claims
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked, model_provenance, task_asked
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import Head, as_head, head_name
+from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
 from interp.methods.card_circuits import copying
 from interp.methods.card_evidence import Comparisons
-from interp.methods.card_parts import FRAMES, CardRequest, Parts, check_report, gather_parts, report_hash
+from interp.methods.card_parts import (
+    FRAMES,
+    CardRequest,
+    Parts,
+    asked_of,
+    check_report,
+    gather_parts,
+    report_hash,
+    verdicts_of,
+)
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.progress import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
+from interp.options import CardOptions, Head
+from interp.result import Result
 from interp.runs.caching import all_answered, answered
 from interp.runs.executors import HERE, Executor, spread
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
-MOST_UNITS = 40
-"""Units of a task that direct paths are patched on."""
 _STEPS = 100
+BACK = "../report.html"
+"""Where a card in a report's folder ``cards`` finds the report's page."""
 
 
-@dataclass(frozen=True, repr=False)
-class HeadCard:
-    """All that is known of one head, as tidy frames; each has the column ``task``, and rows in the tasks' order.
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadCard(Result):
+    """All that is known of one head, as tidy tables; each has the column ``task``, and rows in the tasks' order.
 
-    Verdicts and shares are of all tasks of the dossier; what had to be measured anew may be of some of them.
+    Verdicts, examples and shares are of all tasks of the dossier; what had to be measured anew may be of some of them.
 
     Attributes:
+        examples: One row a task and example of this head, as the dossier measured it; as ``HeadsReport.examples``.
+        provenance: How the numbers were made.
         name: Of the head: ``2.1`` is head 1 of layer 2.
-        verdicts: The dossier's rows on the head, one a task; columns as ``HeadsReport.frame``.
+        verdicts: One row a task: the dossier's evidence and verdict on the head. ``summary()`` returns it.
         tasks: One row a task: what was asked, and how well the unablated model does; as ``HeadsReport.tasks``.
         shares: One row a task: the effect of ablation as a share of the task's base.
         halves: One row a task, kind of evidence and half of the clusters.
@@ -71,9 +81,9 @@ class HeadCard:
         circuits: One row a task, word and token that the head would look for, raise or lower.
         groups: One row a task and head of a set of which this is one; as ``HeadsReport.groups``.
         attention_maps: The head's attention on up to four sentences a task; as ``HeadsReport.attention_maps``.
-        left_out: One row a task and part that could not be measured: ``task``, ``part`` (the frame's name), ``reason``.
+        left_out: One row a task and part that could not be measured: ``task``, ``part`` (the table's name), ``reason``.
         copying: How much the head copies what it attends to, -1 to 1; NaN where that is not known.
-        provenance: How the numbers were made.
+        back: Where the card's page finds that of the report which it belongs to; empty for a card by itself.
     """
 
     name: str
@@ -92,32 +102,21 @@ class HeadCard:
     attention_maps: pd.DataFrame
     left_out: pd.DataFrame
     copying: float
-    provenance: Mapping[str, Any]
+    back: str = ""
+
+    shown_by: ClassVar[str] = "card"
+
+    def summary(self) -> pd.DataFrame:
+        """One row a task: the dossier's evidence on the head with its intervals, p and verdict."""
+        return self.verdicts
+
+    def save(self, folder: str | Path, *, command: str | None = None) -> Path:
+        """As of every result. In a folder of its own a card has no way back to a report."""
+        return Result.save(replace(self, back=""), folder, command=command)
 
     def __repr__(self) -> str:
         found = zip(self.verdicts["task"], self.verdicts["verdict"], strict=True)
         return f"HeadCard({self.name}: {', '.join(f'{task}: {verdict}' for task, verdict in found)})"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.card import card_glance
-        from interp.report.glance import as_html
-
-        return as_html(card_glance(self))
-
-    def save(self, out: str | Path, *, command: str | None = None) -> Path:
-        """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
-
-        Args:
-            out: Made, or replaced where it holds an older report.
-            command: The command line that asked for it, for the page and the manifest.
-
-        Raises:
-            OutputError: `out` exists and is not such a folder, or cannot be written.
-        """
-        from interp.report.card import save_card
-
-        return save_card(self, out, command=command)
 
 
 @documented
@@ -126,17 +125,11 @@ def head_card(
     head: Head | str,
     tasks: Sequence[str | Task] | str | Task = TASKS,
     report: HeadsReport | None = None,
+    options: CardOptions | None = None,
     *,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = 1,
-    alpha: float = 0.05,
-    minimum_attention: float = 0.1,
-    minimum_effect: float = 0.1,
-    probes: bool = True,
-    most_units: int = MOST_UNITS,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> HeadCard:
     """Gather all that can be said about one head.
 
@@ -146,16 +139,10 @@ def head_card(
         model: Follows TransformerLens' protocol; circuits and direct paths are of our own models only.
         head: ``(2, 1)`` or ``"2.1"``: head 1 of layer 2, both from 0.
         tasks: Tasks, or names for ``interp.load_task``.
-        report: The dossier of this model on these tasks, or on these and others; None to make it here. Its own seed,
-            minimums and alpha then hold, whatever the arguments below say.
-        n: Units per named task; None for each task's own default.
-        seed: Of every draw.
-        draws: How many resamples to average the effects of.
-        alpha: As in ``heads``; and of the states under each kind of replacement.
-        minimum_attention: The smallest excess attention that counts, as a share of all attention.
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        probes: Whether the dossier probes for the tasks' features, too.
-        most_units: On how many units of a task direct paths are patched.
+        report: The dossier of this model on these tasks, or on these and others; None to make it here. What it was
+            asked then holds, whatever the options say; only ``max_units`` is the card's own.
+        options: What is asked: see ``CardOptions``.
+        **fields: Fields of ``CardOptions`` by name.
         progress: Called with (steps done, steps in all).
         run: Where the dossier and the card are kept, and found again: a folder of runs; or an ``interp.Run``, whose
             executor measures several tasks of the dossier at the same time. None to keep nothing.
@@ -165,60 +152,79 @@ def head_card(
 
     Raises:
         InputError: A head that the model does not have; no task, one twice, or none that the model can carry; a
-            report of another model or of other items; or as ``heads``.
+            report of another model or of other items; an option that a card does not have; or as ``heads``.
         TaskError: A named task cannot be loaded, or the tokenizer carries none.
         KeyboardInterrupt: It was interrupted: half a card is none.
+
+    Example:
+        >>> import interp
+        >>> from interp.methods.head_card import head_card
+        >>> card = head_card(interp.load_model(), "2.2", "agreement", n=40, probes=False, max_units=4)
+        >>> card
+        HeadCard(2.2: agreement: attends and causal)
     """
+    asked = CardOptions.of(options, fields)
     chosen = as_head(model, head)
-    given, left_out = carried(tasks, model, n=n, seed=seed)
-    how: dict[str, Any] = {
-        "seed": seed,
-        "draws": draws,
-        "alpha": alpha,
-        "minimum_attention": minimum_attention,
-        "minimum_effect": minimum_effect,
-        "probes": probes,
-    }
-    kept, most_units = as_run(run), _units(most_units)
+    given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
+    kept, max_units = as_run(run), _units(asked.max_units)
 
     def gathering() -> HeadCard:
         n_parts = len(given) + (report is None)
         found = report
         if found is None:
-            found = heads(model, given, **how, progress=part_of(progress, 0, n_parts, _STEPS), run=kept)
+            found = _dossier(model, given, asked, part_of(progress, 0, n_parts, _STEPS), kept)
         measured = those_in(found, given)
         check_report(found, model, measured)
         first = n_parts - len(measured)
         steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(measured))]
-        asked = CardRequest(chosen, found, _comparisons(model, found), most_units)
-        return _card(
-            model,
-            asked,
-            [(task, gather_parts(model, task, asked, step)) for task, step in zip(measured, steps, strict=True)],
-        )
+        request = CardRequest(chosen, found, Comparisons(model, asked_of(found)), max_units)
+        parts = [(task, gather_parts(model, task, request, step)) for task, step in zip(measured, steps, strict=True)]
+        return _card(model, request, parts)
 
     about = model_provenance(model)
 
     def request() -> dict[str, Any]:
-        return _request(model, about, given, report, most_units, head=head_name(chosen), **how)
+        claims = None if asked.claims is None else read_claims(asked.claims).sha256
+        return _request(model, about, given, report, {**asked.asked(), "claims": claims, "head": head_name(chosen)})
 
     return with_left_out(answered(kept, request, about, HeadCard, gathering), left_out)
 
 
-def _units(most_units: object) -> int:
-    return whole_number("most_units", most_units, expected="a number of units, at least 1")
+def _dossier(
+    model: Any, tasks: Sequence[Task], asked: CardOptions, progress: Progress | None, run: Run | None
+) -> HeadsReport:
+    """The dossier that a card rests on where none is given."""
+    return heads(
+        model,
+        tasks,
+        seed=asked.seed,
+        draws=asked.draws,
+        alpha=asked.alpha,
+        minimum_attention=asked.min_attention,
+        minimum_effect=asked.min_effect,
+        minimum_probe=asked.min_probe,
+        probes=asked.probes,
+        most_together=asked.max_group,
+        correction=asked.correction,
+        claims=asked.claims,
+        progress=progress,
+        run=run,
+    )
+
+
+def _units(max_units: object) -> int:
+    return whole_number("max_units", max_units, expected="a number of units, at least 1")
 
 
 def _request(
-    model: Any, own: Mapping[str, Any], tasks: Sequence[Task], report: HeadsReport | None, most_units: int, **more: Any
+    model: Any, own: Mapping[str, Any], tasks: Sequence[Task], report: HeadsReport | None, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "kind": "head",
         **model_asked(model, own),
         "tasks": [task_asked(each) for each in tasks],
         "report": None if report is None else report_hash(report),
-        "most_units": most_units,
-        **more,
+        **asked,
     }
 
 
@@ -228,7 +234,7 @@ def head_cards(
     tasks: Sequence[Task],
     report: HeadsReport,
     *,
-    most_units: int = MOST_UNITS,
+    max_units: int = CardOptions.max_units,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
 ) -> tuple[HeadCard, ...]:
@@ -238,50 +244,63 @@ def head_cards(
         model: As in ``head_card``.
         tasks: Those of the report.
         report: The dossier of this model on these tasks.
-        most_units: On how many units of a task direct paths are patched.
+        max_units: On how many units of a task direct paths are patched.
         progress: Called with (tasks done, tasks in all).
         run: Where the cards are kept, and found again; its executor measures several tasks at the same time. None for
             nowhere, and this process.
 
     Returns:
-        A card a head, by layer and head. What a dossier does not measure is measured on the tasks on which the head
-        earned it.
+        A card a head, by layer and head, whose page leads back to the report's. What a dossier does not measure is
+        measured on the tasks on which the head earned its card.
 
     Raises:
         InputError: The report is of another model or of other items.
         KeyboardInterrupt: It was interrupted.
+
+    Example:
+        >>> import interp
+        >>> from interp.methods.head_card import head_cards
+        >>> model = interp.load_model()
+        >>> task = interp.load_task("agreement", n=40, tokenizer=model.tokenizer)
+        >>> report = interp.heads(model, [task], probes=False)
+        >>> [card.name for card in head_cards(model, [task], report, max_units=4)]
+        ['2.2']
     """
     tasks = those_in(report, tasks)
     check_report(report, model, tasks)
-    kept, about, most_units = as_run(run), model_provenance(model), _units(most_units)
+    kept, about, max_units = as_run(run), model_provenance(model), _units(max_units)
 
     def gathering() -> list[HeadCard]:
         executor = HERE if kept is None else kept.executor
-        return _cards(model, tasks, report, most_units, progress, executor)
+        return _cards(model, tasks, report, max_units, progress, executor)
 
-    return all_answered(kept, lambda: _request(model, about, tasks, report, most_units), about, HeadCard, gathering)
+    def request() -> dict[str, Any]:
+        return _request(model, about, tasks, report, {"max_units": max_units})
+
+    return all_answered(kept, request, about, HeadCard, gathering)
 
 
 def _cards(
     model: Any,
     tasks: Sequence[Task],
     report: HeadsReport,
-    most_units: int,
+    max_units: int,
     progress: Progress | None,
     executor: Executor,
 ) -> list[HeadCard]:
-    earned = report.frame[report.frame["verdict"].isin(FINDINGS)]
+    verdicts = verdicts_of(report)
+    earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
-    asked = [(model, task, own, report, most_units) for task, own in by_task if own]
+    asked = [(model, task, own, report, max_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}
     for number, parts in spread(_parts_of_task, asked, executor):
         found[number] = parts
         if progress is not None:
             progress(len(found), len(asked))
-    cards = []
+    comparisons, cards = Comparisons(model, asked_of(report)), []
     for head in _heads_of(earned):
         own = [(asked[number][1], found[number][head]) for number in range(len(asked)) if head in found[number]]
-        cards.append(_card(model, CardRequest(head, report, _comparisons(model, report), most_units), own))
+        cards.append(replace(_card(model, CardRequest(head, report, comparisons, max_units), own), back=BACK))
     return cards
 
 
@@ -290,16 +309,11 @@ def _heads_of(rows: pd.DataFrame) -> list[Head]:
 
 
 def _parts_of_task(
-    model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, most_units: int
+    model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, max_units: int
 ) -> dict[Head, Parts]:
     """Several heads, whose comparisons with all others are measured once."""
-    comparisons = _comparisons(model, report)
-    return {head: gather_parts(model, task, CardRequest(head, report, comparisons, most_units)) for head in heads}
-
-
-def _comparisons(model: Any, report: HeadsReport) -> Comparisons:
-    how = {name: report.provenance[name] for name in ("minimum_effect", "alpha", "seed", "draws")}
-    return Comparisons(model, **how)
+    comparisons = Comparisons(model, asked_of(report))
+    return {head: gather_parts(model, task, CardRequest(head, report, comparisons, max_units)) for head in heads}
 
 
 def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
@@ -307,6 +321,7 @@ def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -
     frames = {name: _joined([each[name] for _, each in parts]) for name in (*FRAMES, "left_out")}
     verdicts, name = asked.rows(), head_name(asked.head)
     return HeadCard(
+        examples=asked.examples(),
         name=name,
         verdicts=verdicts,
         tasks=asked.report.tasks,
@@ -315,7 +330,7 @@ def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -
         groups=asked.groups(),
         attention_maps=attention_maps(model, tasks, verdicts[verdicts["task"].isin([task.name for task in tasks])]),
         copying=_copying(model, asked.head),
-        provenance={"head": name, "most_units": asked.most_units, **asked.report.provenance},
+        provenance={"head": name, "max_units": asked.max_units, **asked.report.provenance},
     )
 
 

@@ -1,27 +1,24 @@
-"""How does a reader see a calibration? One self-contained page: findings, figures, tables, how to read them.
-
-Where does a calibration go? One folder, as the dossier's: written whole or not at all.
-
-What does a notebook show of a calibration? The page's findings, and false claims with their intervals.
-"""
+"""The page of a calibration: each rate with its interval and what it is a share of; pictures and tables."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
-from interp.report.calibration_figures import calibration, figures
-from interp.report.calibration_findings import CalibrationFrames, findings, share
-from interp.report.drawing import inline, ordinary_style, pictures, write_pictures
-from interp.report.folder import CALIBRATION, check_output, in_place_of, write_manifest
-from interp.report.glance import Glance
-from interp.report.html import flatten, render
-from interp.report.sortable import Table, sortable
+from interp.report.calibration_figures import calibration
+from interp.report.sections import Custom, Facts, Page, Picture, Section, Sentences, Table
+from interp.report.tables import Column
+from interp.report.words import about, counted
 
-CAPTIONS = {
-    "confusion": "Verdicts on the heads of planted models, by what they are",
-    "false_claims": "False claims where nothing is to be found",
-    "recall": "How often a head is said to track, by what makes that hard to tell",
+_TABLES = {
+    "false_discoveries": "False claims on nulls",
+    "recall": "Trackers found",
+    "false_tracks": "Others said to track",
+    "decoys": "Decoys",
+    "special": "Models with something that the others lack",
+    "single_heads": "Trained models of one head",
+    "halves": "Fewer examples",
 }
 READING = (
     (
@@ -97,93 +94,130 @@ READING = (
 )
 
 
-def render_calibration(frames: CalibrationFrames, *, command: str | None = None) -> str:
-    """The report as one HTML document.
-
-    Args:
-        frames: Of the calibration.
-        command: The command line that asked for it.
-    """
-    shown = {
-        "False claims on nulls": frames.false_discoveries,
-        "Trackers found": frames.recall,
-        "Others said to track": frames.false_tracks,
-        "Decoys": frames.decoys,
-        "Models with something that the others lack": frames.special,
-        "Trained models of one head": frames.single_heads,
-        "Fewer examples": frames.halves,
-        **{f"Heads by {name}": table for name, table in frames.curves.items()},
-    }
-    return render(
-        "calibration.html",
+def page_of(result: Any) -> Page:
+    """The sections of a ``Calibration``."""
+    provenance = {name: value for name, value in result.provenance.items() if value is not None}
+    curves = {f"recall_by_{name}": table for name, table in result.curves.items()}
+    pictures = _pictures(result)
+    tables = [_table(getattr(result, name), name, caption) for name, caption in _TABLES.items()]
+    tables += [_table(table, f"recall_by_{name}", f"Heads by {name}") for name, table in result.curves.items()]
+    first, *others = tables
+    sections: list[Section] = [
+        pictures[0],
+        Sentences("Findings", findings(result)),
+        *pictures[1:],
+        first,
+        Custom("", "folded_tables", {"tables": others}),
+        Facts("How to read this", READING),
+    ]
+    frames = {name: getattr(result, name) for name in _TABLES} | {"confusion": result.confusion.reset_index()}
+    return Page(
         title="How often are verdicts right?",
-        findings=findings(frames),
-        pictures=[(CAPTIONS[name], inline(png)) for name, png in pictures(figures(frames)).items()],
-        tables=[(_table(table), caption) for caption, table in shown.items()],
-        reading=READING,
-        command=command,
-        provenance=flatten(_plain(frames.provenance)),
+        kind="calibration",
+        sections=sections,
+        provenance=provenance,
+        about=about({}, counted(result.examples["job"].nunique(), "judged model")),
+        call="interp.plots.calibration(result)",
+        frames=frames | curves,
+        draws={each.name: each.draw for each in pictures},
     )
 
 
-def _table(frame: pd.DataFrame) -> Table:
-    named = frame.rename(columns={"low": "from", "high": "to"})
-    return sortable(named, tuple(named.columns))
+def _pictures(result: Any) -> list[Picture]:
+    drawn = {
+        "confusion": ("Verdicts on the heads of planted models, by what they are", partial(calibration, result)),
+        "false_claims": (
+            "False claims where nothing is to be found",
+            partial(calibration, result, "false claims"),
+        ),
+    }
+    if result.curves:
+        caption = "How often a head is said to track, by what makes that hard to tell"
+        drawn["recall"] = (caption, partial(calibration, result, "recall"))
+    return [Picture(caption, name, draw, caption, inline=True) for name, (caption, draw) in drawn.items()]
 
 
-def _plain(provenance: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in provenance.items() if value is not None}
+def _table(frame: pd.DataFrame, name: str, caption: str) -> Table:
+    columns = [
+        Column(each, "", *(("low", "high") if each == "rate" else ())) for each in frame if each not in ("low", "high")
+    ]
+    return Table("Tables" if name == "false_discoveries" else "", caption, frame, columns, f"{name}.csv")
 
 
-_TABLES = ("false_discoveries", "recall", "false_tracks", "decoys", "special", "single_heads", "confusion", "halves")
+def findings(result: Any) -> list[str]:
+    """The headline numbers, one sentence each; what is worst comes first."""
+    by_claim = result.false_discoveries.set_index(["kind", "claim"])
+    able = by_claim.loc[("able", "tracks")].to_dict()
+    by_model, by_head = (result.recall.set_index("per").loc[per].to_dict() for per in ("model", "head and task"))
+    per_model = result.false_tracks.set_index("per").loc["model"].to_dict()
+    false, true = _said_falsely(result), _found(result)
+    found = [
+        f"Worst of what is said falsely: {_claim(false.nlargest(1, ['rate', 'high']).iloc[0].to_dict())}.",
+        f"Least of what is found: {_claim(true.nsmallest(1, ['rate', 'low']).iloc[0].to_dict())}.",
+        f"Of the heads that track, {share(by_head)} are found to; of the models, all in {share(by_model)}.",
+        f"Of the models with planted heads, {share(per_model)} have a head that is said to track and does not.",
+        f"Of the models on which nothing tracks, and that are shown to do a task, {share(able)} have a head that is "
+        "said to.",
+    ]
+    named = ", ".join(f"{row['role']} {share(row)}" for row in result.decoys.to_dict("records") if row["of"])
+    found.append(f"Decoys that get their own verdict: {named}.")
+    found += [_single(row) for row in result.single_heads.to_dict("records")]
+    found += [_halved(row) for row in result.halves.to_dict("records") if row["on all"] == "right"]
+    return found
 
 
-@ordinary_style()
-def save_calibration(frames: CalibrationFrames, out: str | Path, *, command: str | None = None) -> Path:
-    """Write tables, figures, page and manifest into the folder `out`.
-
-    Args:
-        frames: Of the calibration.
-        out: The folder; made, with its parents, or replaced where it holds an older report.
-        command: The command line that asked for it.
-
-    Returns:
-        The folder, as an absolute path.
-
-    Raises:
-        OutputError: `out` cannot be used; see ``check_output``.
-    """
-    folder = check_output(out)
-    page = render_calibration(frames, command=command)
-    with in_place_of(folder) as draft:
-        frames.frame.to_parquet(draft / "verdicts.parquet", index=False)
-        for name in _TABLES:
-            getattr(frames, name).to_csv(draft / f"{name}.csv", index=name == "confusion")
-        for name, table in frames.curves.items():
-            table.to_csv(draft / f"recall_by_{name}.csv", index=False)
-        write_pictures(figures(frames), draft / "figures")
-        (draft / "report.html").write_text(page, encoding="utf-8")
-        write_manifest(draft, frames.provenance, command, kind=CALIBRATION)
-    return folder
+def _said_falsely(result: Any) -> pd.DataFrame:
+    """Rates of verdicts that are false, of planted, special and null models."""
+    nulls, special = result.false_discoveries, result.special
+    planted = result.false_tracks[result.false_tracks["per"] == "model"]
+    return pd.concat(
+        [
+            planted.assign(kind="planted", claim="some head is said to track and does not"),
+            special[special["claim"].str.contains("is said|contradicted")],
+            nulls[(nulls["claim"] == "any false verdict") & (nulls["of"] > 0)],
+        ],
+        ignore_index=True,
+    ).astype(dict.fromkeys(("rate", "low", "high"), float))
 
 
-def calibration_glance(result: CalibrationFrames) -> Glance:
-    """What a notebook shows of ``calibrate``."""
-    table = result.false_discoveries
-    shown = pd.DataFrame(
-        {
-            "nulls": table["kind"],
-            "claim": table["claim"],
-            "models with a false one": [share(row) for row in table.to_dict("records")],
-        }
+def _found(result: Any) -> pd.DataFrame:
+    """Rates of what is there and found, of planted, special and trained models of one head."""
+    special, single, decoys = result.special, result.single_heads, result.decoys
+    planted = result.recall[result.recall["per"] == "model"]
+    return pd.concat(
+        [
+            planted.assign(kind="planted", claim="all that track are found"),
+            decoys[decoys["of"] > 0].assign(kind=decoys["role"], claim="its own verdict"),
+            special[special["claim"].str.contains("found|named|verdict")],
+            single.assign(kind="single head", claim=single["task"] + ", the right verdict"),
+        ],
+        ignore_index=True,
+    ).astype(dict.fromkeys(("rate", "low", "high"), float))
+
+
+def _claim(row: Mapping[str, Any]) -> str:
+    return f"“{row['kind']}”, {row['claim']} in {share(row)}"
+
+
+def _single(row: Mapping[str, Any]) -> str:
+    """What is said of the only head of trained models."""
+    if row["truth"] == "none":
+        return f"Of {row['task']}, which trained models of one head cannot do, nothing is said in {share(row)}."
+    return f"The only head of trained models is found to track {row['task']} in {share(row)}."
+
+
+def _halved(row: Mapping[str, Any]) -> str:
+    """What becomes of right verdicts on half of the examples."""
+    whom = "idle heads" if row["heads"] == "idle" else f"heads {row['heads']}"
+    return (
+        f"With half of the examples, of {row['of']:,} right verdicts on {whom}, {row['right']:,} stay right, "
+        f"{row['weaker']:,} say less, {row['undecided']:,} become undecided and {row['wrong']:,} wrong."
     )
-    return Glance(
-        "How often are verdicts right?",
-        findings(result),
-        shown,
-        len(table),
-        ".false_discoveries",
-        {name: result.provenance[name] for name in ("seed",) if name in result.provenance},
-        "interp.plots.calibration(result)",
-        lambda: calibration(result),
-    )
+
+
+def share(rate: Mapping[str, Any]) -> str:
+    """``3 of 200 (1.5 % [0.3, 4.3])``."""
+    if not rate["of"]:
+        return "none of none"
+    low, high = (f"{100 * rate[end]:.1f}" for end in ("low", "high"))
+    return f"{rate['count']:,.0f} of {rate['of']:,.0f} ({100 * rate['rate']:.1f} % [{low}, {high}])"

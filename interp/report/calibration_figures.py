@@ -1,18 +1,13 @@
-"""What does a calibration look like? Recall by difficulty, verdicts by role, false claims on nulls.
+"""What a calibration looks like: recall by difficulty, verdicts by role, false claims on nulls."""
 
-What does a calibration look like? One of its figures by name; ``plots.py`` draws them.
-"""
-
-from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
-from interp.report.calibration_findings import CalibrationFrames
-from interp.report.drawing import Draws, Figure, chosen, label_text, require
+from interp.report.drawing import Figure, chosen, label_text, require
 from interp.report.heads_frames import VERDICTS
 from interp.report.heatmap import SEQUENTIAL
 
@@ -23,15 +18,6 @@ AXES = {
     "share": "share of the answer that it writes",
     "glance": "read of the related word, by glancers",
 }
-
-
-def figures(frames: CalibrationFrames) -> Draws:
-    """What draws every figure, by its name."""
-    draws = {
-        "confusion": partial(confusion, frames.confusion),
-        "false_claims": partial(false_claims, frames.false_discoveries, frames.provenance["alpha"]),
-    }
-    return draws | ({"recall": partial(recall_curves, frames)} if frames.curves else {})
 
 
 def confusion(table: pd.DataFrame) -> Figure:
@@ -71,13 +57,13 @@ def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     return figure
 
 
-def recall_curves(frames: CalibrationFrames) -> Figure:
+def recall_curves(curves: Any) -> Figure:
     """How often a head is said to track, by what makes it hard to find; a panel for each."""
-    figure = Figure(figsize=(3.1 * len(frames.curves), 3.0), dpi=150, layout="constrained")
+    figure = Figure(figsize=(3.1 * len(curves), 3.0), dpi=150, layout="constrained")
     with sns.axes_style("ticks"):
-        panels = np.atleast_1d(figure.subplots(1, len(frames.curves), sharey=True))
+        panels = np.atleast_1d(figure.subplots(1, len(curves), sharey=True))
     blue, orange = sns.color_palette("colorblind")[:2]
-    for ax, (name, table) in zip(panels, frames.curves.items(), strict=True):
+    for ax, (name, table) in zip(panels, curves.items(), strict=True):
         ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
         ax.errorbar(table[name], table["rate"], yerr=ends, fmt="o-", markersize=4, capsize=2, color=blue)
         ax.plot(table[name], table["wrong"], "s:", markersize=3.5, color=orange)
@@ -97,7 +83,7 @@ def recall_curves(frames: CalibrationFrames) -> Figure:
 Shown = Literal["confusion", "false claims", "recall"]
 
 
-def calibration(result: CalibrationFrames, show: Shown = "confusion") -> Figure:
+def calibration(result: Any, show: Shown = "confusion") -> Figure:
     """How often verdicts are right.
 
     Args:
@@ -117,4 +103,4 @@ def calibration(result: CalibrationFrames, show: Shown = "confusion") -> Figure:
         return false_claims(result.false_discoveries, result.provenance["alpha"])
     if not result.curves:
         raise InputError("show: a quick calibration has no curves of recall; run the full one, or show 'confusion'")
-    return recall_curves(result)
+    return recall_curves(result.curves)

@@ -1,45 +1,205 @@
-"""Who writes what a head reads, and who reads what it writes? In plain words.
+"""What a head's card says in plain words: numbers with every claim, and no claim without them.
 
-Does a head's verdict rest on what is put in its place? In plain words.
-
-What is this head, in plain words? Numbers with every claim, and no claim without them.
-
-1. Across the tasks: what each loses without the head, as a share of what the whole model does.
-2. Per task: the verdict's sentence; whether it rests on what replaces the head, or on half of the items; what the task
-   loses without its values at the related word, or the feature; at which word it needs what the head writes; who writes
-   what it reads, and who reads what it writes; what its weights say.
-3. What was not measured, and why.
+1. Across the tasks: the verdicts, and what each task loses without the head, as a share of what the whole model does.
+2. Per task: the verdict's sentence; whether it rests on what replaces the head; at which word the task needs what the
+   head writes; who writes what it reads, and who reads what it writes.
+3. Further: effects by kind of ablation, halves, what is taken out where it reads, and what was not measured, and why.
 """
 
-from dataclasses import dataclass
+import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from interp.report.card_frames import (
-    PARTS,
-    READS,
-    STATES,
-    TAKEN_OUT,
-    CardFrames,
-    Shown,
-    as_dossier,
-    component,
-    kind,
-    position,
-    quoted,
-    shown,
-)
-from interp.report.heads_frames import VERDICTS
-from interp.report.heads_sentences import reason_of, summarise
-from interp.report.words import UNITS, bounded, change, counted, estimate, listed, size
+from interp.report.card_tables import position, spoken, unit_of
+from interp.report.heads_frames import FINDINGS, VERDICTS
+from interp.report.heads_sentences import head_sentence, reason_of, unused_sentence
+from interp.report.words import bounded, change, counted, estimate, listed, size
 
+READS = {"q": "its queries", "k": "its keys", "v": "its values"}
+PARTS = {
+    "replacements": "ablation under every replacement",
+    "agreement": "agreement of the replacements",
+    "positions": "patching by word",
+    "feeds": "direct paths into the head",
+    "readers": "direct paths from the head",
+    "feature": "what is taken out where it reads",
+    "circuits": "circuits",
+}
+TAKEN_OUT = {
+    "values at the related word": "putting the mean in place of its values at the related word",
+    "feature": "erasing {feature} from what it writes",
+    "random directions": "erasing as many random directions",
+}
+"""Of what is taken out of a head at one place; the feature has a name of its own."""
+STATES = {"drop": "a drop", "rise": "a rise", "none": "an effect below the minimum", "undecided": "undecided"}
+"""Of the effect under one replacement."""
 LEAST = 0.05
 """The smallest share of the answer that a sentence names."""
 _MOST = 4
 
 
-def path_sentences(card: Shown) -> list[str]:
+def across_tasks(card: Any) -> list[str]:
+    """What the head is to each task, and how much it copies; the card's tasks are named for readers."""
+    return [_verdicts(card), *_shares(card), *_copying(card)]
+
+
+def findings(card: Any) -> list[str]:
+    """What was found on a card of one task, the verdict first."""
+    return [_verdict(card), *_conclusions(card), *_by_word(card), *path_sentences(card)]
+
+
+def further(card: Any) -> list[str]:
+    """The numbers behind the findings of a card of one task, and what was not measured."""
+    return [*_effects(card), *_halves(card), *_taken_out(card), *_missing(card)]
+
+
+def baseline_note(card: Any) -> str:
+    """What a baseline such as ``position 9`` is, of a card of one task; empty where no sentence names one."""
+    found = re.search(r"position (\d+)", str(card.verdicts["baseline"].iloc[0]))
+    if found is None or found[0] not in _verdict(card):
+        return ""
+    return (
+        f"“{found[0]}” is a place in the prompt, counted from 0: the attention of a head that always looks there. The "
+        "best such rule is chosen over all prompts of the task; those that are shorter have nothing there."
+    )
+
+
+def _verdicts(card: Any) -> str:
+    tasks = card.verdicts.groupby("verdict", sort=False)["task"].agg(list)
+    parts = [f"{VERDICTS[name].symbol} {name}: {listed(tasks[name])}" for name in VERDICTS if name in tasks]
+    return f"Head {card.name}: {'; '.join(parts)}."
+
+
+def _shares(card: Any) -> list[str]:
+    known = card.shares.dropna(subset="share").sort_values("share", kind="stable")
+    parts = [f"{row.task} {bounded(-row.share, -row.share_high, -row.share_low)}" for row in known.itertuples()]
+    if not parts:
+        return []
+    least = card.shares["minimum"].iloc[0]
+    return [
+        f"What resampling it costs, as a share of what the whole model does (1 is all of it; it counts from {least:g} "
+        f"on): {'; '.join(parts)}."
+    ]
+
+
+def _copying(card: Any) -> list[str]:
+    if pd.isna(card.copying):
+        return []
+    return [
+        f"Copying score of its weights: {card.copying:.2f} (1: makes likelier whatever it attends to; -1: less likely)."
+    ]
+
+
+def _verdict(card: Any) -> str:
+    """The dossier's own sentence, or, where it has none for a head by itself, the verdict's meaning with the effect."""
+    row, task = card.verdicts.iloc[0], card.tasks["task"].iloc[0]
+    if row["verdict"] in FINDINGS:
+        return head_sentence(row)
+    if row["verdict"] == "encodes, unused":
+        return unused_sentence(card.verdicts)[0]
+    verdict, reason, unit = VERDICTS[row["verdict"]], reason_of(row), unit_of(card)
+    mean, because = spoken(str(row["mean_replacement"])), f" ({reason})" if reason else ""
+    needed = f"; about {row['n_to_decide']:.0f} units would decide" if np.isfinite(row["n_to_decide"]) else ""
+    return (
+        f"Verdict on {task}: “{verdict.name}”, {verdict.meaning}{because}. The effect of resampling it is "
+        f"{estimate(row['effect'], row['effect_low'], row['effect_high'], unit)}, of its {mean} in its place "
+        f"{estimate(row['mean_effect'], row['mean_effect_low'], row['mean_effect_high'], unit)}; an effect counts from "
+        f"{size(row['minimum_effect'])} on{needed}."
+    )
+
+
+def _conclusions(card: Any) -> list[str]:
+    """Whether all kinds of ablation conclude the same, and the head's place by its drop."""
+    known = _ablated(card)
+    if known.empty:
+        return []
+    by_state = known.groupby("state", sort=False)["replacement"].agg(lambda each: listed([spoken(one) for one in each]))
+    if len(by_state) == 1:
+        said = f"All {len(known)} kinds of ablation conclude the same: {STATES[by_state.index[0]]}."
+    else:
+        parts = "; ".join(f"{STATES[str(state)]} by {kinds}" for state, kinds in by_state.items())
+        said = f"The kinds of ablation do not conclude the same: {parts}."
+    first, last = int(known["rank"].min()), int(known["rank"].max())
+    place = f"{first}" if first == last else f"{first} to {last}"
+    return [f"{said} By its drop it is number {place} of {int(known['n_heads'].iloc[0])} heads."]
+
+
+def _effects(card: Any) -> list[str]:
+    """What each kind of ablation does, which are refused, and how alike they order all heads."""
+    known, unit = _ablated(card), unit_of(card)
+    if known.empty:
+        return []
+    effects = "; ".join(
+        f"{spoken(row['replacement'])} {estimate(row['effect'], row['low'], row['high'], unit)}"
+        for _, row in known.iterrows()
+    )
+    found = [f"Effects of ablation, all on the same {counted(int(known['n_units'].iloc[0]), 'unit')}: {effects}."]
+    refused = card.replacements[card.replacements["effect"].isna()]
+    found += [
+        f"Ablation by {spoken(kind)} is refused: {reason}."
+        for kind, reason in zip(refused["replacement"], refused["reason"], strict=True)
+    ]
+    return found + _alike(card.agreement)
+
+
+def _ablated(card: Any) -> pd.DataFrame:
+    """The kinds of ablation that were not refused."""
+    found: pd.DataFrame = card.replacements[card.replacements["effect"].notna()]
+    return found
+
+
+def _alike(agreement: pd.DataFrame) -> list[str]:
+    known = agreement.dropna(subset="kendall").sort_values("kendall", kind="stable")
+    if known.empty:
+        return []
+    ends = [known.iloc[0]] if len(known) == 1 else [known.iloc[0], known.iloc[-1]]
+    parts = [f"{row['kendall']:.2f} ({spoken(row['first'])} and {spoken(row['second'])})" for row in ends]
+    return [f"How alike two kinds order all heads of the model, by Kendall's τ: {' to '.join(parts)}."]
+
+
+def _halves(card: Any) -> list[str]:
+    parts = []
+    for evidence, rows in card.halves.groupby("evidence", sort=False):
+        numbers = " and ".join(size(each) for each in rows["estimate"])
+        passed = {0: "neither passes", 1: "one of them passes", 2: "both pass"}[int(rows["passes"].sum())]
+        name = "attention above the baseline" if evidence == "attention" else "the effect of resampling"
+        parts.append(f"{name} is {numbers} (it counts from {size(rows['minimum'].iloc[0])} on): {passed}")
+    return [f"In two random halves of the clusters (the same data again), {'; '.join(parts)}."] if parts else []
+
+
+def _taken_out(card: Any) -> list[str]:
+    """What the task loses without what the head holds at one place."""
+    if card.feature.empty:
+        return []
+    row, unit, n_units = card.verdicts.iloc[0], unit_of(card), sorted({int(each) for each in card.feature["n_units"]})
+    named = card.feature["what"].map(TAKEN_OUT).str.replace("{feature}", str(row["feature"]))
+    does = [change(each["effect"], each["low"], each["high"], unit) for _, each in card.feature.iterrows()]
+    parts = [" ".join(each) for each in zip(named, does, strict=True)]
+    units = counted(n_units[-1], "unit") if len(n_units) == 1 else f"{n_units[0]} to {n_units[-1]} units"
+    return [f"Taken out where it reads, on {units}: {'; '.join(parts)}."]
+
+
+def _by_word(card: Any) -> list[str]:
+    if card.positions.empty:
+        return []
+    if card.positions["normalised"].isna().all():
+        return ["The clean and the corrupted run are not shown to differ, so patching has nothing to bring back."]
+    alone = card.positions[card.positions["position"] != "all"]
+    best = alone.loc[alone["normalised"].abs().idxmax()]
+    together = card.positions[card.positions["position"] == "all"].iloc[0]
+    found = [
+        f"Patched from the clean run into the corrupted one, what it writes at {position(best['position'])} brings "
+        f"back {_path_share(best)} of the answer, at all words together {_path_share(together)}."
+    ]
+    idle = [position(each) for each in alone.loc[alone["n_changed"] == 0, "position"]]
+    if idle:
+        found.append(f"What it writes at {listed(idle)} is the same in both runs there, or cannot reach the answer.")
+    return found
+
+
+def path_sentences(card: Any) -> list[str]:
     """The largest direct paths into the head and from it."""
     return [*_sentence(card.feeds, "into it"), *_sentence(card.readers, "from it")]
 
@@ -63,218 +223,24 @@ def _sentence(paths: pd.DataFrame, which: str) -> list[str]:
 def _end(row: pd.Series, which: str) -> str:
     """The path's other end."""
     if which == "into it":
-        return f"{component(row['sender'])} by {READS[row['reads']]}"
+        return f"{_component(row['sender'])} by {READS[row['reads']]}"
     if row["reads"] in READS:
-        return f"{component(row['receiver'].rsplit('.', 1)[0])} by {READS[row['reads']]}"
-    return component(row["receiver"])
+        return f"{_component(row['receiver'].rsplit('.', 1)[0])} by {READS[row['reads']]}"
+    return _component(row["receiver"])
 
 
 def _path_share(row: pd.Series) -> str:
     return bounded(row["normalised"], row["normalised_low"], row["normalised_high"])
 
 
-def replacement_sentences(card: Shown) -> list[str]:
-    """What each kind of ablation does, whether they conclude the same, and how alike they order all heads."""
-    measured = card.replacements[card.replacements["effect"].notna()]
-    if measured.empty:
-        return []
-    unit = UNITS.get(card.verdicts["metric"].iloc[0], card.verdicts["metric"].iloc[0])
-    effects = "; ".join(f"{kind(row['kind'])} {_effect(row, unit)}" for _, row in measured.iterrows())
-    units = counted(int(measured["n_units"].iloc[0]), "unit")
-    found = [f"{_conclusions(measured)} Effects, all on the same {units}: {effects}. {_ranks(measured)}"]
-    found += [
-        f"Ablation by {kind(row['kind'])} is refused: {row['reason']}."
-        for _, row in card.replacements[card.replacements["effect"].isna()].iterrows()
-    ]
-    return found + _alike(card.agreement)
+def _component(name: str) -> str:
+    """Who sends or receives: ``the embeddings``, ``MLP 2``, ``head 1.3``, ``the logits``."""
+    if name in ("embed", "logits"):
+        return {"embed": "the embeddings", "logits": "the logits"}[name]
+    kind, _, rest = name.partition(".")
+    return f"MLP {rest}" if kind == "mlp" else f"head {name}"
 
 
-def _effect(row: pd.Series, unit: str) -> str:
-    return estimate(row["effect"], row["low"], row["high"], unit)
-
-
-def _conclusions(measured: pd.DataFrame) -> str:
-    by_state = measured.groupby("state", sort=False)["kind"].agg(lambda each: listed([kind(one) for one in each]))
-    if len(by_state) == 1:
-        return f"All {len(measured)} kinds of ablation conclude the same: {STATES[by_state.index[0]]}."
-    parts = "; ".join(f"{STATES[str(state)]} by {kinds}" for state, kinds in by_state.items())
-    return f"The kinds of ablation do not conclude the same: {parts}."
-
-
-def _ranks(measured: pd.DataFrame) -> str:
-    first, last = int(measured["rank"].min()), int(measured["rank"].max())
-    place = f"{first}" if first == last else f"{first} to {last}"
-    return f"By its drop it is number {place} of {int(measured['n_heads'].iloc[0])} heads."
-
-
-def _alike(agreement: pd.DataFrame) -> list[str]:
-    known = agreement.dropna(subset="kendall").sort_values("kendall", kind="stable")
-    if known.empty:
-        return []
-    ends = [known.iloc[0]] if len(known) == 1 else [known.iloc[0], known.iloc[-1]]
-    parts = [f"{row['kendall']:.2f} ({kind(row['first'])} and {kind(row['second'])})" for row in ends]
-    return [f"How alike two kinds order all heads of the model, by Kendall's τ: {' to '.join(parts)}."]
-
-
-_SHOWN_WORDS = 2
-
-
-@dataclass(frozen=True)
-class TaskWords:
-    """What a card says of one task.
-
-    Attributes:
-        task: Its name, for readers.
-        verdict: What the head does there.
-        further: What else was measured, in reading order.
-        weights: What its circuits say.
-        left_out: What was not measured, and why.
-    """
-
-    task: str
-    verdict: str
-    further: tuple[str, ...]
-    weights: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """All of it, in reading order."""
-        return (self.verdict, *self.further, *self.weights, *self.left_out)
-
-
-def across_tasks(card: CardFrames) -> tuple[str, ...]:
-    """What the head is to each task, and how much it copies."""
-    found = shown(card)
-    return (_verdicts(found), *_shares(found), *_copying(found))
-
-
-def by_task(card: CardFrames) -> tuple[TaskWords, ...]:
-    """Put into sentences what was measured of each task, in the order of ``card.tasks``."""
-    found = shown(card)
-    return tuple(_task_words(found.of(task)) for task in found.measured)
-
-
-def _verdicts(card: Shown) -> str:
-    tasks = card.verdicts.groupby("verdict", sort=False)["task"].agg(list)
-    parts = [f"{VERDICTS[name].symbol} {name}: {listed(tasks[name])}" for name in VERDICTS if name in tasks]
-    return f"Head {card.name}: {'; '.join(parts)}."
-
-
-def _shares(card: Shown) -> list[str]:
-    known = card.shares.dropna(subset="share").sort_values("share", kind="stable")
-    parts = [f"{row.task} {bounded(-row.share, -row.share_high, -row.share_low)}" for row in known.itertuples()]
-    if not parts:
-        return []
-    least = card.shares["minimum"].iloc[0]
-    return [
-        f"What resampling it costs, as a share of what the whole model does (1 is all of it; it counts from {least:g} "
-        f"on): {'; '.join(parts)}."
-    ]
-
-
-def _copying(card: Shown) -> list[str]:
-    if pd.isna(card.copying):
-        return []
-    return [
-        f"Copying score of its weights: {card.copying:.2f} (1: makes likelier whatever it attends to; -1: less likely)."
-    ]
-
-
-def _task_words(card: Shown) -> TaskWords:
-    return TaskWords(
-        task=str(card.tasks["task"].iloc[0]),
-        verdict=_verdict(card),
-        further=(
-            *replacement_sentences(card),
-            *_halves(card),
-            *_taken_out(card),
-            *_by_word(card),
-            *path_sentences(card),
-        ),
-        weights=tuple(_circuits(card)),
-        left_out=tuple(_missing(card)),
-    )
-
-
-def _verdict(card: Shown) -> str:
-    """The dossier's own sentence, or, where it has none for a head by itself, the verdict's meaning with the effect."""
-    (summary,) = summarise(as_dossier(card))
-    if summary.findings:
-        return " ".join(summary.findings)
-    row = card.verdicts.iloc[0]
-    verdict, reason = VERDICTS[row["verdict"]], reason_of(row)
-    unit = UNITS.get(row["metric"], row["metric"])
-    mean, because = str(row["mean_replacement"]).replace("_", " "), f" ({reason})" if reason else ""
-    needed = f"; about {row['n_to_decide']:.0f} units would decide" if np.isfinite(row["n_to_decide"]) else ""
-    return (
-        f"Verdict “{verdict.name}”: {verdict.meaning}{because}. The effect of resampling it is "
-        f"{estimate(row['effect'], row['effect_low'], row['effect_high'], unit)}, of its {mean} in its place "
-        f"{estimate(row['mean_effect'], row['mean_effect_low'], row['mean_effect_high'], unit)}; an effect counts from "
-        f"{size(row['minimum_effect'])} on{needed}."
-    )
-
-
-def _halves(card: Shown) -> list[str]:
-    parts = []
-    for evidence, rows in card.halves.groupby("evidence", sort=False):
-        numbers = " and ".join(size(each) for each in rows["estimate"])
-        passed = {0: "neither passes", 1: "one of them passes", 2: "both pass"}[int(rows["passes"].sum())]
-        name = "attention above the baseline" if evidence == "attention" else "the effect of resampling"
-        parts.append(f"{name} is {numbers} (it counts from {size(rows['minimum'].iloc[0])} on): {passed}")
-    return [f"In two random halves of the clusters (the same data again), {'; '.join(parts)}."] if parts else []
-
-
-def _taken_out(card: Shown) -> list[str]:
-    """What the task loses without what the head holds at one place."""
-    if card.feature.empty:
-        return []
-    row, n_units = card.verdicts.iloc[0], sorted({int(each) for each in card.feature["n_units"]})
-    unit = UNITS.get(row["metric"], row["metric"])
-    named = card.feature["what"].map(TAKEN_OUT).str.replace("{feature}", str(row["feature"]))
-    does = [change(each["effect"], each["low"], each["high"], unit) for _, each in card.feature.iterrows()]
-    parts = [" ".join(each) for each in zip(named, does, strict=True)]
-    units = counted(n_units[-1], "unit") if len(n_units) == 1 else f"{n_units[0]} to {n_units[-1]} units"
-    return [f"Taken out where it reads, on {units}: {'; '.join(parts)}."]
-
-
-def _by_word(card: Shown) -> list[str]:
-    if card.positions.empty:
-        return []
-    if card.positions["normalised"].isna().all():
-        return ["The clean and the corrupted run are not shown to differ, so patching has nothing to bring back."]
-    alone = card.positions[card.positions["position"] != "all"]
-    best = alone.loc[alone["normalised"].abs().idxmax()]
-    together = card.positions[card.positions["position"] == "all"].iloc[0]
-    found = [
-        f"Patched from the clean run into the corrupted one, what it writes at {position(best['position'])} brings "
-        f"back {_share(best)} of the answer, at all words together {_share(together)}."
-    ]
-    idle = [position(each) for each in alone.loc[alone["n_changed"] == 0, "position"]]
-    if idle:
-        found.append(f"What it writes at {listed(idle)} is the same in both runs there, or cannot reach the answer.")
-    return found
-
-
-def _circuits(card: Shown) -> list[str]:
-    """What the weights say of the commonest words of either role."""
-    said: dict[str, list[str]] = {"query": [], "related": []}
-    for (role, word), rows in card.circuits.groupby(["role", "word"], sort=False):
-        listed_by = rows.groupby("circuit")["text"].agg(lambda each: ", ".join(map(quoted, each)))
-        if role == "query":
-            said[role].append(f"By its weights alone, from {quoted(word)} it would look for {listed_by['looks for']}.")
-        else:
-            said[role].append(
-                f"By its weights alone, where it attends to {quoted(word)} it would raise {listed_by['raises']}, and "
-                f"lower {listed_by['lowers']}."
-            )
-    return [text for texts in said.values() for text in texts[:_SHOWN_WORDS]]
-
-
-def _share(row: pd.Series) -> str:
-    return bounded(row["normalised"], row["normalised_low"], row["normalised_high"])
-
-
-def _missing(card: Shown) -> list[str]:
+def _missing(card: Any) -> list[str]:
     reasons = card.left_out.groupby("reason", sort=False)["part"].agg(list)
     return [f"Not measured: {listed([PARTS[each] for each in parts])} ({reason})." for reason, parts in reasons.items()]

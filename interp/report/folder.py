@@ -192,7 +192,8 @@ def save(result: Any, out: str | Path, *, command: str | None = None) -> Path:
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_text(text, encoding="utf-8")
         (draft / "report.html").write_text(html, encoding="utf-8")
-        write_manifest(draft, page.provenance, command, kind=f"interp {page.kind} report")
+        kind = CARD if page.kind == "head" else f"interp {page.kind} report"
+        write_manifest(draft, page.provenance, command, kind=kind)
     return folder
 
 

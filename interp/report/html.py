@@ -160,6 +160,10 @@ def render(template: str, **shown: Any) -> str:
     return environment.get_template(template).render(**shown)
 
 
+_TAKEN = ("method", "command", "citation", "attention")
+"""Names that elements of a page have, whatever its sections are called."""
+
+
 def as_page(page: Page, command: str | None = None) -> str:
     """The page of a result as one HTML document; `command` is the command line that asked for it."""
     groups: list[tuple[str, str, list[Section]]] = []
@@ -168,7 +172,8 @@ def as_page(page: Page, command: str | None = None) -> str:
             continue
         if section.heading or not groups:
             slug = re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-")
-            groups.append((slug, section.heading, []))
+            taken = {"", *_TAKEN, *(name for name, _, _ in groups)}
+            groups.append((f"{slug}-{len(groups) + 1}" if slug in taken else slug, section.heading, []))
         groups[-1][2].append(section)
     return render("sections.html", page=page, groups=groups, command=command, provenance=flatten(page.provenance))
 

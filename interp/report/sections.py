@@ -147,6 +147,7 @@ class Page:
         draws: What the folder holds as ``figures/NAME.png``.
         data: What the page's script reads, by its element's id.
         files: What else the folder holds, as text by its path.
+        back: The address of the page that this one belongs to, and its name; empty for a page by itself.
     """
 
     title: str
@@ -160,6 +161,7 @@ class Page:
     draws: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    back: tuple[str, ...] = ()
 
 
 def page_of(result: Any) -> Page:

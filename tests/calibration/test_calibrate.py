@@ -59,7 +59,7 @@ def test_it_goes_on_where_it_was(ran, tmp_path):
     n_run = len(ran)
     again = calibrate(SMALL, run=tmp_path)
     assert len(ran) == n_run
-    pd.testing.assert_frame_equal(first.frame, again.frame)
+    pd.testing.assert_frame_equal(first.examples, again.examples)
 
 
 def test_the_report(tmp_path):
@@ -69,7 +69,8 @@ def test_the_report(tmp_path):
     found.save(out)
     assert (out / "report.html").is_file()
     assert {path.name for path in (out / "figures").iterdir()} == {"confusion.png", "false_claims.png", "recall.png"}
-    assert len(pd.read_parquet(out / "verdicts.parquet")) == len(found.frame)
+    assert len(pd.read_parquet(out / "examples.parquet")) == len(found.examples)
+    assert pd.read_csv(out / "false_discoveries.csv")["claim"].tolist() == found.summary()["claim"].tolist()
     assert not [path for path in tmp_path.iterdir() if path != out]
 
 

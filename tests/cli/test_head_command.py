@@ -45,7 +45,7 @@ def test_the_card_is_shown_sentences_first(asked, run):
 
 
 def test_every_option_is_handed_on(asked, run):
-    options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --path-units 9"
+    options = "--model m --task a --task b --task a --n 7 --seed 3 --no-probes --max-units 9"
     assert run("head", "2.1", *options.split(), "--dtype", "bfloat16").exit_code == 0
     assert asked["model"] == ("m", {"device": "cpu", "dtype": "bfloat16"})
     encoding = {
@@ -60,7 +60,7 @@ def test_every_option_is_handed_on(asked, run):
     head, tasks, options = asked["head"]
     assert (head, tasks) == ((2, 1), ["a", "b"])
     assert options.pop("run").executor == Local()
-    assert options == {"seed": 3, "probes": False, "most_units": 9}
+    assert options == {"seed": 3, "probes": False, "max_units": 9}
 
 
 def test_every_generated_task_is_asked_by_default(asked, run):

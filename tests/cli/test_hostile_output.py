@@ -16,9 +16,9 @@ from made_up_card import IDLE, made_up_card
 from typer.testing import CliRunner
 
 from interp.cli import app, probes, relations
-from interp.cli.head_view import print_card
-from interp.cli.terminal import print_json
+from interp.cli.terminal import print_json, print_page
 from interp.errors import TaskError
+from interp.report.sections import page_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 from synthetic_probes import probing
@@ -63,7 +63,8 @@ def test_the_names_in_a_dossier_are_read(run, monkeypatch, tmp_path):
 def test_the_names_in_a_card_are_read(capsys):
     card = made_up_card()
     known = ("verdicts", "tasks", "shares", "halves", "replacements", "left_out")
-    print_card(made_up_card(**{name: getattr(card, name).replace({"task": {IDLE: HOSTILE}}) for name in known}))
+    changes = {name: getattr(card, name).replace({"task": {IDLE: HOSTILE}}) for name in known}
+    print_page(page_of(made_up_card(**changes)))
     check(capsys.readouterr().out)
 
 

@@ -92,7 +92,7 @@ def test_heads_that_earned_a_verdict_have_cards_with_all_tasks_and_what_is_measu
 
 def test_whatever_replaces_it_the_whole_metric_is_lost(card, task):
     """Nothing else writes an answer; a balanced mean speaks for neither."""
-    found = card.replacements.set_index("kind")
+    found = card.replacements.set_index("replacement")
     base = card.tasks["base"][0]
     assert list(found.index) == ["zero", "mean", "positional_mean", "template_mean", "resample"]
     assert found.loc[["zero", "mean", "positional_mean", "template_mean"], "share"].to_numpy() == pytest.approx(-1)
@@ -182,7 +182,7 @@ def test_one_copying_score_is_that_of_all():
 
 def test_a_kind_that_the_task_cannot_provide_has_its_reason(task):
     card = head_card(noun_model(), "0.0", [with_layout(task, "")], probes=False)
-    found = card.replacements.set_index("kind")
+    found = card.replacements.set_index("replacement")
     assert np.isnan(found.loc["positional_mean", "effect"])
     assert "has no layout" in found.loc["positional_mean", "reason"]
     assert (found.loc[["zero", "mean", "template_mean", "resample"], "reason"] == "").all()
@@ -246,7 +246,7 @@ def test_an_interrupted_sweep_is_no_card(task, report):
 def test_shared_keys_and_values_have_numbers_of_their_own():
     """Of four heads that share keys and values by two, the third reads by the second pair's."""
     model = random_model(n_heads=4, n_kv_heads=2)
-    found = feeds(model, (1, 2), random_task(), most_units=4, seed=0)
+    found = feeds(model, (1, 2), random_task(), max_units=4, seed=0)
     assert set(found["receiver"]) == {"1.2.q", "1.1.k", "1.1.v"}
     assert set(found["sender"]) == {"embed", "0.0", "0.1", "0.2", "0.3", "mlp.0"}
     assert found["effect"].abs().is_monotonic_decreasing
@@ -273,7 +273,7 @@ class TestSomeUnits:
 def test_the_embedded_models_head_writes_for_the_mlp_and_the_logits_behind_it():
     """Of the last layer: what it writes goes on by these two alone, and together they carry all that it carries."""
     model = interp.load_model()
-    card = head_card(model, "2.2", ["agreement"], n=30, probes=False, draws=1, most_units=12)
+    card = head_card(model, "2.2", ["agreement"], n=30, probes=False, draws=1, max_units=12)
     readers = card.readers.set_index("receiver")["normalised"]
     assert set(readers.index) == {"mlp.2", "logits"}
     whole = card.positions.set_index("position")["normalised"]

@@ -156,7 +156,7 @@ def run_begun(asked, folder, **options):
         (probed, {"least": 2}),
         (judged, {"seed": 1}),
         (judged, {"minimum_effect": 0.2}),
-        (carded, {"most_units": 7}),
+        (carded, {"max_units": 7}),
         (probed, {"permuted": False}),
         (probed, {"site": "q"}),
     ],

@@ -120,7 +120,7 @@ def test_a_claim_on_a_task_that_is_left_out_is_refused(tmp_path):
 
 def test_a_card_has_the_others_and_says_what_it_lacks(tmp_path):
     with pytest.warns(RuntimeWarning, match="reflexive is left out"):
-        card = head_card(model(), "0.1", ["agreement", "reflexive"], n=20, probes=False, most_units=2)
+        card = head_card(model(), "0.1", ["agreement", "reflexive"], n=20, probes=False, max_units=2)
     assert card.tasks["task"].tolist() == ["agreement"]
     assert card.provenance["left_out"] == {"reflexive": REASON}
     assert f"Left out: reflexive: {REASON}." in (card.save(tmp_path / "card") / "report.html").read_text("utf-8")

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import cache
 from itertools import cycle, islice
-from types import SimpleNamespace
 
 import pandas as pd
 from hostile import HOSTILE, SAVED, TEXTS
@@ -13,11 +12,12 @@ from synthetic_probes import probing
 from synthetic_relations import TO_DEPENDENT, maps_of, scoring
 from synthetic_sweeps import sweep
 
-from interp.report.calibration import render_calibration
-from interp.report.card import render_card
+from interp.calibration.calibrate import Calibration
 from interp.report.heads import render_page
+from interp.report.html import as_page
 from interp.report.probes import render_probes
 from interp.report.relations import render_relations
+from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
 
 COMMAND = f"interp {' '.join(TEXTS)}"
@@ -65,7 +65,7 @@ def card(texts=SAVED):
         **frames,
         tasks=tasks,
         verdicts=pd.DataFrame(verdicts),
-        replacements=renamed(known.replacements, "refused"),
+        replacements=renamed(known.replacements, "reason"),
         feeds=renamed(known.feeds),
         readers=renamed(known.readers),
         circuits=renamed(circuits, "word", "text"),
@@ -105,8 +105,8 @@ def calibration(texts=SAVED):
     rates = pd.DataFrame([{"kind": kind, "claim": claim, **RATE} for kind, claim in kinds])
     halves = {"heads": texts, "on all": "right", "of": 2, "right": 1, "weaker": 1, "undecided": 0, "wrong": 0}
     roles = pd.Index(texts, name="role")
-    return SimpleNamespace(
-        frame=pd.DataFrame({"role": texts}),
+    return Calibration(
+        examples=pd.DataFrame({"role": texts, "job": texts}),
         false_discoveries=rates,
         recall=pd.DataFrame([{"per": per, **RATE} for per in ("model", "head and task")]),
         false_tracks=pd.DataFrame([{"per": per, **RATE} for per in ("model", "head and task")]),
@@ -127,11 +127,11 @@ def _heads_page():
 
 PAGES = {
     "heads": _heads_page,
-    "head": lambda: render_card(card(), command=COMMAND),
+    "head": lambda: as_page(page_of(card()), COMMAND),
     "sweep": lambda: render_sweep(sweep_frames(), command=COMMAND),
     "attend": lambda: render_relations(*relations(), command=COMMAND),
     "probe": lambda: render_probes(probes(), command=COMMAND),
-    "calibration": lambda: render_calibration(calibration(), command=COMMAND),
+    "calibration": lambda: as_page(page_of(calibration()), COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}
 SEEN = tuple(HOSTILE.values())

@@ -4,13 +4,14 @@ import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from made_up_card import made_up_card
 
-from interp.report.card import render_card
+from interp.report.html import as_page
+from interp.report.sections import page_of
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("card") / "report.html"
-    file.write_text(render_card(made_up_card(), command=f"interp head 2.1 --out {'x' * 200}"), encoding="utf-8")
+    file.write_text(as_page(page_of(made_up_card()), f"interp head 2.1 --out {'x' * 200}"), encoding="utf-8")
     return file
 
 

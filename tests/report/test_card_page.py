@@ -6,15 +6,27 @@ import re
 import numpy as np
 import pytest
 from html_page import Page
-from made_up_card import TASK, made_up_card, table
+from made_up_card import IDLE, TASK, made_up_card, table
 
-from interp.report.card import render_card
-from interp.report.card_frames import COLUMNS, at_a_glance, by_path, by_word, n_shown, shown, taken_out
+from interp.report.card_tables import COLUMNS, at_a_glance, by_path, maps_of, n_shown, named, of_task
+from interp.report.html import as_page
+from interp.report.sections import page_of
+
+WORDS = "The share of the answer that patching what it writes brings back, at which words"
+TAKEN_OUT = "Taken out where it reads: the effect; a cost is negative"
+
+
+def page_source(card, command=None):
+    return as_page(page_of(card), command)
+
+
+def maps(card, task="agreement"):
+    return dict(maps_of(of_task(named(card), task)))
 
 
 @pytest.fixture(scope="module")
 def source():
-    return render_card(made_up_card(), command="interp head 2.1 --out <b>")
+    return page_source(made_up_card(), "interp head 2.1 --out <b>")
 
 
 def test_every_element_is_closed_and_text_stays_text(source):
@@ -36,20 +48,22 @@ def test_the_page_asks_for_nothing_and_its_links_arrive(source):
 
 def test_all_tasks_come_first_then_each_then_what_was_asked_then_the_tables(source):
     found = re.findall(r'<h2 id="([^"]+)"', source)
-    assert found == ["across", "task-1", "task-2", "asked", "reading", "tables", "method"]
-    assert "40 units in 35 clusters" in source[source.index('id="asked"') :].split("</section>")[0]
+    tasks = ["agreement-attends-and-causal", "blimp-script-alert-1-none"]
+    assert found == ["all-tasks", *tasks, "tables", "what-was-asked", "how-to-read-this", "method"]
+    assert "40 units in 35 clusters" in source[source.index('id="what-was-asked"') :].split("</section>")[0]
     assert "interp head 2.1 --out &lt;b&gt;" in source
 
 
 def test_every_table_is_there_with_its_rows(source):
     captions = re.findall(r'<table class="sortable">\n<caption>([^<]+)', source)
-    assert len(captions) == 9
+    assert len(captions) == 1 + 9  # the verdicts come first
     assert "passes" in source
     assert re.search(r"<td >no</td>", source)
+    assert "-0.80 [-0.90, -0.70]" in source  # an estimate and its interval stand together
 
 
 def test_at_a_glance_a_row_has_every_kind_of_evidence():
-    glance = at_a_glance(shown(made_up_card()))
+    glance = at_a_glance(named(made_up_card()))
     assert glance.columns == (
         "verdict",
         "attention",
@@ -66,20 +80,16 @@ def test_at_a_glance_a_row_has_every_kind_of_evidence():
     assert glance.hatched
 
 
-def test_idle_words_are_hatched_and_others_coloured():
-    found = by_word(shown(made_up_card()).of("agreement"))
-    assert [(name, cell.text, cell.measured) for name, (cell,) in found.rows] == [
-        ("BOS", "=", False),
-        ("related word", "=", False),
-        ("query", "0.90", True),
-        ("all words together", "0.91", True),
-    ]
-    assert found.hatched
+def test_words_are_coloured_and_idle_ones_left_to_the_sentence():
+    found = maps(made_up_card())[WORDS]
+    assert [(name, cell.text) for name, (cell,) in found.rows] == [("query", "0.90"), ("all words together", "0.91")]
+    assert not found.hatched
+    idle = made_up_card(positions=made_up_card().positions.assign(n_changed=0))
+    assert WORDS not in maps(idle)
 
 
 def test_what_is_taken_out_has_its_effect_in_colour_and_its_interval(source):
-    card = shown(made_up_card())
-    found = taken_out(card.of("agreement"))
+    found = maps(made_up_card())[TAKEN_OUT]
     assert found.columns == ("effect (logits)", "95 % interval")
     assert [(name, *(cell.text for cell in cells)) for name, cells in found.rows] == [
         ("values at the related word", "-3.50", "[-3.80, -3.20]"),
@@ -87,14 +97,14 @@ def test_what_is_taken_out_has_its_effect_in_colour_and_its_interval(source):
         ("random directions, erased", "-0.20", "[-0.30, 0.10]"),
     ]
     assert len({effect.style for _, (effect, _) in found.rows}) == 3
-    assert {interval.style for _, (_, interval) in found.rows} == {taken_out(card.of("agreement")).rows[0][1][1].style}
-    assert taken_out(card.of("blimp:<script>alert(1)")) is None
-    assert source.count("<h3>Taken out where it reads</h3>") == 1
+    assert {interval.style for _, (_, interval) in found.rows} == {found.rows[0][1][1].style}
+    assert TAKEN_OUT not in maps(made_up_card(), "blimp:<script>alert(1)")
+    assert source.count(f"<caption>{TAKEN_OUT}") == 1
 
 
 def test_an_interval_that_is_not_known_is_a_dash():
     unknown = made_up_card().feature.assign(low=np.nan, high=np.nan)
-    found = taken_out(shown(made_up_card(feature=unknown)).of("agreement"))
+    found = maps(made_up_card(feature=unknown))[TAKEN_OUT]
     assert [interval.text for _, (_, interval) in found.rows] == ["—", "—", "—"]
 
 
@@ -111,18 +121,43 @@ def test_paths_that_read_as_nothing_are_left_out_beyond_the_first():
 def test_a_card_with_nothing_measured_beside_the_verdicts_has_a_page():
     empty = {name: table(name) for name in COLUMNS if name not in ("shares", "replacements")}
     card = made_up_card(**empty)
-    page = render_card(made_up_card(**empty, shares=card.shares.assign(share=np.nan)))
+    page = page_source(made_up_card(**empty, shares=card.shares.assign(share=np.nan)))
     assert Page(page).open == []
-    assert "Where the answer passes through it" not in page
-    assert "<h3>Taken out" not in page
+    assert WORDS not in page
+    assert TAKEN_OUT not in page
 
 
 def test_a_task_that_was_not_measured_anew_is_compared_and_has_no_section():
     card = made_up_card()
     frames = {name: getattr(card, name) for name in COLUMNS if name != "shares"}
     few = {name: frame[frame["task"] == TASK] for name, frame in frames.items()}
-    page = render_card(dataclasses.replace(card, **few))
-    assert 'id="task-1"' in page
-    assert 'id="task-2"' not in page
+    page = page_source(dataclasses.replace(card, **few))
+    assert 'id="agreement-attends-and-causal"' in page
+    assert 'id="blimp-script-alert-1-none"' not in page
     assert "Head 2.1: ● attends and causal: agreement; · none:" in page  # all verdicts
     assert page.count("not measured for this card") == 1
+
+
+def test_a_card_by_itself_names_the_model_and_its_tasks_and_one_of_a_report_the_way_back():
+    card = made_up_card(provenance={**made_up_card().provenance, "model": "tiny"})
+    assert "Model tiny · 2 tasks: agreement and blimp:&lt;script&gt;alert(1) · 95 % intervals" in page_source(card)
+    assert "All heads" not in page_source(card)
+    assert '<a href="../report.html">← All heads</a>' in page_source(dataclasses.replace(card, back="../report.html"))
+
+
+def test_names_that_make_the_same_address_or_none_lead_to_their_own_sections():
+    names = dict(zip([TASK, IDLE], ["\u05e9!", "\u05d0?"], strict=True))
+    card = made_up_card()
+    renamed = {name: getattr(card, name).replace({"task": names}) for name in ("verdicts", "tasks", *COLUMNS)}
+    same = renamed["verdicts"].assign(verdict="none")
+    page = Page(page_source(made_up_card(**{**renamed, "verdicts": same})))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {link["href"].removeprefix("#") for link in page.all("a")} <= set(ids)
+
+
+def test_a_baseline_that_is_a_place_is_explained_where_it_stands():
+    verdicts = made_up_card().verdicts.assign(baseline="position 9")
+    page = page_source(made_up_card(verdicts=verdicts))
+    assert page.count("“position 9” is a place in the prompt, counted from 0") == 1
+    assert "those that are shorter have nothing there" in page

@@ -6,8 +6,9 @@ from hostile import HOSTILE, ISOLATES, SAVED, TEXTS
 from hostile_pages import PAGES, SEEN, card, sweep_frames
 from synthetic_relations import maps_of, scoring
 
-from interp.report.card import render_card
+from interp.report.html import as_page
 from interp.report.relations import render_relations
+from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
 
 HEBREW = "\u05e9\u05dc\u05d5\u05dd"
@@ -107,7 +108,7 @@ def test_what_hovering_tells_holds_the_names(open_file, tmp_path):
 def test_what_stands_beside_a_name_stays_where_it_is(open_file, tmp_path, name):
     """Digits behind letters that run to the left would go to their left."""
     file = tmp_path / "report.html"
-    file.write_text(render_card(card((name,))), encoding="utf-8")
+    file.write_text(as_page(page_of(card((name,)))), encoding="utf-8")
     page = open_file(file)
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     before, begins, ends = page.evaluate(PLACES, [name[-3:], "2.5"])

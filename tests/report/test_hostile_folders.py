@@ -6,8 +6,6 @@ import pytest
 from hostile_pages import COMMAND, calibration, card, heads_report, probes, relations, sweep_frames
 
 from interp.errors import InputError, OutputError
-from interp.report.calibration import save_calibration
-from interp.report.card import save_card
 from interp.report.folder import CALIBRATION, MANIFEST, save_report
 from interp.report.probes import save_probes
 from interp.report.relations import save_relations
@@ -23,11 +21,11 @@ def save_heads(out):
 
 SAVERS = {
     "heads": save_heads,
-    "head": lambda out: save_card(card(NAMES), out, command=COMMAND),
+    "head": lambda out: card(NAMES).save(out, command=COMMAND),
     "sweep": lambda out: save_sweep(sweep_frames(NAMES), out, command=COMMAND),
     "attend": lambda out: save_relations(*relations(NAMES), out, COMMAND),
     "probe": lambda out: save_probes(probes(NAMES), out, command=COMMAND),
-    "calibration": lambda out: save_calibration(calibration(NAMES), out, command=COMMAND),
+    "calibration": lambda out: calibration(NAMES).save(out, command=COMMAND),
 }
 
 
@@ -60,7 +58,7 @@ def test_a_manifest_cannot_claim_what_lies_elsewhere(tmp_path, claimed):
     files = {claimed.format(tmp_path=tmp_path): "0"}
     (folder / MANIFEST).write_text(json.dumps({"format": CALIBRATION, "files": files}))
     with pytest.raises(OutputError, match=r"with other files \(manifest\.json\)"):
-        save_calibration(calibration(NAMES), folder)
+        calibration(NAMES).save(folder)
     assert thesis.read_text() == "years of work"
 
 
@@ -71,5 +69,5 @@ def test_a_link_in_a_calibration_is_not_written_through(tmp_path):
     (folder / MANIFEST).write_text(json.dumps({"format": CALIBRATION, "files": {"figures": "0", "figures/a.png": "0"}}))
     (folder / "figures").symlink_to(elsewhere)
     with pytest.raises(OutputError, match=r"with other files \(figures"):
-        save_calibration(calibration(NAMES), folder)
+        calibration(NAMES).save(folder)
     assert list(elsewhere.iterdir()) == []

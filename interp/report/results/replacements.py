@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.card_frames import kind as spoken
+from interp.report.card_tables import spoken
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, require, require_rows
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
