@@ -48,8 +48,8 @@ def attend(model):
 
 def probe(model):
     return {
-        "probe": interp.probe(model, "agreement", "number", n=60).frame,
-        "probe_stream": interp.probe(model, "agreement", "number", site="resid_post", n=60).frame,
+        "probe": interp.probe(model, "agreement", "number", n=60).summary(),
+        "probe_stream": interp.probe(model, "agreement", "number", site="resid_post", n=60).summary(),
     }
 
 

@@ -1,12 +1,12 @@
 """Is a task measured only on the tokens that the model's own tokenizer makes of its text?"""
 
 import pytest
-from interp.methods.erasure.erase import erase
 from random_tasks import random_task
 from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import InputError
+from interp.methods.erasure.erase import erase
 from interp.methods.head_card import head_card
 from interp.methods.task_arguments import as_task, several_predicted
 

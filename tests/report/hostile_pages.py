@@ -16,8 +16,9 @@ from synthetic_sweeps import sweep
 from interp.report.calibration import render_calibration
 from interp.report.card import render_card
 from interp.report.heads import render_page
-from interp.report.probes import render_probes
+from interp.report.html import as_page
 from interp.report.relations import render_relations
+from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
 
 COMMAND = f"interp {' '.join(TEXTS)}"
@@ -93,9 +94,9 @@ def relations(texts=SAVED):
 
 def probes(texts=SAVED):
     result = probing(feature=texts[1], classes=list(texts))
-    examples = with_texts(result.examples, "value", "template", "form", "lemma", "carrier", texts=texts)
-    frame = with_texts(result.frame, "baseline", texts=["untrained"])
-    return replace(result, frame=frame, examples=examples, provenance=result.provenance | FACTS | {"task": texts[1]})
+    words = with_texts(result.words, "value", "template", "form", "lemma", "carrier", texts=texts)
+    cells = with_texts(result.cells, "baseline", texts=["untrained"])
+    return replace(result, cells=cells, words=words, provenance=result.provenance | FACTS | {"task": texts[1]})
 
 
 def calibration(texts=SAVED):
@@ -130,7 +131,7 @@ PAGES = {
     "head": lambda: render_card(card(), command=COMMAND),
     "sweep": lambda: render_sweep(sweep_frames(), command=COMMAND),
     "attend": lambda: render_relations(*relations(), command=COMMAND),
-    "probe": lambda: render_probes(probes(), command=COMMAND),
+    "probe": lambda: as_page(page_of(probes()), COMMAND),
     "calibration": lambda: render_calibration(calibration(), command=COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}

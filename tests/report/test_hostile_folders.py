@@ -9,7 +9,6 @@ from interp.errors import InputError, OutputError
 from interp.report.calibration import save_calibration
 from interp.report.card import save_card
 from interp.report.folder import CALIBRATION, MANIFEST, save_report
-from interp.report.probes import save_probes
 from interp.report.relations import save_relations
 from interp.report.sweep import save_sweep
 
@@ -26,7 +25,7 @@ SAVERS = {
     "head": lambda out: save_card(card(NAMES), out, command=COMMAND),
     "sweep": lambda out: save_sweep(sweep_frames(NAMES), out, command=COMMAND),
     "attend": lambda out: save_relations(*relations(NAMES), out, COMMAND),
-    "probe": lambda out: save_probes(probes(NAMES), out, command=COMMAND),
+    "probe": lambda out: probes(NAMES).save(out, command=COMMAND),
     "calibration": lambda out: save_calibration(calibration(NAMES), out, command=COMMAND),
 }
 
