@@ -67,17 +67,7 @@ class Place:
 def choose_places(
     model: Any, site: str, heads: Sequence[Head] | None = None, layers: Sequence[int] | None = None
 ) -> list[Place]:
-    """The places that are meant, in the model's order.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        site: One of ``SITES``.
-        heads: ``(layer, head)`` pairs, at ``z``; None for all.
-        layers: Layers; None for all.
-
-    Raises:
-        InputError: A site that no eraser is fitted at, or heads or layers that the model or the site does not have.
-    """
+    """The places that are meant, in the model's order."""
     if site not in SITES:
         raise InputError(f"erase: no eraser is fitted at site {site!r}; {suggest(str(site), SITES)}")
     if site == "z":
@@ -102,11 +92,7 @@ def positions_at(at: ErasedAt, encoded: EncodedExample) -> tuple[int, ...]:
 
 
 def task_positions(at: ErasedAt, task: Task) -> dict[int, tuple[int, ...]]:
-    """The positions of every example of a task, by its number.
-
-    Raises:
-        InputError: An unknown kind of position, or one that no prompt has.
-    """
+    """The positions of every example of a task, by its number."""
     if at not in get_args(ErasedAt):
         raise InputError(f"at: no kind of position is called {at!r}; {suggest(str(at), get_args(ErasedAt))}")
     found = {number: positions_at(at, each) for number, each in enumerate(task.examples)}
@@ -151,20 +137,7 @@ class Readings:
 def reference_readings(
     model: Any, task: Task, feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None = None
 ) -> Readings:
-    """Readings of the reference sets: of the examples that have the feature and the position.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: Whose reference sets; of prompts alone (``as_measured``).
-        feature: A key of ``Example.features``.
-        at: The kind of position.
-        sites: What is read.
-        memory_budget: Bytes that are held while the prompts are run; None for the device's default.
-
-    Raises:
-        InputError: No example has the feature, or it has one value only, or one that a single example has; or an
-            activation is NaN or infinite.
-    """
+    """Readings of the reference sets: of the examples that have the feature and the position."""
     rows = reference_rows(task)
     known = sorted({name for row in rows for name in row.encoded.example.features})
     if feature not in known:
@@ -247,16 +220,7 @@ Turn = tuple[str, str]
 
 
 def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
-    """From which class to which every example of a task is steered.
-
-    Args:
-        task: Its examples.
-        feature: What is steered.
-        classes: The values whose means are known.
-
-    Raises:
-        InputError: An example does not have the feature, or one of these values, or there is no other to steer to.
-    """
+    """From which class to which every example of a task is steered."""
     found = []
     for unit in task.units:
         values = [each.example.features.get(feature) for each in unit.examples]
@@ -279,17 +243,7 @@ def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
 
 
 def steered(tasks: Sequence[Task], feature: str, references: Readings, strength: float) -> list[Add]:
-    """For every task, what moves its examples from class to class.
-
-    Args:
-        tasks: Their units name the reference set that serves them.
-        feature: What is steered.
-        references: What the classes' means are taken from.
-        strength: How many differences of means are added.
-
-    Raises:
-        InputError: As ``turns``.
-    """
+    """For every task, what moves its examples from class to class."""
     means = ClassMeans.of(references)
     return [means.steering(turns(task, feature, means.classes), strength) for task in tasks]
 

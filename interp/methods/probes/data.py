@@ -69,12 +69,7 @@ class Held:
 
 
 def passages_of(model: Any, data: Task | Corpus, features: Sequence[str], asked: ProbeOptions) -> Iterable[Passage]:
-    """The words of a task or a corpus that have labels; of a corpus without features, all words.
-
-    Raises:
-        InputError: The model has no tokenizer, or the corpus has nothing of the features.
-        TaskError: The task has no such words, or the corpus cannot be read.
-    """
+    """The words of a task or a corpus that have labels; of a corpus without features, all words."""
     if isinstance(data, Task):
         return list(task_passages(data, asked.at))
     tokenizer = with_offsets(model, "probe")
@@ -88,11 +83,7 @@ def passages_of(model: Any, data: Task | Corpus, features: Sequence[str], asked:
 
 
 def held(model: Any, passages: Iterable[Passage], sites: Sequence[Site], pooling: Pooling = "last") -> Held:
-    """Run a model over passages, and keep its activations at their words.
-
-    Raises:
-        InputError: As ``word_activations``; or nothing is to be read.
-    """
+    """Run a model over passages, and keep its activations at their words."""
     given = list(passages)
     index = passage_index(given)
     if not len(index):
@@ -222,12 +213,7 @@ def features_of(index: pd.DataFrame) -> list[str]:
 
 
 def labelled(index: pd.DataFrame, feature: str, min_examples: int = 1) -> Labelled:
-    """The words that have a label of `feature`; classes with fewer than `min_examples` are left out.
-
-    Raises:
-        InputError: The data have no such feature; what is left has one class, or a class with a single example; or a
-            number is none.
-    """
+    """The words that have a label of `feature`; classes with fewer than `min_examples` are left out."""
     known = features_of(index)
     if feature not in known:
         raise InputError(f"feature {feature!r}: the data have no labels of it{among(feature, known)}")
@@ -255,11 +241,7 @@ def labelled(index: pd.DataFrame, feature: str, min_examples: int = 1) -> Labell
 
 
 def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
-    """The index with the labels of `n` of the words that have one, drawn at random; of all, where there are no more.
-
-    Raises:
-        InputError: `n` is below 1.
-    """
+    """The index with the labels of `n` of the words that have one, drawn at random; of all, where there are no more."""
     if n < 1:
         raise InputError(f"n: expected 1 word at least, got {n}")
     if feature not in features_of(index):
@@ -272,11 +254,7 @@ def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
 
 
 def with_labels(index: pd.DataFrame, feature: str, labels: Sequence[str]) -> pd.DataFrame:
-    """The index with labels of one's own; a word's own form carries them, and is held out.
-
-    Raises:
-        InputError: There are not as many labels as words.
-    """
+    """The index with labels of one's own; a word's own form carries them, and is held out."""
     if len(labels) != len(index):
         raise InputError(f"labels: expected {len(index)}, one for each word that is read, got {len(labels)}")
     forms = index["form"].str.lower()

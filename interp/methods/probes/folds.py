@@ -66,10 +66,6 @@ def make_folds(
 
     Folds are fewer where there are fewer groups or lemmas; `nested` ones choose penalties; the seed says who is dealt
     first among groups of equal size.
-
-    Raises:
-        InputError: There is a single group and a single lemma, so that nothing can be held out, or what is held out
-            leaves nothing to train on.
     """
     sides = {"groups": _deal(groups, n_folds, seed)}
     if lemmas is not None and not _alike(groups, lemmas):
