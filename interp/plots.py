@@ -28,11 +28,11 @@ What a call returned, and its figures:
 from interp.report.arcs import attention_arcs
 from interp.report.calibration_figures import calibration
 from interp.report.card_figures import card, card_paths
+from interp.report.erasure import erasure
 from interp.report.heads_figures import head_map, heads, overview
 from interp.report.pattern_maps import attention_pattern
 from interp.report.probes_figures import probe_map, probes
 from interp.report.relations_figures import relation_baselines, relations
-from interp.report.results.erasure import erasure
 from interp.report.results.estimates import estimates, screen
 from interp.report.results.lens import logit_lens
 from interp.report.results.pairs import pairs

@@ -48,13 +48,13 @@ def attend(model):
 
 def probe(model):
     return {
-        "probe": interp.probe(model, "agreement", "number", n=60).frame,
-        "probe_stream": interp.probe(model, "agreement", "number", site="resid_post", n=60).frame,
+        "probe": interp.probe(model, "agreement", "number", n=60).summary(),
+        "probe_stream": interp.probe(model, "agreement", "number", site="resid_post", n=60).summary(),
     }
 
 
 def erase(model):
-    from interp.methods.erasure.erase.erase import erase
+    from interp.methods.erasure.erase import erase
 
     return {"erase": erase(model, "agreement", "number", layers=[1, 2], n=60).summary()}
 

@@ -33,7 +33,7 @@ def choose(model: interp.HookedTransformer, n: int, seed: int) -> pd.DataFrame:
     for name, feature in FEATURES.items():
         task = interp.load_task(name, n=n, seed=seed, split="select", tokenizer=model.tokenizer)
         attention = task_attention(model, task, seed=seed).strongest().set_index(["layer", "head"])["excess"]
-        score = probe(model, task, feature, seed=seed, description_lengths=False).frame
+        score = probe(model, task, feature, seed=seed, description_lengths=False).summary()
         score = score.set_index(["layer", "head"])["score"]
         decoy = score[attention <= 0].idxmax()
         for role, cell in (("attends", attention.idxmax()), ("decoy", decoy)):
@@ -44,7 +44,7 @@ def choose(model: interp.HookedTransformer, n: int, seed: int) -> pd.DataFrame:
 def read(tasks: dict[str, Task], model: interp.HookedTransformer, seed: int) -> pd.DataFrame:
     """What probes read in every head, beside their controls."""
     frames = [
-        probe(model, tasks[name], feature, seed=seed).frame.assign(task=name, feature=feature)
+        probe(model, tasks[name], feature, seed=seed).summary().assign(task=name, feature=feature)
         for name, feature in FEATURES.items()
     ]
     return pd.concat(frames, ignore_index=True)

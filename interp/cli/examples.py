@@ -47,7 +47,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "can number be read in what the heads write?": "interp probe --feature number --task agreement --out probes",
         "the same of the residual stream": "interp probe --feature number --task agreement --site resid_post",
         "parts of speech in a treebank": (
-            "interp probe --feature upos --data gum-test.conllu --model books --least 50 --out probes"
+            "interp probe --feature upos --data gum-test.conllu --model books --min-examples 50 --out probes"
         ),
         "from activations that were stored": "interp probe --feature upos --store store --model books",
     },

@@ -108,7 +108,9 @@ def probe(
             help="Of a word's tokens the first, the last, or their mean.", show_default="last", metavar="NAME"
         ),
     ] = None,
-    least: Annotated[int, typer.Option(help="Classes with fewer examples are left out.", min=1, metavar="N")] = 1,
+    min_examples: Annotated[
+        int, typer.Option(help="Classes with fewer examples are left out.", min=1, metavar="N")
+    ] = 1,
     n: Annotated[
         int | None,
         typer.Option(
@@ -119,11 +121,11 @@ def probe(
         ),
     ] = None,
     unequal_lengths: UnequalOption = False,
-    folds: Annotated[int, typer.Option(help="Of documents or templates, and of lemmas.", min=2, metavar="N")] = 5,
+    cv: Annotated[int, typer.Option(help="Folds of documents (or templates), and of lemmas.", min=2, metavar="N")] = 5,
     description_lengths: Annotated[
         bool, typer.Option(help="Measure these, too, which takes about half of the time.")
     ] = True,
-    minimum: Annotated[
+    min_effect: Annotated[
         float,
         typer.Option(
             help="Smallest excess over the toughest control that counts: a share of the words, or of a number's "
@@ -152,9 +154,15 @@ def probe(
     _require_own(
         source, {"--at": at, "--context": context, "--pooling": pooling, "--unequal-lengths": unequal_lengths or None}
     )
-    options: dict[str, Any] = {"site": site, **_where(layer, head), "kind": kind, "least": least, "folds": folds}
+    options: dict[str, Any] = {
+        "site": site,
+        **_where(layer, head),
+        "kind": kind,
+        "min_examples": min_examples,
+        "cv": cv,
+    }
     options |= {"at": at or "query", "context": context or "document", "pooling": pooling or "last"}
-    options |= {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
+    options |= {"min_effect": min_effect, "alpha": alpha, "correction": correction, "seed": seed}
     options |= {"description_lengths": description_lengths}
     from interp.cli.terminal import progress_bar, warnings_as_lines
     from interp.report.folder import check_output

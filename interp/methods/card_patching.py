@@ -179,7 +179,7 @@ def _measured_feature(model: Any, head: Head, task: Task, reads: bool, seed: int
     if reads and task.feature is not None:
         found = erase(model, task, task.feature, heads=[head], methods=("leace", "random"), probes=False, seed=seed)
         for method, name in (("leace", "feature"), ("random", "random directions")):
-            yield name, SweepResult(found.frame[found.frame["method"] == method], found.provenance, found.labels)
+            yield name, SweepResult(found.examples[found.examples["method"] == method], found.provenance, found.labels)
 
 
 def _without_values(model: Any, head: Head, task: Task, seed: int) -> SweepResult:

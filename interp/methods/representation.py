@@ -1,8 +1,4 @@
-"""Does a head carry the feature that a task is about? A probe reads it from what the head writes, beside its controls.
-
-Of every head, where it looks back (``probing.py``). Whether the task needs the feature there is asked on a head's card
-(``cards/feature.py``), and of the head as a whole by ablation.
-"""
+"""Probes of every head for the feature that a task is about, where the head looks back."""
 
 from collections import Counter
 from typing import Any
@@ -13,6 +9,7 @@ import pandas as pd
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.interventions.sweep import Progress
 from interp.methods.probes.probe import probe
+from interp.options import ProbeOptions
 from interp.tasks.task import Task
 
 CELL = ["layer", "head"]
@@ -33,14 +30,6 @@ def representation(
 ) -> pd.DataFrame:
     """What every head carries of the task's feature.
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: Its units are probed.
-        minimum: Smallest excess of a probe that counts.
-        alpha: Error rate of a verdict.
-        seed: Of folds, control labels and statistics.
-        progress: Called with (steps done, steps in all).
-
     Returns:
         One row a head: ``layer``, ``head`` and ``COLUMNS``. ``probe`` is the accuracy on unseen templates (or
         documents) and lemmas, ``probe_control`` that of the control task, ``selectivity`` what tells the two apart
@@ -56,8 +45,8 @@ def representation(
         if progress is not None:
             progress(1, 1)
         return unread(model, task, minimum)
-    options: Any = {"minimum": minimum, "alpha": alpha, "seed": seed, "progress": progress}
-    found = probe(model, task, task.feature, description_lengths=False, permuted=False, **options).frame
+    asked = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=minimum, alpha=alpha, seed=seed)
+    found = probe(model, task, task.feature, asked, progress=progress).cells
     found = found.assign(
         feature=task.feature,
         probe_excess_minimum=minimum,

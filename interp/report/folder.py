@@ -39,9 +39,10 @@ HEADS = "interp heads report"
 SWEEP = "interp sweep report"
 RELATIONS = "interp relations report"
 PROBES = "interp probes report"
+ERASURE = "interp erasure report"
 CALIBRATION = "interp calibration report"
 CARD = "interp head card"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD)
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, ERASURE, CALIBRATION, CARD)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

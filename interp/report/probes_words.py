@@ -1,25 +1,12 @@
-"""What is a score the share of, and how is it written? Of words that are right, or of a number's variance.
-
-How is each verdict on a cell and a feature shown? One symbol and one meaning.
-
-What does a report about probes need? The frames of a finished probing, checked once.
-
-The report never sees a model: anything with these three attributes can be drawn, for example
-``interp.methods.probes.judging.ProbeResult``, or frames read back from a saved folder.
-
-What are cells, sites, features, probes and controls called?
-
-Which cell speaks for all? Those that encode the feature come first, then those with the largest excess.
-"""
+"""What cells, sites, features, verdicts and controls of probes are called, and how a score is written."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import pandas as pd
 
-from interp.errors import InputError
 from interp.report.heads_frames import Verdict
 from interp.report.words import counted, decimal, percent, points
 
@@ -97,97 +84,46 @@ VERDICTS = {
 BASELINES = ("majority", "embedding", "position", "untrained")
 """The controls of which the toughest is a cell's baseline."""
 CONTROLS = (*BASELINES, "permuted")
-FRAME_COLUMNS = (
-    *(
-        "site",
-        "score",
-        "low",
-        "high",
-        "baseline",
-        "score_baseline",
-        "excess",
-        "excess_low",
-        "excess_high",
-        "p",
-        "p_adjusted",
-    ),
-    *("score_seen", "control", "selectivity", "selectivity_low", "selectivity_high", *CONTROLS),
-    *("bits", "compression", "compression_prior", "compression_control", "n", "n_documents", "n_lemmas", "verdict"),
-)
-EXAMPLE_COLUMNS = ("document", "template", "form", "value", "carrier", "lemma")
 
 
 @runtime_checkable
-class ProbeFrames(Protocol):
-    """Cells that were probed for a feature; see ``interp.methods.probes.judging.ProbeResult`` for every column."""
+class Probed(Protocol):
+    """Cells that were probed for a feature: a ``ProbeResult``."""
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """One row per cell: its ``layer`` and ``head`` as far as it has any, the numbers and the verdict."""
+    def cells(self) -> pd.DataFrame:
+        """One row per cell."""
 
     @property
-    def examples(self) -> pd.DataFrame:
+    def words(self) -> pd.DataFrame:
         """One row per word that was read."""
 
     @property
     def provenance(self) -> Mapping[str, Any]:
         """How the numbers were made."""
 
-
-def check_probes(frames: ProbeFrames) -> None:
-    """Refuse frames that could not be drawn, before anything is written.
-
-    Raises:
-        InputError: A column is missing, there is no cell, a cell stands twice, or a verdict or the measure is unknown.
-    """
-    for name, frame, columns in (
-        ("frame", frames.frame, FRAME_COLUMNS),
-        ("examples", frames.examples, EXAMPLE_COLUMNS),
-    ):
-        missing = [column for column in columns if column not in frame.columns]
-        if missing:
-            raise InputError(
-                f"the probes' `{name}`: expected the columns {', '.join(columns)}, got none called "
-                f"{', '.join(missing)}; build it with interp.probe"
-            )
-    _check_cells(frames.frame)
-    if frames.provenance.get("measure") not in MEASURES:
-        raise InputError(
-            f"the probes' measure: expected {', '.join(MEASURES)}, got {frames.provenance.get('measure')!r}; add it to "
-            "interp/report/probes_words.py"
-        )
+    def at(self, site: str) -> Self:
+        """What was found at one of several sites."""
 
 
-def _check_cells(frame: pd.DataFrame) -> None:
-    if frame.empty:
-        raise InputError("the probes' `frame`: expected one cell at least, got none; there is nothing to report")
-    labels = [name for name in ("site", "layer", "head") if name in frame]
-    twice = frame.duplicated(labels)
-    if twice.any():
-        raise InputError(
-            f"the probes' `frame`: expected one row per cell, got two for {frame.loc[twice, labels].iloc[0].to_dict()}"
-        )
-    unknown = sorted(set(frame["verdict"].astype(str)) - set(VERDICTS))
-    if unknown:
-        raise InputError(
-            f"the verdicts on probes: expected {', '.join(VERDICTS)}, got {', '.join(unknown)}; add the new verdict to "
-            "interp/report/probes_words.py"
-        )
+def sites_of(result: Probed) -> list[str]:
+    """The sites that were probed."""
+    return list(dict.fromkeys(result.cells["site"]))
 
 
-def measure_of(frames: ProbeFrames) -> Measure:
+def measure_of(result: Probed) -> Measure:
     """What the probes are scored by."""
-    return MEASURES[frames.provenance["measure"]]
+    return MEASURES[result.provenance["measure"]]
 
 
-def has_heads(frames: ProbeFrames) -> bool:
+def has_heads(result: Probed) -> bool:
     """Whether cells are heads; else they are layers, or a single place before them."""
-    return "head" in frames.frame
+    return "head" in result.cells
 
 
-def scale_of(frames: ProbeFrames, column: str) -> tuple[float, float]:
+def scale_of(result: Probed, column: str) -> tuple[float, float]:
     """What has no colour, and what has the strongest: the majority's level and 1; of selectivity 0, and as much."""
-    majority = float(frames.frame["majority"].max())
+    majority = float(result.cells["majority"].max())
     span = max(1 - majority, 0.01)
     low = 0.0 if column == "selectivity" else majority
     return low, low + span
@@ -243,28 +179,28 @@ def cell_name(row: pd.Series) -> str:
     return str(row["layer"] if "layer" in row else row["site"])
 
 
-def cell_kind(frames: ProbeFrames) -> str:
+def cell_kind(result: Probed) -> str:
     """What cells are: ``head``, ``layer`` or ``place``."""
-    return next((kind for kind in ("head", "layer") if kind in frames.frame), "place")
+    return next((kind for kind in ("head", "layer") if kind in result.cells), "place")
 
 
-def spoken(frames: ProbeFrames, row: pd.Series) -> str:
+def spoken(result: Probed, row: pd.Series) -> str:
     """A cell as the subject of a sentence."""
-    kind = cell_kind(frames)
+    kind = cell_kind(result)
     return cell_name(row) if kind == "place" else f"{kind} {cell_name(row)}"
 
 
-def site_name(frames: ProbeFrames) -> str:
+def site_name(result: Probed) -> str:
     """The site, and what it is."""
-    site = str(frames.provenance["site"])
+    site = str(result.provenance["site"])
     return f"{site} ({_SITES[site]})" if site in _SITES else site
 
 
-def feature_name(frames: ProbeFrames) -> str:
+def feature_name(result: Probed) -> str:
     """The feature, and where it is read."""
-    name = str(frames.provenance["feature"])
+    name = str(result.provenance["feature"])
     kind, colon, rest = name.partition(":")
-    if of_task(frames):
+    if of_task(result):
         return f"{name}, as the task's examples have it"
     if colon and kind in ("feats", "sense"):
         what = f"morphological feature {rest}" if kind == "feats" else f"sense of “{rest}”"
@@ -272,37 +208,37 @@ def feature_name(frames: ProbeFrames) -> str:
     return f"{name}: {_FEATURES[name]}" if name in _FEATURES else name
 
 
-def subject(frames: ProbeFrames) -> str:
+def subject(result: Probed) -> str:
     """What is read, where, and of which model: the beginning of a figure's title."""
-    how = frames.provenance
+    how = result.provenance
     return f"{how['feature']} in {how['site']} of {how.get('model', 'a model')}"
 
 
-def of_task(frames: ProbeFrames) -> bool:
+def of_task(result: Probed) -> bool:
     """Whether the words are a task's: their templates have names."""
-    return bool((frames.examples["template"].fillna("").astype(str) != "").any())
+    return bool((result.words["template"].fillna("").astype(str) != "").any())
 
 
-def clusters(frames: ProbeFrames) -> str:
+def clusters(result: Probed) -> str:
     """What is resampled beside lemmas: documents, or a task's lexical draws."""
-    return "cluster" if of_task(frames) else "document"
+    return "cluster" if of_task(result) else "document"
 
 
-def resampled(frames: ProbeFrames) -> str:
+def resampled(result: Probed) -> str:
     """All that is resampled: lemmas too, where they are held out and are not the clusters themselves."""
-    return f"{clusters(frames)}s and lemmas" if _with_lemmas(frames) else f"{clusters(frames)}s"
+    return f"{clusters(result)}s and lemmas" if _with_lemmas(result) else f"{clusters(result)}s"
 
 
-def counts(frames: ProbeFrames) -> str:
+def counts(result: Probed) -> str:
     """How many there are of what is resampled."""
-    first = frames.frame.iloc[0]
-    n_clusters = counted(int(first["n_documents"]), clusters(frames))
-    return f"{n_clusters} and {counted(int(first['n_lemmas']), 'lemma')}" if _with_lemmas(frames) else n_clusters
+    first = result.cells.iloc[0]
+    n_clusters = counted(int(first["n_documents"]), clusters(result))
+    return f"{n_clusters} and {counted(int(first['n_lemmas']), 'lemma')}" if _with_lemmas(result) else n_clusters
 
 
-def _with_lemmas(frames: ProbeFrames) -> bool:
-    same = (frames.examples["lemma"] == frames.examples["document"]).all()
-    return bool(frames.frame["n_lemmas"].notna().all() and not same)
+def _with_lemmas(result: Probed) -> bool:
+    same = (result.words["lemma"] == result.words["document"]).all()
+    return bool(result.cells["n_lemmas"].notna().all() and not same)
 
 
 def ranked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,14 +15,11 @@ import pytest
 import interp
 from interp.cli import options
 from interp.cli import probe as command
-from interp.methods.probes.cross_fitting import Kind
-from interp.methods.probes.probe import MINIMUM, Correction
-from interp.residual.collecting import Pooling
+from interp.options import At, Context, Correction, Pooling, ProbeKind, ProbeOptions
 from interp.tasks.catalogue import load_task
-from interp.tasks.passages import At, Context
 
 FILES = {
-    *("probes.csv", "probes.parquet", "examples.parquet", "report.html", "manifest.json"),
+    *("probes.csv", "probes.parquet", "words.csv", "words.parquet", "examples.parquet", "report.html", "manifest.json"),
     *("figures/controls.png", "figures/score.png", "figures/selectivity.png"),
 }
 NUMBER = ("probe", "--feature", "number", "--task", "agreement", "--kind", "lda")
@@ -92,7 +89,9 @@ def provenance(out):
 
 def test_the_choices_and_defaults_are_those_of_the_method():
     offered = (command.Kind, command.At, options.Context, options.Pooling, options.Correction)
-    assert [get_args(each) for each in offered] == [get_args(each) for each in (Kind, At, Context, Pooling, Correction)]
+    assert [get_args(each) for each in offered] == [
+        get_args(each) for each in (ProbeKind, At, Context, Pooling, Correction)
+    ]
     shown = subprocess.run(
         [sys.executable, "-m", "interp", "probe", "--help"],
         capture_output=True,
@@ -100,23 +99,20 @@ def test_the_choices_and_defaults_are_those_of_the_method():
         check=True,
         env={**os.environ, "COLUMNS": "200"},
     ).stdout
-    assert f"[default: {MINIMUM}]" in shown
+    assert f"[default: {ProbeOptions.min_effect}]" in shown
 
 
 def test_what_was_found_is_said_and_tabled(run):
     result = run(*NUMBER, "--n", 60, "--layer", 2)
     assert result.exit_code == 0, result.output
     text = result.stdout
-    assert text.startswith("Probes: number in z\nModel: default (hash ")
-    assert "Labels: singular (60) and plural (60)\n" in text
-    blocks = text.split("\n\n")
-    assert blocks[1].startswith("Head 2.2 encodes number: 100.0 % of 120 words right")
-    assert "\n- Of 4 heads, " in blocks[1]
-    table = blocks[-1].splitlines()
-    headings = ["head", "score", "baseline", "excess", "adj.", "p", "selectivity", "which", "baseline", "verdict"]
-    assert table[0].split() == headings
-    assert table[1].split()[:2] == ["2.2", "100.0"]
-    assert len(table) == 1 + 4 + 1
+    assert text.startswith("Probes: number in z\nModel default\n120 words, 60 clusters")
+    lines = text.splitlines()
+    (headline,) = [line for line in lines if line.startswith("- Head 2.2 encodes number: 100.0 % of 120 words right")]
+    assert any(line.startswith("- Of 4 heads, ") for line in lines[lines.index(headline) :])
+    for heading in ("head", "verdict", "score", "excess", "selectivity"):
+        assert heading in text
+    assert "1.0 [1.0, 1.0]" in " ".join(text.split())
     assert "report.html" not in text
 
 
@@ -133,7 +129,7 @@ def test_a_folder_holds_everything_and_words_stay_text(run, data, tmp_path):
     assert (how["data"], how["n_documents"], how["seed"], how["context"]) == ([str(data)], 24, 3, "sentence")
     frame = pd.read_parquet(out / "probes.parquet")
     assert frame[["layer", "head"]].to_numpy().tolist() == [[0, head] for head in range(4)]
-    words = pd.read_parquet(out / "examples.parquet")
+    words = pd.read_parquet(out / "words.parquet")
     assert set(words["value"]) == {"DET", "NOUN", "AUX", "ADJ", "PUNCT"}
     assert "<script>" in set(words["form"])
     page = (out / "report.html").read_text(encoding="utf-8")
@@ -145,8 +141,9 @@ def test_senses_are_probed_by_their_name(run, tmp_path):
     asked = ["--feature", "sense:bank", "--data", "senses:bank", "--head", "0.0", "--kind", "lda"]
     result = run("probe", *asked, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
-    assert "Labels: money (48) and river (48)\n" in result.stdout
-    assert "senses:bank: 96 documents" in (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "money (48) and river (48)" in page
+    assert "senses:bank: 96 documents" in page
     assert provenance(tmp_path / "r")["data"] == ["senses:bank"]
 
 
@@ -178,15 +175,30 @@ def test_without_a_folder_nothing_is_written(run, monkeypatch, tmp_path):
 
 
 def test_options_reach_the_method(run, tmp_path):
-    asked = ["--at", "related", "--pooling", "mean", "--folds", 3, "--least", 2, "--minimum", 0.2, "--alpha", 0.01]
+    asked = [
+        "--at",
+        "related",
+        "--pooling",
+        "mean",
+        "--cv",
+        3,
+        "--min-examples",
+        2,
+        "--min-effect",
+        0.2,
+        "--alpha",
+        0.01,
+    ]
     asked += ["--correction", "fdr", "--dtype", "float64", "--kind", "ridge", "--site", "resid_post", "--layer", 2]
     result = run("probe", "--feature", "number", "--task", "agreement", "--n", 12, *asked, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
-    assert "the related word, mean over a word's tokens" in result.stdout
-    assert "\n\nThe word itself gives the feature away: a probe on its embedding alone reaches" in result.stdout
+    assert "the related word, mean over a word&#39;s tokens" in (tmp_path / "r" / "report.html").read_text(
+        encoding="utf-8"
+    )
+    assert "\nThe word itself gives the feature away: a probe on its embedding alone reaches" in result.stdout
     assert "warning: number: a probe on the embedding of the word" in result.stderr
     how = provenance(tmp_path / "r")
-    expected = {"at": "related", "pooling": "mean", "folds": 3, "least": 2, "minimum": 0.2, "alpha": 0.01}
+    expected = {"at": "related", "pooling": "mean", "cv": 3, "min_examples": 2, "min_effect": 0.2, "alpha": 0.01}
     expected |= {"correction": "fdr", "dtype": "float64", "kind": "ridge", "site": "resid_post"}
     assert {name: how[name] for name in expected} == expected
 
@@ -285,7 +297,10 @@ def test_what_is_wrong_is_one_line_before_a_model_is_loaded(run, loads, data, ar
         ("--task agreement --n 12 --feature number --site zz", "no site is called 'zz'"),
         ("--task agreement --n 12 --feature number --site pattern", "take z, or a point of the stream"),
         ("--task agreement --n 12 --feature number --site resid_post --head 1.1", "a site that has heads, got"),
-        ("--task agreement --n 12 --feature number --minimum 0", "minimum: expected a share between 0 and 1, got 0.0"),
+        (
+            "--task agreement --n 12 --feature number --min-effect 0",
+            "min_effect: expected a share between 0 and 1, got 0.0",
+        ),
         ("--task agremeent --feature number", "agremeent"),
         ("--task agreement --feature number --model no-such-model", "no-such-model"),
     ],
@@ -311,16 +326,16 @@ def test_a_model_needs_a_tokenizer(run, loads, tmp_path):
     ("arguments", "said"),
     [
         ("--task agreement", "Missing option '--feature'"),
-        ("--feature x --minimum nan", "expected a number from 0 to 1, got nan"),
+        ("--feature x --min-effect nan", "expected a number from 0 to 1, got nan"),
         ("--feature x --alpha 1.5", "expected a number from 0 to 1, got 1.5"),
         ("--feature x --correction holm", "'holm' is not one of 'max-T'"),
         ("--feature x --kind svm", "'svm' is not one of 'logistic'"),
         ("--feature x --at start", "'start' is not one of 'query'"),
         ("--feature x --context book", "'book' is not one of 'document'"),
         ("--feature x --pooling max", "'max' is not one of 'first'"),
-        ("--feature x --folds 1", "'--folds'"),
+        ("--feature x --cv 1", "'--cv'"),
         ("--feature x --n 0", "'--n'"),
-        ("--feature x --least 0", "'--least'"),
+        ("--feature x --min-examples 0", "'--min-examples'"),
         ("--feature x --layer -1", "'--layer'"),
         ("--feature x --task ioi --head=-1", "head '-1': expected a layer and a head"),
         ("--feature x --seed -1", "'--seed'"),
@@ -334,7 +349,7 @@ def test_options_that_cannot_be_read_are_one_line(run, arguments, said):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("target", ["interp.cli.terminal.progress_bar", "interp.report.probes.write_manifest"])
+@pytest.mark.parametrize("target", ["interp.cli.terminal.progress_bar", "interp.report.folder.write_manifest"])
 def test_an_interrupt_leaves_nothing_half_written(run, monkeypatch, tmp_path, target):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt

@@ -49,8 +49,8 @@ def test_control_tasks_are_learnt_by_heart_on_known_types_and_at_chance_on_fresh
     labels = control_labels(names, ["a", "b"] * 1000)
     target = Target(torch.tensor([each == "a" for each in labels]).long(), 2)
     documents = [str(each) for each in np.random.default_rng(2).integers(50, size=2000)]
-    known = cross_fit(x, target, make_folds(documents, None, 5), strengths=(1e-2, 1e-4)).hits.mean()
-    fresh = cross_fit(x, target, make_folds(documents, names, 5), strengths=(1e-2, 1e-4)).hits.mean()
+    known = cross_fit(x, target, make_folds(documents, None, 5), penalties=(1e-2, 1e-4)).hits.mean()
+    fresh = cross_fit(x, target, make_folds(documents, names, 5), penalties=(1e-2, 1e-4)).hits.mean()
     assert known > 0.9
     assert abs(fresh - 0.5) < 0.06
 

@@ -12,6 +12,7 @@ from interp.methods.erasure.erase.erase import erase
 import interp
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable
+from interp.methods.erasure.erase import erase
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
 
@@ -52,14 +53,14 @@ class TestPlanted:
     def test_without_it_the_behaviour_is_gone(self, by_hand):
         found = self.of(by_hand, "leace", 0)
         assert found["effect"] == pytest.approx(-found["base"], abs=1e-5)
-        frame = by_hand.frame.query("method == 'leace' and head == 0 and task == 'hand'").sort_values("example")
+        frame = by_hand.examples.query("method == 'leace' and head == 0 and task == 'hand'").sort_values("example")
         right_is = np.array([each.right == (IS,) for each in hand_task().examples])
         np.testing.assert_allclose(frame["value"], np.where(right_is, 0.2, -0.2), atol=1e-5)
         assert (frame["status"] == "changed").all()
         assert found["p_adjusted"] < 0.01
 
     def test_in_the_decoy_it_costs_nothing(self, by_hand):
-        frame = by_hand.frame.query("method == 'leace' and head == 1")
+        frame = by_hand.examples.query("method == 'leace' and head == 1")
         assert (frame["effect"].abs() < 1e-6).all()
         assert (frame["change_norm"] > 0.01).all()
         assert self.of(by_hand, "leace", 1)["p_adjusted"] == 1
@@ -93,29 +94,29 @@ class TestPlanted:
 
     def test_steering_turns_the_answers_around(self, by_hand):
         """Noun against noun, the head holds its own share, and then that minus twice the average one."""
-        frame = by_hand.frame.query("method == 'steer' and head == 0 and task == 'hand'").sort_values("example")
+        frame = by_hand.examples.query("method == 'steer' and head == 0 and task == 'hand'").sort_values("example")
         np.testing.assert_allclose(frame["effect"], -2 * SHARE, rtol=1e-5)
         assert frame["value"].mean() < -0.5
         assert (frame["base_correct"].mean(), frame["value_correct"].mean()) == (1.0, 0.0)
-        assert (by_hand.frame.query("method == 'steer' and head == 1")["effect"].abs() < 1e-6).all()
+        assert (by_hand.examples.query("method == 'steer' and head == 1")["effect"].abs() < 1e-6).all()
 
     def test_strength_is_how_far(self):
         result = erase(HandModel(), hand_task(n_clusters=4), "number", methods=("steer",), strength=0.5)
-        np.testing.assert_allclose(result.frame.query("head == 0")["effect"], -SHARE, rtol=1e-5)
+        np.testing.assert_allclose(result.examples.query("head == 0")["effect"], -SHARE, rtol=1e-5)
         assert result.probes.empty
         assert result.summary()["rank"].isna().all()
 
     def test_the_mean_is_that_of_ablation(self, by_hand):
         from interp.methods.ablation import ablate
 
-        frame = by_hand.frame.query("method == 'mean' and head == 0 and task == 'hand'")
-        by_position = ablate(HandModel(), hand_task(), by=("layer", "head", "pos"), kind="mean").frame
+        frame = by_hand.examples.query("method == 'mean' and head == 0 and task == 'hand'")
+        by_position = ablate(HandModel(), hand_task(), by=("layer", "head", "pos")).examples
         last = by_position.query("head == 0 and pos == 'last'").set_index("example")["value"]
         np.testing.assert_allclose(frame.set_index("example")["value"], last.loc[frame["example"]], rtol=1e-5)
 
     def test_other_tasks_get_the_same_erasers(self, by_hand):
         """Of the same kind here: they lose as much."""
-        assert set(by_hand.frame["task"]) == {"hand", "other"}
+        assert set(by_hand.examples["task"]) == {"hand", "other"}
         found = self.of(by_hand, "leace", 0, "other")
         assert found["effect"] == pytest.approx(-found["base"], abs=1e-5)
         assert [each["task"] for each in by_hand.provenance["others"]] == ["other"]
@@ -147,8 +148,8 @@ class TestStream:
         """All query words are alike: there is no direction to erase, whatever the method."""
         methods = ("leace", "random", "inlp", "steer")
         result = erase(hand_weights(), hand_task(), "number", site="resid_pre", methods=methods)
-        assert (result.frame["effect"] == 0).all()
-        assert (result.frame["status"] == "no-op").all()
+        assert (result.examples["effect"] == 0).all()
+        assert (result.examples["status"] == "no-op").all()
         assert (result.probes["rank"] == 0).all()
         assert (result.probes["before"] == 0.5).all()
 
@@ -156,8 +157,8 @@ class TestStream:
         one = hand_task("other", n_clusters=40)
         result = erase(hand_weights(), hand_task(), "number", others=[one], methods=("leace", "random", "steer"))
         cell = ["task", "method", "head", "example"]
-        both = result.frame.merge(by_hand.frame, on=cell, suffixes=("", "_plain"))
-        assert len(both) == len(result.frame)
+        both = result.examples.merge(by_hand.examples, on=cell, suffixes=("", "_plain"))
+        assert len(both) == len(result.examples)
         np.testing.assert_allclose(both["value"], both["value_plain"], atol=1e-5)
         assert (result.provenance["engine"], by_hand.provenance["engine"]) == ("incremental", "plain")
         assert result.provenance["audit"]["largest_difference"] < 1e-5
@@ -214,8 +215,8 @@ class TestResult:
 
     def test_q_is_over_all_places_and_tasks(self, by_hand):
         """Of effects that are noise, so that it matters how many there are."""
-        frame = by_hand.frame.assign(effect=np.random.default_rng(0).normal(0.1, 1, size=len(by_hand.frame)))
-        summary = dataclasses.replace(by_hand, frame=frame).summary()
+        frame = by_hand.examples.assign(effect=np.random.default_rng(0).normal(0.1, 1, size=len(by_hand.examples)))
+        summary = dataclasses.replace(by_hand, examples=frame).summary()
         for method in ("leace", "random"):
             mine = frame[frame["method"] == method]
             tables = [UnitTable.from_frame(mine[mine["task"] == task], "effect") for task in ("hand", "other")]
@@ -226,7 +227,7 @@ class TestResult:
             np.testing.assert_array_equal(found["p_adjusted"], np.concatenate([each.p_adjusted for each in tests]))
 
     def test_excess_is_paired_example_by_example(self, by_hand):
-        frame = by_hand.frame.query("task == 'hand' and head == 0").set_index(["method", "example"])["effect"]
+        frame = by_hand.examples.query("task == 'hand' and head == 0").set_index(["method", "example"])["effect"]
         differences = frame["leace"] - frame["random"]
         summary = by_hand.summary().query("method == 'leace' and task == 'hand' and head == 0")
         assert summary["excess"].item() == pytest.approx(differences.mean())
@@ -276,7 +277,7 @@ class TestResult:
         with pytest.warns(RuntimeWarning, match="interrupted: nothing of task 'other' was complete"):
             result = erase(HandModel(), one, "number", **asked)
         assert not result.provenance["complete"]
-        assert set(result.frame["task"]) == {"one"}
+        assert set(result.examples["task"]) == {"one"}
         assert len(result.summary()) == 4
 
     def test_units_without_the_feature_are_measured_and_not_probed(self):
@@ -284,4 +285,4 @@ class TestResult:
         bare = relabelled(task, lambda encoded: {})
         result = erase(HandModel(), dataclasses.replace(task, units=bare.units), "number", methods=("leace",))
         assert set(result.probes["data"]) == {"fitted"}
-        assert len(result.frame) == 2 * 32
+        assert len(result.examples) == 2 * 32

@@ -10,6 +10,7 @@ from interp.methods.erasure.erase.erase import erase
 from random_tasks import random_task
 from tiny_models import random_model
 
+from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import SITES
 from interp.model.sites import Site
 
@@ -84,7 +85,7 @@ def test_a_cell_by_hand(site, head, at):
 
             logits = model.run_with_hooks(torch.tensor([each.prompt]), fwd_hooks=[(name, hook)])[0, -1].detach()
             expected.append(float(logits[each.right[0]] - logits[each.wrong[0]]))
-    frame = result.frame.sort_values("example")
+    frame = result.examples.sort_values("example")
     np.testing.assert_allclose(frame["value"], expected, rtol=1e-6, atol=1e-9)
     assert (frame["effect"].abs() > 1e-6).all()
 
@@ -99,26 +100,26 @@ class TestEngine:
         task = labelled_task(lengths=(6, 5, 6, 4))
         result = erase(random_model(causal=causal), task, "parity", site=site, at=at, methods=self.METHODS, draws=2)
         assert result.provenance["audit"]["largest_difference"] < 1e-9
-        assert set(result.frame["method"]) == set(self.METHODS)
-        assert np.isfinite(result.frame["value"]).all()
+        assert set(result.examples["method"]) == set(self.METHODS)
+        assert np.isfinite(result.examples["value"]).all()
 
     def test_sentences(self):
         """The erasers are fitted to prompts, and erase in both continuations."""
         task = labelled_task(lengths=(6, 5), metric="sentence_log_probability", answers=(2, 1))
         result = erase(random_model(), task, "parity", at="all", methods=self.METHODS, draws=2)
         assert result.provenance["audit"]["largest_difference"] < 1e-9
-        assert (result.frame["fired"] > 0).all()
+        assert (result.examples["fired"] > 0).all()
 
 
 def test_seeds():
     """They choose random subspaces alone, and a head's do not depend on which others are asked for."""
     model, task = random_model(), labelled_task()
-    one, again, other = (erase(model, task, "parity", layers=[0], seed=seed).frame for seed in (0, 0, 1))
+    one, again, other = (erase(model, task, "parity", layers=[0], seed=seed).examples for seed in (0, 0, 1))
     assert one["value"].equals(again["value"])
     differs = one["value"] != other["value"]
     assert differs[one["method"] == "random"].all()
     assert not differs[one["method"] != "random"].any()
-    alone = erase(model, task, "parity", heads=[(0, 2)]).frame
+    alone = erase(model, task, "parity", heads=[(0, 2)]).examples
     np.testing.assert_allclose(alone["value"], one.query("head == 2")["value"], rtol=1e-9)
 
 
@@ -126,9 +127,9 @@ def test_draws_are_averaged():
     """The first is the same, however many are drawn."""
     model, task = random_model(), labelled_task()
     one, three = (erase(model, task, "parity", methods=("random",), draws=draws, heads=[(0, 1)]) for draws in (1, 3))
-    assert (three.frame["fired"] == 3).all()
+    assert (three.examples["fired"] == 3).all()
     assert (three.provenance["subspaces"], three.provenance["draws"]) == (3, 3)
-    assert (one.frame["effect"] != three.frame["effect"]).all()
+    assert (one.examples["effect"] != three.examples["effect"]).all()
     assert one.probes["after"].equals(three.probes["after"])
 
 
@@ -139,5 +140,5 @@ def test_other_tasks_of_more_folds_are_served_by_the_first():
     split = tuple(dataclasses.replace(unit, fold=number % 2) for number, unit in enumerate(other.units))
     of_two = dataclasses.replace(other, units=split, references=2 * other.references)
     asked = {"methods": ("leace", "mean", "steer"), "layers": [0]}
-    one, same = (erase(model, task, "parity", others=[each], **asked).frame for each in (other, of_two))
+    one, same = (erase(model, task, "parity", others=[each], **asked).examples for each in (other, of_two))
     assert one["value"].equals(same["value"])

@@ -12,6 +12,7 @@ from random_tasks import random_task
 from tiny_models import random_model, word_tokenizer
 
 from interp.errors import InputError
+from interp.methods.erasure.erase import _check_methods, erase
 from interp.methods.erasure.readings import choose_places, positions_at, task_positions, turns
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
@@ -34,7 +35,7 @@ class TestPositions:
         units = [pair(prompts(0, 1), tagged=False), pair(prompts(0, 2))]
         task = relabelled(task_of(units, [pair(prompts(*each)) for each in ((0, 1), (1, 1))]), number)
         result = erase(HandModel(), task, "number", at="related", methods=("leace",))
-        assert set(result.frame["unit"]) == {1}
+        assert set(result.examples["unit"]) == {1}
         nowhere = relabelled(task_of(units[:1], task.references[0]), number)
         with pytest.raises(
             InputError, match="at='related': none of the 2 prompts of task 'hand' holds a tagged related"

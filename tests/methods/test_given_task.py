@@ -7,6 +7,7 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import InputError
+from interp.methods.erasure.erase import erase
 from interp.methods.head_card import head_card
 from interp.methods.task_arguments import as_task, several_predicted
 

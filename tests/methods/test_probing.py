@@ -25,46 +25,56 @@ def agreement(model):
 
 @pytest.fixture(scope="module")
 def result(model, agreement):
-    return interp.probe(model, agreement, site="z", feature="number", strengths=(1e-1, 1e-3), folds=4)
+    return interp.probe(model, agreement, site="z", feature="number", penalties=(1e-1, 1e-3), cv=4)
 
 
 def test_the_head_that_attends_to_the_subject_carries_its_number(result):
-    frame = result.frame.set_index(["layer", "head"])
+    frame = result.cells.set_index(["layer", "head"])
     assert frame.loc[(2, 2), "score"] > 0.95
     assert frame.loc[(2, 2), "verdict"] == "encodes"
     assert frame.loc[(2, 2), "compression"] > 5
     assert frame.drop((2, 2))["score"].max() < 0.9
     assert result.best()[["layer", "head"]].values.tolist() == [[2, 2]]
-    assert "best site z layer 2 head 2" in repr(result)
+    assert repr(result).startswith("ProbeResult(agreement; .examples: 2,880 rows; .words: 240 rows; .cells: 12 rows; ")
 
 
 def test_every_score_stands_beside_its_controls(result, agreement):
-    frame = result.frame
+    frame = result.cells
     for name in ("control", "majority", "embedding", "position", "untrained", "permuted"):
         assert frame[name].between(0.3, 0.7).all(), name
     assert frame["compression_control"].between(0.8, 1.1).all()
     assert (frame["low"] <= frame["score"]).all()
     assert (frame["score"] <= frame["high"]).all()
     assert result.provenance["held_out"] == ["templates", "lemmas"]
-    assert len(result.examples) == len(agreement.examples)
-    assert result.examples["value"].value_counts().to_dict() == {"singular": 120, "plural": 120}
+    assert len(result.words) == len(agreement.examples)
+    assert result.words["value"].value_counts().to_dict() == {"singular": 120, "plural": 120}
+
+
+def test_examples_have_each_word_s_score_at_each_cell(result):
+    examples = result.examples
+    assert list(examples) == ["site", "layer", "head", "example", "score"]
+    assert len(examples) == len(result.cells) * len(result.words)
+    words = examples.join(result.words["template"], on="example")
+    by_template = words.groupby(["layer", "head", "template"])["score"].mean().groupby(["layer", "head"]).mean()
+    np.testing.assert_allclose(by_template, result.cells["score"], rtol=1e-6)
+    assert set(examples["score"]) == {0, 1}
 
 
 def test_the_same_seed_gives_the_same_numbers(model, agreement, result):
-    again = interp.probe(model, agreement, "number", heads=[(2, 2)], strengths=(1e-1, 1e-3), folds=4)
+    again = interp.probe(model, agreement, "number", heads=[(2, 2)], penalties=(1e-1, 1e-3), cv=4)
     columns = ["score", "low", "high", "control", "bits", "untrained"]
-    row = result.frame.query("layer == 2 and head == 2")[columns].to_numpy()
+    row = result.cells.query("layer == 2 and head == 2")[columns].to_numpy()
     # One head's fits are rounded otherwise than in a batch of all heads', and each ends within a tolerance of 1e-6.
-    np.testing.assert_allclose(again.frame[columns], row, rtol=1e-5)
+    np.testing.assert_allclose(again.cells[columns], row, rtol=1e-5)
 
 
 def test_what_is_left_out_changes_nothing_else(model, agreement, result):
-    options = {"strengths": (1e-1, 1e-3), "folds": 4, "description_lengths": False, "permuted": False}
-    found = interp.probe(model, agreement, "number", **options).frame
+    options = {"penalties": (1e-1, 1e-3), "cv": 4, "description_lengths": False, "permuted_labels": False}
+    found = interp.probe(model, agreement, "number", **options).cells
     left_out = ["permuted", "bits", "compression", "compression_prior", "compression_control"]
     assert found[left_out].isna().all(axis=None)
-    assert result.frame[left_out].notna().all(axis=None)
-    pd.testing.assert_frame_equal(found.drop(columns=left_out), result.frame.drop(columns=left_out))
+    assert result.cells[left_out].notna().all(axis=None)
+    pd.testing.assert_frame_equal(found.drop(columns=left_out), result.cells.drop(columns=left_out))
 
 
 def of_attractors(task, wanted):
@@ -81,46 +91,46 @@ def of_attractors(task, wanted):
 def test_unbalanced_attractors_give_the_feature_away(model):
     """A pitfall: where each attractor has the opposite number, the word before the verb says the subject's."""
     task = interp.load_task("agreement", n=400, seed=0, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
-    options = {"heads": [(2, 2)], "strengths": (1e-1, 1e-3), "folds": 4}
+    options = {"heads": [(2, 2)], "penalties": (1e-1, 1e-3), "cv": 4}
     opposite = interp.probe(model, of_attractors(task, ["no"]), "number", **options)
-    assert opposite.frame["embedding"].iloc[0] > 0.7
-    assert opposite.frame["baseline"].iloc[0] == "embedding"
+    assert opposite.cells["embedding"].iloc[0] > 0.7
+    assert opposite.cells["baseline"].iloc[0] == "embedding"
     balanced = interp.probe(model, of_attractors(task, ["yes", "no"]), "number", **options)
-    assert balanced.frame["embedding"].iloc[0] < 0.6
-    assert balanced.frame["verdict"].tolist() == ["encodes"]
+    assert balanced.cells["embedding"].iloc[0] < 0.6
+    assert balanced.cells["verdict"].tolist() == ["encodes"]
 
 
 def test_a_stream_has_a_row_a_layer(model, agreement):
-    found = interp.probe(model, agreement, "number", site="resid_post", strengths=(1e-2,), folds=3).frame
+    found = interp.probe(model, agreement, "number", site="resid_post", penalties=(1e-2,), cv=3).cells
     assert "head" not in found
     assert found["layer"].tolist() == [0, 1, 2]
     assert found["score"].iloc[2] > 0.95 > 0.8 > found["score"].iloc[0]
 
 
 def test_several_sites_are_one_family(model, agreement, tmp_path):
-    options = {"heads": [(1, 3), (2, 2)], "strengths": (1e-2,), "folds": 3, "description_lengths": False}
+    options = {"heads": [(1, 3), (2, 2)], "penalties": (1e-2,), "cv": 3, "description_lengths": False}
     both = interp.probe(model, agreement, "number", site=("q", "z"), **options)
-    assert both.frame[["site", "layer", "head"]].values.tolist() == [
+    assert both.cells[["site", "layer", "head"]].values.tolist() == [
         *(["q", 1, 3], ["q", 2, 2], ["z", 1, 3], ["z", 2, 2])
     ]
     alone = interp.probe(model, agreement, "number", site="z", **options)
     columns = ["score", "low", "high", "untrained", "control", "p"]
     found = both.at("z")
-    np.testing.assert_allclose(found.frame[columns], alone.frame[columns], rtol=1e-6)
-    assert (found.frame["p_adjusted"] >= alone.frame["p_adjusted"]).all()
-    assert both.frame["bits"].isna().all()
+    np.testing.assert_allclose(found.cells[columns], alone.cells[columns], rtol=1e-6)
+    assert (found.cells["p_adjusted"] >= alone.cells["p_adjusted"]).all()
+    assert both.cells["bits"].isna().all()
     assert (found.provenance["site"], both.provenance["site"]) == ("z", ["q", "z"])
-    with pytest.raises(InputError, match=r"a page shows one site, got q, z; save each: result.at\('q'\)"):
-        both.save(tmp_path / "both")
+    page = (both.save(tmp_path / "both") / "report.html").read_text()
+    assert page.index("q: ") < page.index("z: ")
     with pytest.raises(InputError, match="nothing was probed at 'k'; "):
         both.at("k")
     assert (found.save(tmp_path / "z") / "report.html").is_file()
 
 
 def test_the_subject_itself_says_its_number(model, agreement):
-    options = {"at": "related", "layers": [0], "site": "resid_pre", "strengths": (1e-2,), "folds": 4}
+    options = {"at": "related", "layers": [0], "site": "resid_pre", "penalties": (1e-2,), "cv": 4}
     with pytest.warns(RuntimeWarning, match="gives the feature away"):
-        found = interp.probe(model, agreement, "number", **options).frame
+        found = interp.probe(model, agreement, "number", **options).cells
     assert found["score"].iloc[0] > 0.8
     assert found["embedding"].iloc[0] > 0.8
     assert found["verdict"].tolist() != ["encodes"]
@@ -138,26 +148,26 @@ def documents(n=24, seed=0):
 
 
 def test_a_corpus_is_probed_word_by_word(model):
-    found = interp.probe(model, list(documents()), "upos", site="resid_post", layers=[0], strengths=(1e-2,), folds=3)
+    found = interp.probe(model, list(documents()), "upos", site="resid_post", layers=[0], penalties=(1e-2,), cv=3)
     assert found.provenance["held_out"] == ["documents", "lemmas"]
     assert found.provenance["classes"] == ["NOUN", "VERB"]
-    assert found.frame["n_documents"].tolist() == [24]
-    assert found.frame["n_lemmas"].tolist() == [8]
-    assert found.frame["verdict"].tolist() == ["undecided"]
-    assert found.examples["document"].nunique() == 24
+    assert found.cells["n_documents"].tolist() == [24]
+    assert found.cells["n_lemmas"].tolist() == [8]
+    assert found.cells["verdict"].tolist() == ["undecided"]
+    assert found.words["document"].nunique() == 24
 
 
 def test_words_of_a_corpus_are_drawn_where_few_are_enough(model):
-    options = {"site": "resid_post", "layers": [0], "strengths": (1e-2,), "folds": 3, "description_lengths": False}
+    options = {"site": "resid_post", "layers": [0], "penalties": (1e-2,), "cv": 3, "description_lengths": False}
     every = interp.probe(model, list(documents()), "upos", n=1000, **options)
     some, again, other = (
         interp.probe(model, list(documents()), "upos", n=100, seed=seed, **options) for seed in (0, 0, 1)
     )
-    assert (every.frame["n"].item(), some.frame["n"].item()) == (192, 100)
+    assert (every.cells["n"].item(), some.cells["n"].item()) == (192, 100)
     places = ["document", "word"]
-    assert len(some.examples.merge(every.examples, on=[*places, "value"])) == 100
-    assert some.examples.equals(again.examples)
-    assert not some.examples[places].equals(other.examples[places])
+    assert len(some.words.merge(every.words, on=[*places, "value"])) == 100
+    assert some.words.equals(again.words)
+    assert not some.words[places].equals(other.words[places])
     with pytest.raises(InputError, match="n: expected 1 word at least, got 0"):
         interp.probe(model, list(documents()), "upos", n=0, **options)
 
@@ -165,17 +175,17 @@ def test_words_of_a_corpus_are_drawn_where_few_are_enough(model):
 def test_labels_of_one_s_own(model, agreement):
     labels = [["here", "there"][len(each.prompt) % 2] for each in agreement.examples]
     found = interp.probe(
-        model, agreement, "parity", labels=labels, site="pos_embed", strengths=(1e-2,), folds=3, least=5
+        model, agreement, "parity", labels=labels, site="pos_embed", penalties=(1e-2,), cv=3, min_examples=5
     )
-    assert found.frame["score"].iloc[0] > 0.9
-    assert found.frame["baseline"].iloc[0] in ("position", "untrained")
+    assert found.cells["score"].iloc[0] > 0.9
+    assert found.cells["baseline"].iloc[0] in ("position", "untrained")
     with pytest.raises(InputError, match="labels: expected 240, one for each word that is read, got 3"):
         interp.probe(model, agreement, "parity", labels=["a", "b", "a"])
 
 
 @pytest.mark.parametrize("kind", ["ridge", "lda", "mlp"])
 def test_other_kinds_of_probe_read_it_too(model, agreement, kind):
-    found = interp.probe(model, agreement, "number", heads=[(2, 2)], kind=kind, folds=3).frame.iloc[0]
+    found = interp.probe(model, agreement, "number", heads=[(2, 2)], kind=kind, cv=3).cells.iloc[0]
     assert found["score"] > 0.9
     assert np.isnan(found["bits"]) == (kind == "ridge")
 
@@ -198,8 +208,8 @@ def test_other_kinds_of_probe_read_it_too(model, agreement, kind):
         ({"heads": [(7, 0)]}, r"head 7.0: there are 3 layers \(0 to 2\) of 4 heads"),
         ({"heads": [(0, 0)], "site": "resid_post"}, "a site that has heads, got site 'resid_post'"),
         ({"layers": [9]}, "layers"),
-        ({"folds": 1}, "folds: expected 2 at least, got 1"),
-        ({"minimum": 2.0}, "minimum: expected a share between 0 and 1"),
+        ({"cv": 1}, "cv: expected 2 at least, got 1"),
+        ({"min_effect": 2.0}, "min_effect: expected a number from 0 to 1, got 2.0"),
         ({"labels": ["a"] * 239 + ["b"]}, "expected at least 2 examples of each of its 2 classes, got 1 of 'b'"),
     ],
 )
@@ -233,5 +243,5 @@ def test_a_feature_that_the_treebank_lacks_is_refused(model):
 @pytest.mark.gpu
 def test_a_gpu_finds_the_same(agreement, result):
     there = interp.load_model(device="cuda")
-    found = interp.probe(there, agreement, "number", strengths=(1e-1, 1e-3), folds=4).frame
-    np.testing.assert_allclose(found["score"], result.frame["score"], atol=0.01)
+    found = interp.probe(there, agreement, "number", penalties=(1e-1, 1e-3), cv=4).cells
+    np.testing.assert_allclose(found["score"], result.cells["score"], atol=0.01)

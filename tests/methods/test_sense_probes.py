@@ -10,7 +10,7 @@ from recipes.tokenizer import build_tokenizer
 
 pytestmark = pytest.mark.unchecked
 
-FEW = {"site": "resid_post", "strengths": (1e-1, 1e-3)}
+FEW = {"site": "resid_post", "penalties": (1e-1, 1e-3)}
 
 
 def known_words(lemma):
@@ -21,7 +21,7 @@ def known_words(lemma):
 @pytest.mark.parametrize("lemma", [LEMMAS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in LEMMAS[1:])])
 def test_the_books_model_tells_them_apart_and_no_control_does(lemma):
     model = interp.load_model("books")
-    (row,) = interp.probe(model, f"senses:{lemma}", f"sense:{lemma}", layers=[5], **FEW).frame.to_dict("records")
+    (row,) = interp.probe(model, f"senses:{lemma}", f"sense:{lemma}", layers=[5], **FEW).summary().to_dict("records")
     assert row["verdict"] == "encodes"
     assert row["score"] > 0.7
     for name in ("majority", "embedding", "position", "untrained", "control"):
@@ -34,7 +34,7 @@ def test_the_books_model_tells_them_apart_and_no_control_does(lemma):
 def test_a_random_model_encodes_no_sense(lemma, seed):
     """Though it has a token for every word that is said."""
     model = random_model(tokenizer=build_tokenizer(known_words(lemma)), seed=seed, n_ctx=32)
-    found = interp.probe(model, senses(lemma), f"sense:{lemma}", **FEW).frame
+    found = interp.probe(model, senses(lemma), f"sense:{lemma}", **FEW).summary()
     assert "encodes" not in set(found["verdict"])
     assert found["excess"].max() < 0.15
 

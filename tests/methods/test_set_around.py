@@ -17,7 +17,6 @@ from interp.calibration.drawing import draw
 from interp.methods.attribution import attribute
 from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads
-from interp.methods.probes.estimators import LDAProbe, LogisticProbe, MLPProbe, RidgeProbe
 from interp.model.config import TransformerConfig
 from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer
@@ -65,14 +64,9 @@ def attributed(model):
     return stream.components, interp.direct_logit_attribution(model, stream, " are", " is")
 
 
-def fitted(kind, **options):
-    def fit(_model):
-        generator = np.random.default_rng(0)
-        x, y = generator.normal(size=(40, 5)), np.arange(40) % 2
-        probe = kind(**options).fit(x + y[:, None], y)
-        return probe.predict(x)
-
-    return fit
+def probed(kind):
+    options = {"heads": [(2, 2)], "penalties": [0.1], "cv": 2, "kind": kind, "description_lengths": False}
+    return lambda model: interp.probe(model, task_of(model, n=40), "number", **options)
 
 
 def structural(_model):
@@ -89,9 +83,10 @@ def tuned(model):
 
 MEASURED = {
     "ablate": lambda model: interp.ablate(model, task_of(model), heads=[(2, 2), (0, 0)]),
-    "probe": lambda model: interp.probe(
-        model, task_of(model, n=40), "number", heads=[(2, 2)], strengths=[0.1], folds=2
-    ),
+    "probe": lambda model: interp.probe(model, task_of(model, n=40), "number", heads=[(2, 2)], penalties=[0.1], cv=2),
+    "LDA": probed("lda"),
+    "ridge": probed("ridge"),
+    "MLP": probed("mlp"),
     "attend": lambda model: interp.attend(model, corpus(), ["subject"]),
     "attribute": lambda model: attribute(model, task_of(model), by=("layer",)),
     "erase": lambda model: erase(model, task_of(model, n=4), "number", heads=[(2, 2)], methods=["leace"]),
@@ -109,10 +104,6 @@ MEASURED = {
     "train": trained("float32"),
     "train in 16 bits": trained("bfloat16"),
     "draw": lambda _model: draw(3).model().hash,
-    "logistic": fitted(LogisticProbe),
-    "LDA": fitted(LDAProbe),
-    "MLP": fitted(MLPProbe, max_iter=3),
-    "ridge": fitted(RidgeProbe),
     "structural": structural,
 }
 

@@ -15,7 +15,6 @@ from synthetic_sweeps import sweep
 from interp.calibration.calibrate import Calibration
 from interp.report.heads import render_page
 from interp.report.html import as_page
-from interp.report.probes import render_probes
 from interp.report.relations import render_relations
 from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
@@ -93,9 +92,9 @@ def relations(texts=SAVED):
 
 def probes(texts=SAVED):
     result = probing(feature=texts[1], classes=list(texts))
-    examples = with_texts(result.examples, "value", "template", "form", "lemma", "carrier", texts=texts)
-    frame = with_texts(result.frame, "baseline", texts=["untrained"])
-    return replace(result, frame=frame, examples=examples, provenance=result.provenance | FACTS | {"task": texts[1]})
+    words = with_texts(result.words, "value", "template", "form", "lemma", "carrier", texts=texts)
+    cells = with_texts(result.cells, "baseline", texts=["untrained"])
+    return replace(result, cells=cells, words=words, provenance=result.provenance | FACTS | {"task": texts[1]})
 
 
 def calibration(texts=SAVED):
@@ -130,8 +129,8 @@ PAGES = {
     "head": lambda: as_page(page_of(card()), COMMAND),
     "sweep": lambda: render_sweep(sweep_frames(), command=COMMAND),
     "attend": lambda: render_relations(*relations(), command=COMMAND),
-    "probe": lambda: render_probes(probes(), command=COMMAND),
-    "calibration": lambda: as_page(page_of(calibration()), COMMAND),
+    "probe": lambda: as_page(page_of(probes()), COMMAND),
+    "calibration": lambda: render_calibration(calibration(), command=COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}
 SEEN = tuple(HOSTILE.values())

@@ -1,9 +1,11 @@
 """Synthetic probings: frames as the report takes them, with invented numbers and hostile text."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 
-from interp.methods.probes.judging import ProbeResult
+from interp.methods.probes.judging import ProbeResult, scores_by_example
 
 EXCESS = {"encodes": 0.4, "undecided": 0.12, "none": 0.02}
 BASE = {"accuracy": 0.5, "R2": 0.0}
@@ -29,15 +31,20 @@ def probing(verdicts=None, *, shape=(2, 3), heads=True, measure="accuracy", of_t
     rows = [_cell(*place, verdict, measure, lemmas) for place, verdict in zip(places, own, strict=True)]
     frame = pd.DataFrame(rows).assign(site="z" if heads else "resid_post")
     frame = frame if heads else frame.drop(columns="head")
-    return ProbeResult(frame, _examples(measure, of_task), _provenance(frame, measure, of_task) | how)
+    return _result(frame, _words(measure, of_task), _provenance(frame, measure, of_task) | how)
 
 
 def with_cell(result, number=0, **changed):
     """The probing with these values in one cell; of all cells where `number` is None."""
-    frame = result.frame.copy()
+    frame = result.cells.copy()
     for name, value in changed.items():
         frame.loc[slice(None) if number is None else number, name] = value
-    return ProbeResult(frame, result.examples, result.provenance)
+    return dataclasses.replace(result, cells=frame)
+
+
+def _result(cells, words, how):
+    labels = cells[[name for name in ("site", "layer", "head") if name in cells]]
+    return ProbeResult(scores_by_example(labels, np.ones((len(cells), N))), how, words, cells)
 
 
 def _cell(layer, head, verdict, measure, lemmas):
@@ -80,7 +87,7 @@ def _cell(layer, head, verdict, measure, lemmas):
     }
 
 
-def _examples(measure, of_task):
+def _words(measure, of_task):
     numbers = range(N)
     values = [str(number % 7 - 3) for number in numbers] if measure == "R2" else ["plural", HOSTILE] * (N // 2)
     return pd.DataFrame(
@@ -112,17 +119,17 @@ def _provenance(frame, measure, of_task):
         "feature": "number",
         "site": frame["site"].iloc[0],
         "kind": "logistic" if measure == "accuracy" else "ridge",
-        "strengths": [1.0, 0.1, 0.01],
-        "folds": 5,
+        "penalties": [1.0, 0.1, 0.01],
+        "cv": 5,
         "held_out": ["templates" if of_task else "documents", "lemmas"],
         "measure": measure,
         "classes": ["plural", HOSTILE] if measure == "accuracy" else [],
-        "least": 1,
+        "min_examples": 1,
         "untrained": True,
         "n_probes": 1234,
         "n_unconverged": 0,
         "description_uniform": np.float64(240.0),
-        "minimum": 0.1,
+        "min_effect": 0.1,
         "alpha": 0.05,
         "correction": "max-T",
         "seed": 0,

@@ -5,7 +5,8 @@ import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from synthetic_probes import HOSTILE, probing, with_cell
 
-from interp.report.probes import render_probes
+from interp.report.html import as_page
+from interp.report.probes import page_of
 
 
 @pytest.fixture(scope="module", params=["heads", "layers"])
@@ -17,7 +18,7 @@ def page_file(request, tmp_path_factory):
     # Every box, a gap, and the strongest colours.
     result = with_cell(with_cell(result, None, embedding=0.96, selectivity_low=-0.1), None, permuted=np.nan)
     result = with_cell(result, 3, score=1.0, selectivity=0.5)
-    file.write_text(render_probes(result, command=f"interp probe --out {'x' * 200}"), encoding="utf-8")
+    file.write_text(as_page(page_of(result), f"interp probe --out {'x' * 200}"), encoding="utf-8")
     return file
 
 
@@ -51,10 +52,10 @@ def test_warnings_are_boxes_and_labels_are_seen_as_text(open_file, page_file):
 
 def test_cells_sort_by_their_score(open_file, page_file):
     page = open_file(page_file)
-    table = page.locator("table.sortable")
+    table = page.locator("table.sortable").first
     heading = table.locator("thead th", has=page.get_by_text("score", exact=True))
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
-    values = [float(each) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
+    values = [float(each.split()[0]) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
     assert values == sorted(values)
     assert len(set(values)) > 5

@@ -6,14 +6,12 @@ import pandas as pd
 import pytest
 from synthetic_probes import probing
 
-from interp.errors import InputError, OutputError
-from interp.methods.probes.judging import ProbeResult
-from interp.report import probes as folder_module
+from interp.errors import OutputError
+from interp.report import folder as folder_module
 from interp.report.folder import PROBES, save_report
-from interp.report.probes import save_probes
 
 FILES = {
-    *("probes.csv", "probes.parquet", "examples.parquet", "report.html"),
+    *("probes.csv", "probes.parquet", "words.csv", "words.parquet", "examples.parquet", "report.html"),
     *("figures/controls.png", "figures/score.png", "figures/selectivity.png"),
 }
 
@@ -25,10 +23,11 @@ def files_in(folder):
 @pytest.mark.parametrize("heads", [True, False])
 def test_frames_come_back_as_they_went(tmp_path, heads):
     result = probing(heads=heads)
-    out = save_probes(result, tmp_path / "deep" / "r", command="interp probe")
+    out = result.save(tmp_path / "deep" / "r", command="interp probe")
     assert files_in(out) == FILES | {"manifest.json"}
-    pd.testing.assert_frame_equal(pd.read_parquet(out / "probes.parquet"), result.frame)
-    pd.testing.assert_frame_equal(pd.read_csv(out / "probes.csv"), result.frame)
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "probes.parquet"), result.cells)
+    pd.testing.assert_frame_equal(pd.read_csv(out / "probes.csv"), result.cells)
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "words.parquet"), result.words)
     pd.testing.assert_frame_equal(pd.read_parquet(out / "examples.parquet"), result.examples)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["format"], manifest["command"]) == (PROBES, "interp probe")
@@ -46,33 +45,24 @@ def test_a_result_saves_itself(tmp_path):
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
     out = tmp_path / "r"
     save_report(make_report(tasks=("agreement",)), out)
-    save_probes(probing(), out)
+    probing().save(out)
     assert not (out / "heads.csv").exists()
-    save_probes(probing({(0, 0): "none"}, shape=(1, 1)), out)
+    probing({(0, 0): "none"}, shape=(1, 1)).save(out)
     assert not (out / "figures" / "score.png").exists()
     (out / "thesis.tex").write_text("")
     with pytest.raises(OutputError, match=r"got one with other files \(thesis.tex\)"):
-        save_probes(probing(), out)
-
-
-def test_what_cannot_be_drawn_is_refused_before_anything_is_written(tmp_path):
-    result = probing()
-    with pytest.raises(InputError, match="got none called p_adjusted"):
-        save_probes(
-            ProbeResult(result.frame.drop(columns="p_adjusted"), result.examples, result.provenance), tmp_path / "r"
-        )
-    assert list(tmp_path.iterdir()) == []
+        probing().save(out)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])
 def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, error):
-    out = save_probes(probing(), tmp_path / "r", command="older")
+    out = probing().save(tmp_path / "r", command="older")
 
     def fail(*_args, **_options):
         raise error
 
     monkeypatch.setattr(folder_module, "write_manifest", fail)
     with pytest.raises(type(error)):
-        save_probes(probing(), tmp_path / "r", command="newer")
+        probing().save(tmp_path / "r", command="newer")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
     assert [path.name for path in tmp_path.iterdir()] == ["r"]

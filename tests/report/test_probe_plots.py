@@ -1,10 +1,11 @@
 """The figures of probes, read back from what was drawn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from synthetic_probes import probing, with_cell
 
-from interp.methods.probes.judging import ProbeResult
 from interp.report.probes_figures import cells_beside_controls, curve, figures, head_heatmap, heatmap
 from interp.report.words import decimal
 
@@ -31,7 +32,7 @@ def test_heads_are_coloured_from_the_majority_up_and_marked(column, ends):
     ax = figure.axes[0]
     assert (labels(ax.yaxis), labels(ax.xaxis)) == (["0", "1"], ["0", "1", "2"])
     mesh = ax.collections[0]
-    assert np.allclose(mesh.get_array().reshape(2, 3), result.frame[column].to_numpy().reshape(2, 3))
+    assert np.allclose(mesh.get_array().reshape(2, 3), result.cells[column].to_numpy().reshape(2, 3))
     assert mesh.get_clim() == ends
     places = {line.get_marker(): list(zip(*line.get_data(), strict=True)) for line in ax.lines}
     assert places == {"o": [(2.5, 1.72)], r"$\mathbf{?}$": [(1.5, 0.72)]}
@@ -44,12 +45,12 @@ def test_page_and_figure_show_the_same_numbers():
     result = probing(THREE)
     shown = [cell.text for _, row in head_heatmap(result, "score").rows for cell in row]
     assert shown == [text.get_text() for text in heatmap(result, "score").axes[0].texts]
-    assert shown == [decimal(each) for each in result.frame["score"]]
+    assert shown == [decimal(each) for each in result.cells["score"]]
 
 
 def test_heads_that_were_not_probed_are_hatched_and_said_to_be():
     result = probing({(1, 2): "none"})
-    absent = ProbeResult(result.frame.drop(index=[1]), result.examples, result.provenance)
+    absent = replace(result, cells=result.cells.drop(index=[1]))
     figure = heatmap(absent, "score")
     assert len([patch for patch in figure.axes[0].patches if patch.get_hatch()]) == 1
     assert legend(figure) == ["not measured"]
@@ -115,14 +116,14 @@ def test_layers_are_a_curve_with_its_interval_and_controls_as_lines():
     figure = curve(result, "score")
     ax = figure.axes[0]
     lines = drawn(ax)
-    assert lines["score"].get_ydata() == pytest.approx(result.frame["score"])
+    assert lines["score"].get_ydata() == pytest.approx(result.cells["score"])
     assert lines["untrained model"].get_ydata() == pytest.approx([0.53] * 3)
     assert lines["majority,\nembedding of the word,\nposition"].get_ydata() == pytest.approx([0.5] * 3)
     assert [list(lines[name].get_xdata()) for name in ("encodes", "undecided", "none")] == [[1], [2], [0]]
     assert lines["encodes"].get_markerfacecolor() != lines["undecided"].get_markerfacecolor() == "white"
     band = ax.collections[0].get_paths()[0].vertices
-    assert band[:, 1].min() == pytest.approx(result.frame["low"].min())
-    assert band[:, 1].max() == pytest.approx(result.frame["high"].max())
+    assert band[:, 1].min() == pytest.approx(result.cells["low"].min())
+    assert band[:, 1].max() == pytest.approx(result.cells["high"].max())
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("layer", "accuracy")
     assert [tick for tick in ax.get_xticks() if tick != int(tick)] == []
     figure.canvas.draw()
@@ -131,7 +132,7 @@ def test_layers_are_a_curve_with_its_interval_and_controls_as_lines():
 def test_the_selectivity_of_layers_is_held_against_0():
     result = probing(heads=False, shape=(3, 1))
     ax = curve(result, "selectivity").axes[0]
-    assert drawn(ax)["selectivity"].get_ydata() == pytest.approx(result.frame["selectivity"])
+    assert drawn(ax)["selectivity"].get_ydata() == pytest.approx(result.cells["selectivity"])
     assert not MARKED & set(drawn(ax))
     assert any(list(line.get_ydata()) == [0, 0] for line in ax.lines)
 

@@ -1,10 +1,11 @@
 """What is said of probes, for every verdict, of heads and layers, of classes and numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from synthetic_probes import probing, with_cell
 
-from interp.methods.probes.judging import ProbeResult
 from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
 from interp.report.probes_sentences import cautions, summarise, why_undecided
 from interp.report.probes_words import BASELINES, CONTROLS, cell_name, ranked
@@ -27,8 +28,8 @@ def test_a_head_that_encodes_is_quoted_with_all_its_numbers():
 def test_a_layer_and_a_place_before_the_layers_have_names():
     assert summarise(probing(heads=False)).headline.startswith("Layer 1 encodes number: ")
     alone = probing({(0, 0): "encodes"}, shape=(1, 1))
-    place = alone.frame.drop(columns=["layer", "head"]).assign(site="embed")
-    summary = summarise(ProbeResult(place, alone.examples, alone.provenance))
+    place = alone.cells.drop(columns=["layer", "head"]).assign(site="embed")
+    summary = summarise(replace(alone, cells=place))
     assert summary.headline.startswith("Embed encodes number: ")
     assert summary.findings == ()
 
@@ -87,7 +88,7 @@ def test_a_control_that_leaves_room_is_not_said_to_leave_none():
 )
 def test_what_is_missing_for_a_verdict_is_said(changed, why):
     result = with_cell(probing({(0, 0): "undecided"}, shape=(1, 1)), **changed)
-    assert why_undecided(result, result.frame.iloc[0]) == why
+    assert why_undecided(result, result.cells.iloc[0]) == why
     summary = summarise(result)
     assert summary.verdict == "undecided"
     assert summary.headline.startswith("Undecided: number. Head 0.0: 6")
@@ -121,10 +122,10 @@ def test_what_was_not_measured_or_did_not_converge_is_noted():
 
 def test_those_that_encode_come_first_then_the_largest_excess_then_the_more_selective():
     result = with_cell(probing({(1, 2): "encodes"}), 0, excess=0.9)
-    assert cell_name(ranked(result.frame).iloc[0]) == "1.2"
-    assert cell_name(ranked(result.frame).iloc[1]) == "0.0"
+    assert cell_name(ranked(result.cells).iloc[0]) == "1.2"
+    assert cell_name(ranked(result.cells).iloc[1]) == "0.0"
     equal = with_cell(with_cell(probing({}), None, excess=0.02), 4, selectivity=0.3)
-    assert cell_name(ranked(equal.frame).iloc[0]) == "1.1"
+    assert cell_name(ranked(equal.cells).iloc[0]) == "1.1"
 
 
 def test_a_word_that_gives_the_feature_away_is_warned_of():

@@ -193,7 +193,7 @@ def test_a_large_dossier_is_shown_without_a_figure():
 
 def test_probes_of_several_sites_are_told_apart(results):
     one = results["probe"]
-    both = dataclasses.replace(one, frame=pd.concat([one.frame, one.frame.assign(site="q")], ignore_index=True))
+    both = dataclasses.replace(one, cells=pd.concat([one.cells, one.cells.assign(site="q")], ignore_index=True))
     text = "".join(Read(both._repr_html_()).text)
     assert "interp.plots.probes(result.at('z'))" in text
     with pytest.raises(interp.errors.InputError, match=r"shows one site, got z, q; choose one: result.at\('z'\)"):

@@ -68,16 +68,7 @@ def fit_erasers(
     draws: int,
     seed: int,
 ) -> dict[str, Fitted]:
-    """Fit erasers to readings, by method.
-
-    Args:
-        references: Of the reference sets.
-        clusters: The lexical draw of every reference example.
-        methods: ``leace``; ``random``, of LEACE's rank; ``inlp``.
-        places: What is erased.
-        draws: How many random subspaces.
-        seed: Of these, and of what judges INLP's probes. A place's draws do not depend on the other places.
-    """
+    """Fit erasers to readings, by method."""
     drawn = np.array(clusters)[references.example]
     found: dict[str, dict[tuple[int, Place], tuple[Eraser, ...]]] = {method: {} for method in methods}
     for fold, place in product(references.folds, places):
@@ -119,14 +110,6 @@ def readability(
     seed: int,
 ) -> pd.DataFrame:
     """How well probes read the feature before and after it is erased.
-
-    Args:
-        references: What the erasers were fitted to.
-        scored: Of the scored units; None where none has the feature.
-        task: Whose units these are.
-        fitted: By method; of several draws, the first is probed.
-        places: What was erased.
-        seed: Of the intervals.
 
     Returns:
         As ``ErasureResult.probes``.

@@ -1,22 +1,17 @@
-"""Where is a feature erased? In one head's part of a site, or in all of it; and at which positions of a prompt.
+"""Places, positions and activations of a feature that is to be erased, and steering.
 
-What do activations look like where a feature is to be erased? Of the reference sets, and of the scored units.
+A *place* is one head's part of a site, or all of it. A *reading* is the activation at one position of one prompt, of
+the reference sets or of the scored units; its label is the example's value of the feature.
 
-A *reading* is the activation at one position of one prompt. Its label is the example's value of the feature.
-
-What if the feature were the other one? The difference of the classes' means is added.
-
-``x + strength * (mean of the other class - mean of its own)``: of two classes the other; of more, the class of the
-unit's other example.
-
-Difference-of-means steering: Turner et al. (2023), "Activation addition"; Marks & Tegmark (2023), "The geometry of
-truth".
+Steering adds the difference of the classes' means, ``x + strength * (mean of the other class - mean of its own)``: of
+two classes the other; of more, the class of the unit's other example. Turner et al. (2023), "Activation addition";
+Marks & Tegmark (2023), "The geometry of truth".
 """
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -33,9 +28,9 @@ from interp.interventions.rows import Batch, Row, task_rows
 from interp.methods.ablation import Head, choose_components
 from interp.model.sites import Site, require_sites
 from interp.model.weights import hash_of_tensors
+from interp.options import ErasedAt
 from interp.tasks.task import EncodedExample, Task
 
-At = Literal["query", "related", "all"]
 SITES = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
 """Where erasers are fitted: what heads hold, the stream, and what layers write to it."""
 
@@ -72,17 +67,7 @@ class Place:
 def choose_places(
     model: Any, site: str, heads: Sequence[Head] | None = None, layers: Sequence[int] | None = None
 ) -> list[Place]:
-    """The places that are meant, in the model's order.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        site: One of ``SITES``.
-        heads: ``(layer, head)`` pairs, at ``z``; None for all.
-        layers: Layers; None for all.
-
-    Raises:
-        InputError: A site that no eraser is fitted at, or heads or layers that the model or the site does not have.
-    """
+    """The places that are meant, in the model's order."""
     if site not in SITES:
         raise InputError(f"erase: no eraser is fitted at site {site!r}; {suggest(str(site), SITES)}")
     if site == "z":
@@ -97,7 +82,7 @@ def choose_places(
     return [Place(each) for each in sites]
 
 
-def positions_at(at: At, encoded: EncodedExample) -> tuple[int, ...]:
+def positions_at(at: ErasedAt, encoded: EncodedExample) -> tuple[int, ...]:
     """The positions of a prompt that are meant; none where it has no related word."""
     if at == "all":
         return tuple(range(len(encoded.prompt)))
@@ -106,14 +91,10 @@ def positions_at(at: At, encoded: EncodedExample) -> tuple[int, ...]:
     return (encoded.looking,)
 
 
-def task_positions(at: At, task: Task) -> dict[int, tuple[int, ...]]:
-    """The positions of every example of a task, by its number.
-
-    Raises:
-        InputError: An unknown kind of position, or one that no prompt has.
-    """
-    if at not in get_args(At):
-        raise InputError(f"at: no kind of position is called {at!r}; {suggest(str(at), get_args(At))}")
+def task_positions(at: ErasedAt, task: Task) -> dict[int, tuple[int, ...]]:
+    """The positions of every example of a task, by its number."""
+    if at not in get_args(ErasedAt):
+        raise InputError(f"at: no kind of position is called {at!r}; {suggest(str(at), get_args(ErasedAt))}")
     found = {number: positions_at(at, each) for number, each in enumerate(task.examples)}
     if not any(found.values()):
         raise InputError(
@@ -154,22 +135,9 @@ class Readings:
 
 
 def reference_readings(
-    model: Any, task: Task, feature: str, at: At, sites: Sequence[Site], memory_budget: int | None = None
+    model: Any, task: Task, feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None = None
 ) -> Readings:
-    """Readings of the reference sets: of the examples that have the feature and the position.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: Whose reference sets; of prompts alone (``as_measured``).
-        feature: A key of ``Example.features``.
-        at: The kind of position.
-        sites: What is read.
-        memory_budget: Bytes that are held while the prompts are run; None for the device's default.
-
-    Raises:
-        InputError: No example has the feature, or it has one value only, or one that a single example has; or an
-            activation is NaN or infinite.
-    """
+    """Readings of the reference sets: of the examples that have the feature and the position."""
     rows = reference_rows(task)
     known = sorted({name for row in rows for name in row.encoded.example.features})
     if feature not in known:
@@ -183,7 +151,7 @@ def reference_readings(
 
 
 def scored_readings(
-    model: Any, task: Task, feature: str, at: At, sites: Sequence[Site], memory_budget: int | None = None
+    model: Any, task: Task, feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None = None
 ) -> Readings | None:
     """Readings of the scored units, as far as they have the feature and the position; None where none has.
 
@@ -216,7 +184,7 @@ def _require_classes(rows: Sequence[Row], feature: str, task: str) -> None:
 
 
 def _read(
-    model: Any, rows: Sequence[Row], feature: str, at: At, sites: Sequence[Site], memory_budget: int | None
+    model: Any, rows: Sequence[Row], feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None
 ) -> Readings:
     parts: dict[Site, list[Tensor]] = {site: [] for site in sites}
     read: list[Row] = []
@@ -252,16 +220,7 @@ Turn = tuple[str, str]
 
 
 def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
-    """From which class to which every example of a task is steered.
-
-    Args:
-        task: Its examples.
-        feature: What is steered.
-        classes: The values whose means are known.
-
-    Raises:
-        InputError: An example does not have the feature, or one of these values, or there is no other to steer to.
-    """
+    """From which class to which every example of a task is steered."""
     found = []
     for unit in task.units:
         values = [each.example.features.get(feature) for each in unit.examples]
@@ -284,17 +243,7 @@ def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
 
 
 def steered(tasks: Sequence[Task], feature: str, references: Readings, strength: float) -> list[Add]:
-    """For every task, what moves its examples from class to class.
-
-    Args:
-        tasks: Their units name the reference set that serves them.
-        feature: What is steered.
-        references: What the classes' means are taken from.
-        strength: How many differences of means are added.
-
-    Raises:
-        InputError: As ``turns``.
-    """
+    """For every task, what moves its examples from class to class."""
     means = ClassMeans.of(references)
     return [means.steering(turns(task, feature, means.classes), strength) for task in tasks]
 

@@ -1,4 +1,4 @@
-"""Which kinds of probe are there, and what does each call wrong? One name for each.
+"""Cross-fitting: the scores of probes on examples that they were not trained on, of all cells at once.
 
 =============  ==========================================  ==================  ====================================
 kind           what it is                                  what it minimises   strength of its penalty
@@ -11,16 +11,14 @@ kind           what it is                                  what it minimises   s
 
 A strength has no unit, so that the same ones serve heads that write much and heads that write little.
 
-How well do probes do on what they were not trained on? Every cell's probes of all rounds and penalties in one go.
-
-1. All different training sets are fitted with all strengths of the penalty together.
+1. All different training sets are fitted with all penalties of the penalty together.
 2. The strength of a round is the one that does best in its inner rounds, the strongest of equals.
 3. Each example is scored once, by the probe of its round.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,11 +26,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.methods.probes.data import Scores, Target
-from interp.methods.probes.folds import ROUNDING, Examples, Folds, Problems
+from interp.methods.probes.folds import ROUNDING, Examples, Folds, Problems, Round
 from interp.methods.probes.linear import fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import fit_mlp
-
-Kind = Literal["logistic", "ridge", "lda", "mlp"]
+from interp.options import ProbeKind
 
 
 @runtime_checkable
@@ -49,8 +46,8 @@ class Probes(Protocol):
         ...
 
 
-def fit(kind: Kind, x: Examples, target: Target, trains_on: Problems) -> Probes:
-    """Fit probes whose penalties are given as strengths."""
+def fit(kind: ProbeKind, x: Examples, target: Target, trains_on: Problems) -> Probes:
+    """Fit probes whose penalties are given as penalties."""
     problems = Problems(trains_on.atom, trains_on.trains_on, _penalties(kind, x, trains_on))
     if kind == "logistic":
         return fit_logistic(x, target, problems)
@@ -60,7 +57,7 @@ def fit(kind: Kind, x: Examples, target: Target, trains_on: Problems) -> Probes:
 
 
 def losses(
-    kind: Kind, target: Target, scores: Scores, n_trained: Float[Tensor, " problem"]
+    kind: ProbeKind, target: Target, scores: Scores, n_trained: Float[Tensor, " problem"]
 ) -> Float[Tensor, "cell example problem"]:
     """What each probe is to make small on examples that it was not trained on."""
     if kind == "ridge":
@@ -69,15 +66,15 @@ def losses(
 
 
 def problems_of(
-    atom: Int[Tensor, " example"], trains_on: Bool[Tensor, "mask atom"], strengths: Sequence[float]
+    atom: Int[Tensor, " example"], trains_on: Bool[Tensor, "mask atom"], penalties: Sequence[float]
 ) -> Problems:
     """Every training set with every strength; those of a set stand together."""
-    n = len(strengths)
-    penalty = torch.tensor(list(strengths), dtype=torch.float64, device=atom.device).repeat(len(trains_on))
+    n = len(penalties)
+    penalty = torch.tensor(list(penalties), dtype=torch.float64, device=atom.device).repeat(len(trains_on))
     return Problems(atom, trains_on.repeat_interleave(n, dim=0), penalty[None])
 
 
-def _penalties(kind: Kind, x: Examples, problems: Problems) -> Float[Tensor, "#cell problem"]:
+def _penalties(kind: ProbeKind, x: Examples, problems: Problems) -> Float[Tensor, "#cell problem"]:
     if kind in ("lda", "mlp"):
         return problems.penalty
     away = x - x.mean(dim=1, keepdim=True)
@@ -93,7 +90,7 @@ def _penalties(kind: Kind, x: Examples, problems: Problems) -> Float[Tensor, "#c
 
 BYTES_AT_ONCE = 256 << 20
 """That the scores of the probes that are fitted together take."""
-STRENGTHS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True)
@@ -116,63 +113,37 @@ class CrossFit:
 
 
 def cross_fit(
-    x: Examples, target: Target, folds: Folds, kind: Kind = "logistic", strengths: Sequence[float] = STRENGTHS
+    x: Examples, target: Target, folds: Folds, kind: ProbeKind = "logistic", penalties: Sequence[float] = PENALTIES
 ) -> CrossFit:
-    """Fit and score the probes of every cell.
-
-    Args:
-        x: Activations.
-        target: What is to be predicted.
-        folds: What is trained and tested on.
-        kind: Of probe.
-        strengths: Of the penalty, as in ``fitting.py``.
-    """
-    found = _fitted(x, target, folds, kind, sorted(strengths, reverse=True))
-    chosen = torch.stack([found.choice(number) for number in range(len(folds.rounds))], dim=1)
-    atom = torch.from_numpy(folds.atom).to(x.device)
+    """Fit and score the probes of every cell. The penalties are strengths (see the module)."""
+    ordered = sorted(penalties, reverse=True)
+    sums, hits, loss, n_converged = _fitted(x, target, folds, kind, ordered)
+    chosen = torch.stack([_choice(sums, each) for each in folds.rounds], dim=1)
     round_of_atom = torch.zeros(folds.trains_on.shape[1], dtype=torch.long, device=x.device)
     for number, each in enumerate(folds.rounds):
         round_of_atom[list(each.tests)] = number
-    of_example = chosen[:, round_of_atom[atom]]
+    of_example = chosen[:, round_of_atom[torch.from_numpy(folds.atom).to(x.device)]]
     own = (torch.arange(len(x), device=x.device)[:, None], of_example, torch.arange(x.shape[1], device=x.device)[None])
-    sizes = torch.tensor(sorted(strengths, reverse=True), dtype=torch.float64, device=x.device)
-    return CrossFit(
-        found.hits[own].cpu().numpy(),
-        found.loss[own].cpu().numpy(),
-        sizes[chosen].cpu().numpy(),
-        found.sums[..., 0].numel(),
-        found.n_converged,
-    )
+    sizes = torch.tensor(ordered, dtype=torch.float64, device=x.device)
+    found = (each.cpu().numpy() for each in (hits[own], loss[own], sizes[chosen]))
+    return CrossFit(*found, sums[..., 0].numel(), n_converged)
 
 
-@dataclass
-class _Found:
-    """What the probes of all training sets and strengths do.
-
-    Attributes:
-        folds: What is trained and tested on.
-        sums: Of the losses, by cell, training set, strength and atom.
-        hits: By cell, strength and example, of the probe of the example's round.
-        loss: The same.
-        n_converged: How many probes came to their optimum.
-    """
-
-    folds: Folds
-    sums: Float[Tensor, "cell mask strength atom"]
-    hits: Float[Tensor, "cell strength example"]
-    loss: Float[Tensor, "cell strength example"]
-    n_converged: int
-
-    def choice(self, number: int) -> Int[Tensor, " cell"]:
-        """The strength of a round, by its number."""
-        inner = self.folds.rounds[number].inner
-        if not inner:
-            return torch.zeros(len(self.sums), dtype=torch.long, device=self.sums.device)
-        total = sum((self.sums[:, each.mask][..., list(each.tests)].sum(dim=-1) for each in inner), 0.0)
-        return torch.as_tensor(total).argmin(dim=1)
+ByStrength = Float[Tensor, "cell strength example"]
 
 
-def _fitted(x: Examples, target: Target, folds: Folds, kind: Kind, strengths: Sequence[float]) -> _Found:
+def _choice(sums: Float[Tensor, "cell mask strength atom"], each: Round) -> Int[Tensor, " cell"]:
+    """The strength of a round, by its number."""
+    if not each.inner:
+        return torch.zeros(len(sums), dtype=torch.long, device=sums.device)
+    total = sum((sums[:, inner.mask][..., list(inner.tests)].sum(dim=-1) for inner in each.inner), 0.0)
+    return torch.as_tensor(total).argmin(dim=1)
+
+
+def _fitted(
+    x: Examples, target: Target, folds: Folds, kind: ProbeKind, strengths: Sequence[float]
+) -> tuple[Float[Tensor, "cell mask strength atom"], ByStrength, ByStrength, int]:
+    """Losses summed by training set, strength and atom; each example's hit and loss, of its round's probes."""
     atom, masks = torch.from_numpy(folds.atom).to(x.device), torch.from_numpy(folds.trains_on).to(x.device)
     n_masks, n_atoms, n = len(masks), masks.shape[1], len(strengths)
     sums = x.new_zeros(len(x), n_masks, n, n_atoms)
@@ -192,7 +163,7 @@ def _fitted(x: Examples, target: Target, folds: Folds, kind: Kind, strengths: Se
             loss[:, :, mine] = found[:, mine, at].transpose(1, 2)
             hits[:, :, mine] = right[:, mine, at].transpose(1, 2)
         n_converged += int(probes.converged.sum())
-    return _Found(folds, sums, hits, loss, n_converged)
+    return sums, hits, loss, n_converged
 
 
 def _tested(folds: Folds) -> Bool[Tensor, "mask atom"]:
@@ -203,8 +174,8 @@ def _tested(folds: Folds) -> Bool[Tensor, "mask atom"]:
     return tested
 
 
-def _parts(n_masks: int, x: Examples, target: Target, n_strengths: int) -> Iterator[slice]:
+def _parts(n_masks: int, x: Examples, target: Target, n_penalties: int) -> Iterator[slice]:
     """Training sets that are fitted together."""
-    each = x.shape[0] * x.shape[1] * target.n_columns * n_strengths * x.element_size()
+    each = x.shape[0] * x.shape[1] * target.n_columns * n_penalties * x.element_size()
     size = max(1, BYTES_AT_ONCE // (6 * each))
     yield from (slice(start, min(start + size, n_masks)) for start in range(0, n_masks, size))

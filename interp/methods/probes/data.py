@@ -1,12 +1,7 @@
-"""Where do a probe's activations come from? A task or a corpus that is run now, or a store that was collected before.
+"""What probes read and predict: activations of words, their labels, and losses of scores.
 
-Run now, they are held in memory, those of the labelled words alone; of more than fits, collect a store.
-
-What is to be predicted? Classes or numbers, and how wrong scores are about them.
-
-Which words have a label, and what is it? The rows of an index that a probe can be trained and tested on.
-
-An analysis refuses what no probe can be judged on: one class, or a class with a single example.
+Activations are of a task or a corpus that is run now, and held in memory for the labelled words alone; or of a store
+that was collected before. What no probe can be judged on is refused: one class, or a class with a single example.
 """
 
 from collections import Counter
@@ -22,13 +17,13 @@ from torch import Tensor
 
 from interp.errors import InputError, among
 from interp.methods.relations.words import with_offsets
-from interp.model.devices import place_of
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
-from interp.residual.collecting import Pooling, word_activations
+from interp.options import Pooling, ProbeOptions
+from interp.residual.collecting import word_activations
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import NUMERIC, features_in
-from interp.tasks.passages import At, Context, CorpusPassages, Passage, passage_index, task_passages
+from interp.tasks.passages import CorpusPassages, Passage, passage_index, task_passages
 from interp.tasks.task import Task
 from interp.tasks.windows import Windows
 
@@ -57,12 +52,7 @@ class Activations(Protocol):
 
 @dataclass(frozen=True)
 class Held:
-    """Activations in memory.
-
-    Attributes:
-        index: One row a word.
-        values: By site.
-    """
+    """Activations in memory: one row a word, and values by site."""
 
     index: pd.DataFrame
     values: dict[Site, Float[Tensor, "word ..."]] = field(repr=False)
@@ -78,21 +68,14 @@ class Held:
         return found if heads is None else found[:, list(heads)]
 
 
-def passages_of(
-    model: Any, data: Task | Corpus, features: Sequence[str], *, at: At, context: Context, only: bool = True
-) -> Iterable[Passage]:
-    """The words of a task or a corpus that have labels.
-
-    Raises:
-        InputError: The model has no tokenizer, or the corpus has nothing of the features.
-        TaskError: The task has no such words, or the corpus cannot be read.
-    """
+def passages_of(model: Any, data: Task | Corpus, features: Sequence[str], asked: ProbeOptions) -> Iterable[Passage]:
+    """The words of a task or a corpus that have labels; of a corpus without features, all words."""
     if isinstance(data, Task):
-        return list(task_passages(data, at))
+        return list(task_passages(data, asked.at))
     tokenizer = with_offsets(model, "probe")
-    longest = min(model.cfg.n_ctx, LONGEST_WINDOW) if context == "document" else model.cfg.n_ctx
+    longest = min(model.cfg.n_ctx, LONGEST_WINDOW) if asked.context == "document" else model.cfg.n_ctx
     windows = Windows(tokenizer, longest, both_sides=not looks_back_only(model))
-    found = list(CorpusPassages(data, windows, features, context, only))
+    found = list(CorpusPassages(data, windows, features, asked.context, bool(features)))
     if not found and features:
         known = ", ".join(features_in(data)) or "none"
         raise InputError(f"feature {features[0]!r}: no word of the corpus has it; there are: {known}")
@@ -100,17 +83,7 @@ def passages_of(
 
 
 def held(model: Any, passages: Iterable[Passage], sites: Sequence[Site], pooling: Pooling = "last") -> Held:
-    """Run a model over passages, and keep its activations at their words.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        passages: What is read.
-        sites: What is kept.
-        pooling: Over the tokens of a word.
-
-    Raises:
-        InputError: As ``word_activations``; or nothing is to be read.
-    """
+    """Run a model over passages, and keep its activations at their words."""
     given = list(passages)
     index = passage_index(given)
     if not len(index):
@@ -124,23 +97,13 @@ def held(model: Any, passages: Iterable[Passage], sites: Sequence[Site], pooling
     return Held(index, values)
 
 
-def device_of(model: Any) -> torch.device:
-    """Where probes are fitted: where the model is."""
-    return place_of(model)[0]
-
-
 Scores = Float[Tensor, "cell example column problem"]
 """Columns before probes: a softmax over neighbours is several times slower."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Classes from 0, or, where there are none, numbers.
-
-    Attributes:
-        y: By example.
-        n_classes: How many classes there are; 0 for numbers.
-    """
+    """Classes from 0, or, where `n_classes` is 0, numbers."""
 
     y: Int[Tensor, " example"] | Float[Tensor, " example"]
     n_classes: int
@@ -249,26 +212,16 @@ def features_of(index: pd.DataFrame) -> list[str]:
     return [name for name in index.columns if f"{name}:carrier" in index.columns]
 
 
-def labelled(index: pd.DataFrame, feature: str, least: int = 1) -> Labelled:
-    """The words that have a label of `feature`.
-
-    Args:
-        index: One row a word, as of an activation store.
-        feature: Its name.
-        least: Classes with fewer examples are left out.
-
-    Raises:
-        InputError: The data have no such feature; what is left has one class, or a class with a single example; or a
-            number is none.
-    """
+def labelled(index: pd.DataFrame, feature: str, min_examples: int = 1) -> Labelled:
+    """The words that have a label of `feature`; classes with fewer than `min_examples` are left out."""
     known = features_of(index)
     if feature not in known:
         raise InputError(f"feature {feature!r}: the data have no labels of it{among(feature, known)}")
     numeric = feature in NUMERIC
     there = index[index[feature].notna()]
-    if not numeric and least > 1:
+    if not numeric and min_examples > 1:
         counts = there[feature].value_counts()
-        there = there[there[feature].isin(counts.index[counts >= least])]
+        there = there[there[feature].isin(counts.index[counts >= min_examples])]
     values = tuple(there[feature].astype(str))
     _check(feature, values, numeric)
     templates = tuple(there["template"])
@@ -288,11 +241,7 @@ def labelled(index: pd.DataFrame, feature: str, least: int = 1) -> Labelled:
 
 
 def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
-    """The index with the labels of `n` of the words that have one, drawn at random; of all, where there are no more.
-
-    Raises:
-        InputError: `n` is below 1.
-    """
+    """The index with the labels of `n` of the words that have one, drawn at random; of all, where there are no more."""
     if n < 1:
         raise InputError(f"n: expected 1 word at least, got {n}")
     if feature not in features_of(index):
@@ -305,11 +254,7 @@ def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
 
 
 def with_labels(index: pd.DataFrame, feature: str, labels: Sequence[str]) -> pd.DataFrame:
-    """The index with labels of one's own; a word's own form carries them, and is held out.
-
-    Raises:
-        InputError: There are not as many labels as words.
-    """
+    """The index with labels of one's own; a word's own form carries them, and is held out."""
     if len(labels) != len(index):
         raise InputError(f"labels: expected {len(index)}, one for each word that is read, got {len(labels)}")
     forms = index["form"].str.lower()
@@ -337,7 +282,7 @@ def _check(feature: str, values: Sequence[str], numeric: bool) -> None:
         raise InputError(
             f"feature {feature!r}: expected at least 2 examples of each of its {len(counts)} classes, got 1 of "
             f"{', '.join(map(repr, single[:3]))}{', ...' if len(single) > 3 else ''}",
-            *(["leave rare classes out by least=2"] if len(counts) - len(single) > 1 else []),
+            *(["leave rare classes out by min_examples=2"] if len(counts) - len(single) > 1 else []),
             "give more data",
         )
 

@@ -1,4 +1,4 @@
-"""On what is a probe trained, and on what tested? Rounds of folds that share neither a document nor a lemma.
+"""Rounds of folds that share neither a document nor a lemma, and the probes that are fitted together.
 
 1. Groups (documents, or templates) are dealt into folds of equal size, and so are the lemmas of the words that carry
    the feature. A block is what one fold of groups and one of lemmas have in common.
@@ -8,10 +8,9 @@
 
 Where no lemma is to be held out, or lemmas are as groups, folds are of groups alone.
 
-What is fitted together? Many probes on the same examples, which differ in what they train on and in their penalty.
-
-Examples belong to *atoms*, such as the block of one fold of documents and one of lemmas. A probe trains on some of the
-atoms, whole. So what the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
+Many probes are fitted to the same examples; they differ in what they train on and in their penalty. Examples belong to
+*atoms*, such as the block of one fold of documents and one of lemmas. A probe trains on some of the atoms, whole. So
+what the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
 """
 
 from collections import Counter
@@ -36,13 +35,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Round:
-    """A split that is scored.
-
-    Attributes:
-        mask: What is trained on, by its number.
-        tests: The atoms that are tested.
-        inner: The splits that choose its penalty.
-    """
+    """A split that is scored: what is trained on, the atoms that are tested, and the splits that choose its penalty."""
 
     mask: int
     tests: tuple[int, ...]
@@ -71,16 +64,8 @@ def make_folds(
 ) -> Folds:
     """Deal examples into folds.
 
-    Args:
-        groups: Of each example, its document or template.
-        lemmas: Of each example, the lemma that carries the feature; None where none is to be held out.
-        n_folds: Of groups, and of lemmas; fewer where there are fewer of them.
-        nested: Whether penalties are to be chosen.
-        seed: Of who is dealt first among groups of equal size.
-
-    Raises:
-        InputError: There is a single group and a single lemma, so that nothing can be held out, or what is held out
-            leaves nothing to train on.
+    Folds are fewer where there are fewer groups or lemmas; `nested` ones choose penalties; the seed says who is dealt
+    first among groups of equal size.
     """
     sides = {"groups": _deal(groups, n_folds, seed)}
     if lemmas is not None and not _alike(groups, lemmas):

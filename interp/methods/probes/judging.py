@@ -1,26 +1,18 @@
-"""Which cells encode the feature? Intervals over documents and lemmas, one family of tests over all cells, verdicts.
+"""Verdicts on cells: intervals over documents and lemmas, one family of tests over all cells, and the result.
 
 1. The **baseline** of a cell is the control that reaches most there: majority, embedding, position, the untrained
    model. The **excess** is the score less the baseline's, word by word. Choosing the toughest control on the scored
    words themselves can only make it tougher.
-2. Documents are resampled. Where lemmas are held out, words of one lemma are not independent either: a head that knows
-   words alone is right or wrong about a new lemma as a whole, and 40 lemmas have luck that 10,000 words hide. So lemmas
-   are resampled, too, and the wider interval and the larger p count.
+2. Documents are resampled. Words of one lemma are not independent either: a head that knows words alone is right or
+   wrong about a new lemma as a whole. So where lemmas are held out they are resampled, too, and the wider interval and
+   the larger p count (Cameron, Gelbach & Miller 2011, "Robust inference with multiway clustering").
 3. ``encodes``: an excess of no more than the minimum is rejected, over all cells, and so is a selectivity of no more
-   than 0. ``none``: an excess of the minimum at least is rejected. What is neither, or has too few documents or lemmas,
-   or a control that leaves less than the minimum to be better by, is ``undecided``.
-
-Cameron, Gelbach & Miller (2011), "Robust inference with multiway clustering".
-
-Where are probes fitted? Heads of a site that has heads, or layers of one that has none.
-
-What does one get of probing? A table of cells with their controls, and how it was made; see ``probing.py``.
+   than 0. ``none``: an excess of the minimum at least is rejected. All else is ``undecided``.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -28,32 +20,93 @@ from jaxtyping import Float
 
 from interp.arguments import numbers_below
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
+from interp.claims.claim import claim
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
 from interp.methods.ablation import Head
-from interp.methods.in_one_line import counted_verdicts
 from interp.methods.probes.data import Labelled
 from interp.methods.probes.scores import Measured
 from interp.model.sites import SITES, Site, is_layered
+from interp.options import ProbeOptions
+from interp.result import Result
 
 BASELINES = ("majority", "embedding", "position", "untrained")
 CONTROLS = (*BASELINES, "permuted")
+CELL = ("site", "layer", "head")
 
 PerCell = Float[np.ndarray, " cell"]
 Values = Float[np.ndarray, "#cell example"]
 
 
-def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapping[str, Any]) -> pd.DataFrame:
-    """One row a cell: scores beside their controls, tests and verdicts.
+@dataclass(frozen=True, eq=False, repr=False)
+class ProbeResult(Result):
+    """How well a feature can be read at every cell, beside its controls.
 
-    Args:
-        cells: Labels of the cells.
-        found: What was measured.
-        labelled: The examples.
-        how: ``minimum``, ``alpha``, ``correction`` and ``seed``.
+    Attributes:
+        examples: One row per cell and word: ``site``, ``layer``, ``head`` (where the site has heads), ``example`` (the
+            word's row in `words`) and ``score``: 1 where the probe found the word's class, else 0; of a number
+            ``1 - e^2 / mean e0^2``, with e the probe's error and e0 that of the mean.
+        provenance: How the numbers were made.
+        words: One row a word: where it stands, its ``value``, ``carrier`` and ``lemma``.
+        cells: One row a cell; see ``summary``.
     """
+
+    words: pd.DataFrame
+    cells: pd.DataFrame
+
+    shown_by: ClassVar[str] = "probes"
+
+    def summary(self) -> pd.DataFrame:
+        """One row a cell: ``site``, ``layer``, ``head``, the score, its controls and the verdict.
+
+        Columns: ``score`` (accuracy; R^2 of a number) on documents and lemmas that the probe was not trained on, with
+        its 95 % interval ``low``, ``high`` (documents, or lemmas, resampled: the wider); ``baseline`` (the control that
+        reaches most), ``score_baseline``; ``excess`` over it with ``excess_low``, ``excess_high``; ``p`` (that it is no
+        more than the minimum; documents, or lemmas, resampled: the larger), ``p_adjusted`` (over all cells),
+        ``p_absent`` (that it is the minimum at least, over all cells and whichever control is the toughest),
+        ``standard_error`` and ``critical`` (standard errors that the test asks for); ``score_seen`` and ``control``
+        (the feature and the control task, on folds in which words may be known from training), ``selectivity`` (their
+        difference) with its interval; the controls ``majority``, ``embedding``, ``position``, ``untrained``,
+        ``permuted``; ``bits`` (description length of all labels), ``compression`` (the uniform code's length over it),
+        ``compression_prior`` (that of a code that learns the classes' frequencies), ``compression_control`` (of the
+        control task); ``n`` words, ``n_documents`` (of a task lexical draws), ``n_lemmas`` (NaN where none are held
+        out), ``verdict``. What was not measured is NaN.
+        """
+        return self.cells.copy()
+
+    def best(self, n: int = 1) -> pd.DataFrame:
+        """The first `n` cells: those that encode before others, then by their excess."""
+        encodes = self.cells["verdict"] == "encodes"
+        order = self.cells.assign(encodes=encodes).sort_values(["encodes", "excess"], ascending=False, kind="stable")
+        return self.cells.loc[order.index[:n]]
+
+    def at(self, site: str) -> "ProbeResult":
+        """What was found at one of several sites; p and verdicts stay those of all.
+
+        Raises:
+            InputError: Nothing was probed there.
+        """
+        cells, examples = (frame[frame["site"] == site] for frame in (self.cells, self.examples))
+        if cells.empty:
+            raise InputError(f"nothing was probed at {site!r}; {suggest(site, self.cells['site'].unique())}")
+        own = {"cells": cells.reset_index(drop=True), "examples": examples.reset_index(drop=True)}
+        return replace(self, **own, provenance={**self.provenance, "site": site})
+
+
+def scores_by_example(cells: pd.DataFrame, scores: Float[np.ndarray, "cell example"]) -> pd.DataFrame:
+    """``ProbeResult.examples``; in small types, because a model's heads times a corpus' words are many."""
+    n = scores.shape[1]
+    labels: dict[str, Any] = {
+        name: pd.Categorical(values).repeat(n) if name == "site" else values.to_numpy(np.int16).repeat(n)
+        for name, values in cells.items()
+    }
+    example = np.tile(np.arange(n, dtype=np.int32), len(cells))
+    return pd.DataFrame({**labels, "example": example, "score": scores.reshape(-1).astype(np.float32)})
+
+
+def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, asked: ProbeOptions) -> pd.DataFrame:
+    """``ProbeResult.cells``: scores beside their controls, tests and verdicts."""
     index = pd.MultiIndex.from_frame(cells)
 
     def tables(values: Values) -> list[UnitTable]:
@@ -66,18 +119,18 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
     base = np.stack([np.broadcast_to(found.scores[name], found.scores["probe"].shape) for name in names])
     excess = tables(found.scores["probe"] - base[toughest, np.arange(len(cells))])
     selective = tables(found.scores["seen"] - found.scores["control"])
-    tested, of_selectivity = _tested(excess, how["minimum"], how), _tested(selective, 0.0, how)
+    tested, of_selectivity = _tested(excess, asked.min_effect, asked), _tested(selective, 0.0, asked)
     # The toughest control was chosen on these words, which makes the excess small: that must not pass for an absence.
     tested["p_absent"] = np.minimum(1.0, len(names) * tested["p_absent"])
     frame = cells.assign(
-        **_interval("score", "", tables(found.scores["probe"]), how),
+        **_interval("score", "", tables(found.scores["probe"]), asked.seed),
         baseline=[names[each] for each in toughest],
         score_baseline=np.stack([means[name] for name in names]).max(axis=0),
-        **_interval("excess", "excess_", excess, how),
+        **_interval("excess", "excess_", excess, asked.seed),
         **tested,
         score_seen=means["seen"],
         control=means["control"],
-        **_interval("selectivity", "selectivity_", selective, how),
+        **_interval("selectivity", "selectivity_", selective, asked.seed),
         **{f"selectivity_{name}": of_selectivity[name] for name in ("p", "p_adjusted")},
         **{name: means.get(name, np.nan) for name in CONTROLS},
         bits=found.bits,
@@ -88,12 +141,12 @@ def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, how: Mapp
         n_documents=len(set(labelled.clusters)),
         n_lemmas=np.nan if labelled.lemmas is None else len(set(labelled.lemmas)),
     )
-    return frame.assign(verdict=[_verdict(row, how) for row in frame.to_dict("records")])
+    return frame.assign(verdict=[_verdict(row, asked) for row in frame.to_dict("records")])
 
 
-def _interval(name: str, prefix: str, tables: Sequence[UnitTable], how: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _interval(name: str, prefix: str, tables: Sequence[UnitTable], seed: int) -> dict[str, np.ndarray]:
     """The estimate, and the ends of the widest of the intervals."""
-    found = [cluster_bootstrap(table, seed=how["seed"]) for table in tables]
+    found = [cluster_bootstrap(table, seed=seed) for table in tables]
     return {
         name: found[0].estimate,
         f"{prefix}low": np.min([each.low for each in found], axis=0),
@@ -101,42 +154,27 @@ def _interval(name: str, prefix: str, tables: Sequence[UnitTable], how: Mapping[
     }
 
 
-_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
-
-
-def _tested(tables: Sequence[UnitTable], minimum: float, how: Mapping[str, Any]) -> dict[str, PerCell]:
+def _tested(tables: Sequence[UnitTable], minimum: float, asked: ProbeOptions) -> dict[str, PerCell]:
     """Documents and lemmas by themselves; what is less sure of the two counts."""
-    found: list[Claims] = [
-        claim(
-            [Held(table, minimum, counted=True)],
-            alternative="greater",
-            correction=how["correction"],
-            alpha=how["alpha"],
-            seed=how["seed"],
-        )[0]
-        for table in tables
-    ]
-    return {name: np.max([getattr(each, name) for each in found], axis=0) for name in _TESTED}
+    how: dict[str, Any] = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed}
+    found = [claim([Held(table, minimum, counted=True)], alternative="greater", **how)[0] for table in tables]
+    names = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
+    return {name: np.max([getattr(each, name) for each in found], axis=0) for name in names}
 
 
-def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
+def _verdict(row: Mapping[Any, Any], asked: ProbeOptions) -> str:
     if row["n_documents"] < FEWEST_CLUSTERS or row["n_lemmas"] < FEWEST_CLUSTERS:
         return "undecided"
-    if row["score_baseline"] > 1 - how["minimum"]:  # a control leaves no room to be better
+    if row["score_baseline"] > 1 - asked.min_effect:  # a control leaves no room to be better
         return "undecided"
-    if row["p_adjusted"] <= how["alpha"] and row["selectivity_p_adjusted"] <= how["alpha"]:
+    if row["p_adjusted"] <= asked.alpha and row["selectivity_p_adjusted"] <= asked.alpha:
         return "encodes"
-    return "none" if row["p_absent"] <= how["alpha"] else "undecided"
+    return "none" if row["p_absent"] <= asked.alpha else "undecided"
 
 
 @dataclass(frozen=True)
 class SiteCells:
-    """The cells of one site: its heads, or itself.
-
-    Attributes:
-        site: With its layer.
-        heads: Which; None where it has none.
-    """
+    """The cells of one site: these of its heads, or itself where it has none (None)."""
 
     site: Site
     heads: tuple[int, ...] | None
@@ -163,18 +201,9 @@ def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def choose_cells(
-    site: str,
-    shape: tuple[int, int],
-    layers: Sequence[int] | None = None,
-    heads: Sequence[Head] | None = None,
+    site: str, shape: tuple[int, int], layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
 ) -> list[SiteCells]:
-    """The cells that are meant, layer by layer.
-
-    Args:
-        site: The name of one, such as ``z`` or ``resid_post``.
-        shape: Layers, and heads of a layer.
-        layers: Which; None for all.
-        heads: ``(layer, head)`` pairs; None for all of these layers.
+    """The cells of a site that are meant, layer by layer; `shape` is layers, and heads of a layer.
 
     Raises:
         InputError: A site of pairs of positions; layers or heads that the model does not have, or
@@ -202,8 +231,7 @@ def frame_of(cells: Sequence[SiteCells]) -> pd.DataFrame:
         for each in cells
         for head in (each.heads if each.heads is not None else (None,))
     ]
-    frame = pd.DataFrame(rows)
-    return frame[[name for name in frame.columns if frame[name].notna().all()]]
+    return pd.DataFrame(rows).dropna(axis="columns")
 
 
 def _of_heads(site: str, heads: Sequence[Head], shape: tuple[int, int]) -> list[SiteCells]:
@@ -218,88 +246,3 @@ def _of_heads(site: str, heads: Sequence[Head], shape: tuple[int, int]) -> list[
     if not chosen:
         raise InputError("heads: expected (layer, head) pairs, got none")
     return [SiteCells(Site(site, layer), tuple(sorted(chosen[layer]))) for layer in sorted(chosen)]
-
-
-CELL = ("site", "layer", "head")
-
-
-@dataclass(frozen=True, repr=False)
-class ProbeResult:
-    """How well a feature can be read at every cell, beside its controls.
-
-    Attributes:
-        frame: One row a cell: ``site``, ``layer``, ``head`` (where the site has heads); ``score`` (accuracy; R^2 of a
-            number) on documents and lemmas that the probe was not trained on, with its 95 % interval ``low``, ``high``
-            (documents, or lemmas, resampled: the wider); ``baseline`` (the control that reaches most),
-            ``score_baseline``; ``excess`` over it with ``excess_low``, ``excess_high``; ``p`` (that it is no more than
-            the minimum; documents, or lemmas, resampled: the larger), ``p_adjusted`` (over all cells), ``p_absent``
-            (that it is the minimum at least, over all cells and whichever control is the toughest),
-            ``standard_error`` and ``critical`` (standard errors that the test asks for); ``score_seen`` and ``control``
-            (the feature and the control task, on folds in which words may be known from training), ``selectivity``
-            (their difference) with its interval; the controls ``majority``, ``embedding``, ``position``, ``untrained``,
-            ``permuted``; ``bits`` (description length of all labels), ``compression`` (the uniform code's length over
-            it), ``compression_prior`` (that of a code that learns the classes' frequencies), ``compression_control``
-            (of the control task); ``n`` words, ``n_documents`` (of a task lexical draws), ``n_lemmas`` (NaN where none
-            are held out), ``verdict``. What was not measured is NaN.
-        examples: One row a word: where it stands, its ``value``, ``carrier`` and ``lemma``.
-        provenance: How the numbers were made.
-    """
-
-    frame: pd.DataFrame
-    examples: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        best = self.best().iloc[0]
-        name = " ".join(f"{name} {best[name]}" for name in CELL if name in best and not pd.isna(best[name]))
-        verdicts = counted_verdicts(self.frame)
-        return (
-            f"ProbeResult({self.provenance['feature']}: {verdicts}; best {name}: {self.provenance['measure']} "
-            f"{best['score']:.3f}, {best['baseline']} {best['score_baseline']:.3f}, selectivity "
-            f"{best['selectivity']:.3f})"
-        )
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.probes import probes_glance
-
-        return as_html(probes_glance(self))
-
-    def best(self, n: int = 1) -> pd.DataFrame:
-        """The first `n` cells: those that encode before others, then by their excess."""
-        encodes = self.frame["verdict"] == "encodes"
-        order = self.frame.assign(encodes=encodes).sort_values(["encodes", "excess"], ascending=False, kind="stable")
-        return self.frame.loc[order.index[:n]]
-
-    def at(self, site: str) -> "ProbeResult":
-        """What was found at one of several sites; p and verdicts stay those of all.
-
-        Raises:
-            InputError: Nothing was probed there.
-        """
-        rows = self.frame["site"] == site
-        if not rows.any():
-            raise InputError(f"nothing was probed at {site!r}; {suggest(site, self.frame['site'].unique())}")
-        return replace(
-            self, frame=self.frame[rows].reset_index(drop=True), provenance={**self.provenance, "site": site}
-        )
-
-    def save(self, out: str | Path) -> Path:
-        """Write tables, figures and one self-contained page into the folder `out`; see ``save_probes``.
-
-        Args:
-            out: The folder; made, or replaced where it holds an older report.
-
-        Raises:
-            OutputError: If `out` cannot be used.
-            InputError: If several sites were probed: a page shows one of them, see ``at``.
-        """
-        sites = self.frame["site"].unique()
-        if len(sites) > 1:
-            raise InputError(
-                f"a page shows one site, got {', '.join(sites)}; save each: result.at({sites[0]!r}).save(...)"
-            )
-        from interp.report.probes import save_probes
-
-        return save_probes(self, out)

@@ -46,14 +46,7 @@ PerProbe = Float[Tensor, "cell problem"]
 
 
 def fit_logistic(x: Examples, target: Target, problems: Problems, *, most_steps: int = MOST_STEPS) -> LinearProbes:
-    """Fit every probe at every cell.
-
-    Args:
-        x: Activations.
-        target: Classes.
-        problems: What each probe trains on, and its penalty (above 0).
-        most_steps: After which a probe stops, converged or not.
-    """
+    """Fit every probe at every cell; penalties are above 0, and after `most_steps` a probe stops, converged or not."""
     descent = _Descent(x, target, problems)
     for _ in range(most_steps):
         if not descent.step():

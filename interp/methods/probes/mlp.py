@@ -10,7 +10,7 @@ Every probe starts from the same weights and sees the same order, so that it doe
 with it. Kingma & Ba (2015), "Adam"; Prechelt (1998), "Early stopping - but when?".
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -46,12 +46,6 @@ class MLPProbes:
     converged: Bool[Tensor, "cell problem"]
     n_epochs: int
 
-    def double(self) -> "MLPProbes":
-        """The same probes, whose scores are computed in 64 bits."""
-        first, bias, second, shift = (each.double() for each in self.weights)
-        weights = (first, bias, second, shift)
-        return replace(self, weights=weights, mean=self.mean.double(), spread=self.spread.double())
-
     def scores(self, x: Examples) -> Scores:
         """Of every example, by every probe of its cell."""
         rows = x.to(self.mean.dtype).split(BATCH, dim=1)
@@ -70,13 +64,7 @@ def fit_mlp(
 ) -> MLPProbes:
     """Fit every probe at every cell; the penalty is the weight decay, per training example.
 
-    Args:
-        x: Activations.
-        target: Classes.
-        problems: What each probe trains on, and its penalty.
-        hidden: Units of the hidden layer.
-        most_epochs: After which a probe stops.
-        seed: Of the first weights, the order of the examples and what decides when to stop.
+    The seed is that of the first weights, the order of the examples and what decides when to stop.
     """
     training = _Training(x, target, problems, hidden, seed)
     for _ in range(most_epochs):

@@ -6,7 +6,7 @@ import torch
 from interp.methods.probes.cross_fitting import fit, problems_of
 from interp.methods.probes.data import Target
 
-STRENGTHS = (1e-4, 1e-2, 1.0)
+PENALTIES = (1e-4, 1e-2, 1.0)
 ATOM = torch.arange(96) % 3
 """The template of each example."""
 CLASSES = torch.arange(96) // 3 % 2
@@ -24,9 +24,9 @@ def positions(apart, rounding):
 def test_nothing_is_read_where_nothing_varies(kind, apart, rounding):
     x = positions(apart, rounding)[None]
     one, two = torch.eye(3, dtype=torch.bool), ~torch.eye(3, dtype=torch.bool)
-    found = fit(kind, x, Target(CLASSES, 2), problems_of(ATOM, torch.cat([one, two]), STRENGTHS))
+    found = fit(kind, x, Target(CLASSES, 2), problems_of(ATOM, torch.cat([one, two]), PENALTIES))
     assert found.converged.all()
-    scores = found.scores(x)[0, :, 0, : 3 * len(STRENGTHS)]
+    scores = found.scores(x)[0, :, 0, : 3 * len(PENALTIES)]
     assert (scores - scores[:1]).abs().max() <= 1e-6  # the same of each example, trained on or not
 
 

@@ -16,7 +16,7 @@ def documents(n, n_documents=30, seed=0):
     return [f"d{each}" for each in np.random.default_rng(seed).integers(n_documents, size=n)]
 
 
-def plainly(points, classes, folds, strengths):
+def plainly(points, classes, folds, penalties):
     """The same, one probe after the other, by scikit-learn."""
     hits, points, classes = np.full(len(points), np.nan), points.numpy(), classes.numpy()
 
@@ -34,7 +34,7 @@ def plainly(points, classes, folds, strengths):
 
     chosen = []
     for each in folds.rounds:
-        strength = min(strengths, key=lambda s: sum(loss(inner.mask, s, inner.tests) for inner in each.inner))
+        strength = min(penalties, key=lambda s: sum(loss(inner.mask, s, inner.tests) for inner in each.inner))
         test = np.isin(folds.atom, each.tests)
         hits[test] = fitted(each.mask, strength)[0].predict(points[test]) == classes[test]
         chosen.append(strength)
@@ -44,9 +44,9 @@ def plainly(points, classes, folds, strengths):
 @pytest.mark.parametrize("k", [2, 3])
 def test_it_is_what_loops_over_scikit_learn_give(k):
     points, classes = cloud(n=300, k=k, noise=2.0)
-    folds, strengths = make_folds(documents(300), None, 4), (1.0, 1e-2, 1e-4)
-    found = cross_fit(points[None], Target(classes, k), folds, "logistic", strengths)
-    hits, chosen = plainly(points, classes, folds, strengths)
+    folds, penalties = make_folds(documents(300), None, 4), (1.0, 1e-2, 1e-4)
+    found = cross_fit(points[None], Target(classes, k), folds, "logistic", penalties)
+    hits, chosen = plainly(points, classes, folds, penalties)
     assert found.strength[0].tolist() == chosen
     assert len(set(chosen)) > 1 or k == 3
     assert (found.hits[0] == hits).mean() >= 0.995
@@ -58,9 +58,9 @@ def test_what_is_there_is_read_and_what_is_not_is_not(kind):
     points, classes = cloud(n=600, noise=0.3)
     chance = torch.from_numpy(np.random.default_rng(0).permutation(classes.numpy()))
     folds = make_folds(documents(600), None, 5)
-    strengths = (1e-3,) if kind == "mlp" else (1e-1, 1e-3)
-    assert cross_fit(points[None], Target(classes, 2), folds, kind, strengths).hits.mean() > 0.8
-    assert abs(cross_fit(points[None], Target(chance, 2), folds, kind, strengths).hits.mean() - 0.5) < 0.1
+    penalties = (1e-3,) if kind == "mlp" else (1e-1, 1e-3)
+    assert cross_fit(points[None], Target(classes, 2), folds, kind, penalties).hits.mean() > 0.8
+    assert abs(cross_fit(points[None], Target(chance, 2), folds, kind, penalties).hits.mean() - 0.5) < 0.1
 
 
 def test_few_at_once_are_as_all_at_once(monkeypatch):

@@ -8,9 +8,9 @@ import torch
 from interp.errors import InputError
 from interp.methods.probes.data import labelled
 from interp.methods.probes.judging import tabulate
-from interp.methods.probes.scores import Measured, Measuring
+from interp.methods.probes.scores import Measuring
+from interp.options import ProbeOptions
 
-HOW = {"minimum": 0.1, "alpha": 0.05, "correction": "max-T", "seed": 0}
 N, LEMMAS, DOCUMENTS = 600, 40, 40
 
 
@@ -46,14 +46,11 @@ def heads(index, seed=0):
 
 
 def judged(index, x, embedding=None, twin=None, feature="number", **options):
-    given = {"kind": "logistic", "strengths": (1.0, 1e-1, 1e-2, 1e-3), "n_folds": 5, **options}
-    measuring = Measuring(labelled(index, feature), device=torch.device("cpu"), seed=0, **given)
-    parts = list(measuring.cells(x, twin))
-    together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    bits, control = (together.pop(name)[:, 0] for name in ("bits", "control_bits"))
-    found = Measured({**measuring.shared(embedding), **together}, bits, control, *measuring.code_lengths)
+    asked = ProbeOptions(**{"penalties": (1.0, 1e-1, 1e-2, 1e-3), **options})
+    measuring = Measuring(labelled(index, feature), asked, torch.device("cpu"))
+    found = measuring.joined(list(measuring.cells(x, twin)), embedding)
     cells = pd.DataFrame({"site": "z", "layer": 0, "head": range(len(x))})
-    return tabulate(cells, found, measuring.labelled, HOW)
+    return tabulate(cells, found, measuring.labelled, asked)
 
 
 @pytest.fixture(scope="module")
@@ -145,9 +142,11 @@ def test_what_no_probe_can_be_judged_on_is_refused():
     with pytest.raises(InputError, match=r"two classes at least, got 'plural' \(\d+ words\)"):
         labelled(index[index["number"] == "plural"], "number")
     index.loc[0, "number"] = "dual"
-    with pytest.raises(InputError, match=r"at least 2 examples of each of its 3 classes, got 1 of 'dual'; .*least=2,"):
+    with pytest.raises(
+        InputError, match=r"at least 2 examples of each of its 3 classes, got 1 of 'dual'; .*_examples=2,"
+    ):
         labelled(index, "number")
-    assert labelled(index, "number", least=2).classes == ("plural", "singular")
+    assert labelled(index, "number", min_examples=2).classes == ("plural", "singular")
 
 
 def test_templates_are_folds_unless_they_tell_the_label():
