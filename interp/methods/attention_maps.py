@@ -1,4 +1,4 @@
-"""Where do the top heads look on example sentences? Rows for drawing, not evidence.
+"""Where the top heads look in example sentences: rows for drawing, not evidence.
 
 1. Of each task the top heads, by verdict and then by the drop, on the first sentence of each template.
 2. Of a short sentence the whole pattern, so that a reader can ask where every word looks; of a long one the query's
@@ -29,15 +29,9 @@ COLUMNS = (
 def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd.DataFrame:
     """Attention of the top heads, one row per head, sentence, query position and key position up to it.
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        tasks: Those of `heads`.
-        heads: With ``task``, ``layer``, ``head``, ``verdict`` and ``effect``.
-
-    Returns:
-        Columns as in ``COLUMNS``; ``rank`` from 1, by verdict and then by the drop; ``example`` is its number in the
-        task. ``is_query`` says of a key that it is the position that is scored. Nothing for tasks that attention cannot
-        test.
+    `heads` have ``task``, ``layer``, ``head``, ``verdict`` and ``effect``. ``rank`` is from 1, by verdict and then by
+    the drop; ``example`` is its number in the task; ``is_query`` says of a key that it is the position that is scored.
+    Tasks that attention cannot test have no rows.
     """
     rows: list[dict[str, Any]] = []
     for task in tasks:

@@ -1,4 +1,4 @@
-"""Where does every head look from the query? One row of the attention pattern per example; of few heads all rows."""
+"""Attention from each example's query, of every head; or the whole patterns of few heads."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -23,17 +23,8 @@ NO_NUMBERS = (
 def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.ndarray, "example cell key_pos"]:
     """Attention from each example's query, by head and key position; 0 beyond the query.
 
-    Of a batch's patterns only the query's row is kept, so memory stays small.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        examples: With a query each.
-
-    Returns:
-        Heads are in the order (layer 0, head 0), (layer 0, head 1), ...
-
-    Raises:
-        InputError: An example that the model cannot carry, or attention that is no number.
+    Of a batch's patterns only the query's row is kept, so memory stays small. Heads are in the order (layer 0, head 0),
+    (layer 0, head 1), ...
     """
     n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
     n_keys = 1 + max(query_of(each) for each in examples)
@@ -46,16 +37,7 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
 def patterns(
     model: Any, examples: Sequence[EncodedExample], heads: Sequence[tuple[int, int]]
 ) -> list[list[Float[np.ndarray, "query_pos key_pos"]]]:
-    """The whole attention pattern of some heads on some examples; for each head one an example.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        examples: With a query each; the patterns are as long as what is run.
-        heads: Each as layer and head.
-
-    Raises:
-        InputError: An example that the model cannot carry, or attention that is no number.
-    """
+    """For each head its whole attention pattern on each example, as long as what is run."""
     kept: list[list[np.ndarray]] = [[np.empty((0, 0))] * len(examples) for _ in heads]
     _listen(model, examples, dict(heads), lambda batch, layer: _keeper(batch, layer, heads, kept))
     for of_head in kept:

@@ -71,7 +71,7 @@ from interp.report.words import counted, interval, p_value, percent, points
 
 def relation_heatmap(frames: RelationFrames, panel: RelationPanel) -> Heatmap:
     """Colour the excess of every head of `panel`."""
-    cells = frames.frame.set_index([*DIRECTION, "layer", "head"], drop=False).sort_index()
+    cells = frames.cells.set_index([*DIRECTION, "layer", "head"], drop=False).sort_index()
     rows = tuple(
         (name, tuple(_cell(cells.loc[(*direction, *head)], panel.bound) for head in panel.heads))
         for direction, name in zip(panel.directions, row_names(frames, panel), strict=True)
@@ -100,8 +100,8 @@ def _title(row: pd.Series) -> str:
 
 def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
     """What the page's terms mean, as (term, explanation) pairs."""
-    how, minimum = frames.provenance, points(frames.provenance["minimum"], 0)
-    halves = bool(frames.frame["chosen"].astype(bool).all())
+    how, minimum = frames.provenance, points(frames.provenance["min_effect"], 0)
+    halves = bool(frames.cells["chosen"].astype(bool).all())
     tested = "all heads and relations" if halves else "the heads that were chosen"
     return (
         (
@@ -150,7 +150,7 @@ def _selected(halves: bool) -> str:
 
 
 def _choice(frames: RelationFrames) -> str:
-    excluded = set(frames.provenance["excluded"])
+    excluded = set(frames.provenance["exclude"])
     if excluded == {"special", "self"}:
         return "The word itself and tokens of no word, such as BOS, are no choice."
     if not excluded:
@@ -192,13 +192,13 @@ def relations_table(frames: RelationFrames) -> Table:
     """Every direction with its best head, and what was not scored."""
     renamed = {reason: f"n_{reason.replace(' ', '_')}" for reason in REASONS}
     counted = frames.relations.rename(columns={"n": "n_scored", **renamed})
-    best = _named(leading(frames.frame)).drop(columns=["n_scored", "n_documents"]).rename(columns={"name": "best_head"})
+    best = _named(leading(frames.cells)).drop(columns=["n_scored", "n_documents"]).rename(columns={"name": "best_head"})
     return sortable(counted.merge(best, on=list(DIRECTION), how="left", validate="one_to_one"), _RELATIONS)
 
 
 def heads_table(frames: RelationFrames) -> tuple[Table, str]:
     """The first heads in the order of ``leading.py``, and the table's caption."""
-    order = ranked(frames.frame)
+    order = ranked(frames.cells)
     caption = "Every head and relation: those that attend, then those with enough documents, by their excess"
     if len(order) > MOST_ROWS:
         caption = (
@@ -250,7 +250,7 @@ def render_relations(frames: RelationFrames, maps: pd.DataFrame | None = None, *
     """
     check_relations(frames, maps)
     shown, (table, caption) = panel(frames), heads_table(frames)
-    heads = () if maps is None else pictured_heads(maps, frames.frame)
+    heads = () if maps is None else pictured_heads(maps, frames.cells)
     return render(
         "attend.html",
         asked=asked(frames),
@@ -354,8 +354,8 @@ def save_relations(
     draws = {"relations": partial(relations_figure, frames), "baselines": partial(baselines_figure, frames)}
     with in_place_of(folder) as draft:
         frames.relations.to_csv(draft / "relations.csv", index=False)
-        frames.frame.to_csv(draft / "heads.csv", index=False)
-        frames.frame.to_parquet(draft / "heads.parquet", index=False)
+        frames.cells.to_csv(draft / "heads.csv", index=False)
+        frames.cells.to_parquet(draft / "heads.parquet", index=False)
         if maps is not None:
             maps.to_parquet(draft / "attention_maps.parquet", index=False)
         write_pictures(draws, draft / "figures")
@@ -366,7 +366,7 @@ def save_relations(
 
 def relations_glance(result: RelationFrames) -> Glance:
     """What a notebook shows of ``interp.attend``."""
-    first = ranked(result.frame[result.frame["chosen"].astype(bool)])
+    first = ranked(result.cells[result.cells["chosen"].astype(bool)])
     excess = [f"{points(row['excess'])} {interval(row['low'], row['high'])}" for _, row in first.iterrows()]
     shown = pd.DataFrame(
         {
@@ -381,12 +381,12 @@ def relations_glance(result: RelationFrames) -> Glance:
         }
     )
     looks = ", looking back only" if is_causal(result) else ""
-    n_drawn = result.frame[["relation", "looks", "layer", "head"]].drop_duplicates()
+    n_drawn = result.cells[["relation", "looks", "layer", "head"]].drop_duplicates()
     return Glance(
         f"Heads against relations: {counted(int(result.provenance['n_sentences']), 'sentence')}{looks}",
         [each.finding for each in summarise(result)],
         shown,
-        len(result.frame),
+        len(result.cells),
         ".frame",
         result.provenance,
         "interp.plots.relations(result)",

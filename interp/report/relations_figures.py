@@ -116,7 +116,7 @@ def panel(frames: RelationFrames, most_directions: int | None = None) -> Relatio
         frames: Of the scoring.
         most_directions: How many rows there is room for; None for all.
     """
-    best = leading(frames.frame)
+    best = leading(frames.cells)
     if best.empty:
         return None
     directions = tuple(best[list(DIRECTION)].itertuples(index=False, name=None))
@@ -124,10 +124,10 @@ def panel(frames: RelationFrames, most_directions: int | None = None) -> Relatio
     bound = (best if decidable.empty else decidable)["excess"].max()
     return RelationPanel(
         directions[:most_directions],
-        _heads(frames.frame, best),
-        len(frames.frame[["layer", "head"]].drop_duplicates()),
+        _heads(frames.cells, best),
+        len(frames.cells[["layer", "head"]].drop_duplicates()),
         len(directions),
-        max(float(bound), 2 * float(frames.provenance["minimum"]), _FAINTEST_BOUND),
+        max(float(bound), 2 * float(frames.provenance["min_effect"]), _FAINTEST_BOUND),
     )
 
 
@@ -172,7 +172,7 @@ def relations_figure(frames: RelationFrames) -> Figure:
     size = (max(6.0, 0.26 * n_heads + 3.6), max(2.8, 0.26 * n_rows + 1.9))
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     ax = figure.subplots()
-    table = shown.table(frames.frame, "excess")
+    table = shown.table(frames.cells, "excess")
     table.index = pd.Index(row_names(frames, shown))
     table.columns = pd.Index(headings(shown.heads))
     cmap, ends = excess_colours(shown.bound), (-100 * FADED, 100 * shown.bound)
@@ -185,16 +185,16 @@ def relations_figure(frames: RelationFrames) -> Figure:
     bar.set_label("excess, points", fontsize=8)
     bar.ax.tick_params(labelsize=8)
     _separate_layers(ax, shown)
-    _mark_attending(ax, shown.table(frames.frame, "verdict").to_numpy())
+    _mark_attending(ax, shown.table(frames.cells, "verdict").to_numpy())
     _title(ax, frames, f"accuracy over the best rule without attention, in points. {shown.left_out}".rstrip())
-    if (frames.frame["verdict"] == ATTENDS).any():
+    if (frames.cells["verdict"] == ATTENDS).any():
         figure.legend([_dot()], ["attends"], loc="outside lower center", fontsize=8, frameon=False)
     return figure
 
 
 def baselines_figure(frames: RelationFrames) -> Figure:
     """How often each best head is right, beside what position, another head and chance explain."""
-    best = leading(frames.frame).head(MOST_DIRECTIONS)
+    best = leading(frames.cells).head(MOST_DIRECTIONS)
     if best.empty:
         return _nothing(frames)
     rows = best.merge(frames.relations, on=list(DIRECTION), suffixes=("", "_relation"), validate="one_to_one")
@@ -212,7 +212,7 @@ def baselines_figure(frames: RelationFrames) -> Figure:
             (dots,) = ax.plot(100 * rows.loc[which, "accuracy"], at[which], "o", markersize=7, zorder=4, label=label)
             dots.set(markerfacecolor=colour, markeredgecolor="#0d3f63")
     _name_rows(ax, rows)
-    n_all = len(leading(frames.frame))
+    n_all = len(leading(frames.cells))
     kept = "" if len(rows) == n_all else f" The first {len(rows)} of {n_all} directions."
     _title(ax, frames, f"how often the related word is found.{kept}")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
@@ -289,7 +289,7 @@ def relation_baselines(result: RelationFrames) -> Figure:
 
 
 def _checked(result: RelationFrames, what: str) -> RelationFrames:
-    require(result, ("frame", "relations", "provenance"), what, "interp.attend")
+    require(result, ("cells", "relations", "provenance"), what, "interp.attend")
     check_relations(result, None)
     return result
 

@@ -97,18 +97,18 @@ def check_relations(frames: RelationFrames, maps: pd.DataFrame | None) -> None:
     Raises:
         InputError: A column is missing, a verdict is unknown, or a direction of the heads is not described.
     """
-    _check_columns("frame", frames.frame, FRAME_COLUMNS)
+    _check_columns("cells", frames.cells, FRAME_COLUMNS)
     _check_columns("relations", frames.relations, RELATION_COLUMNS)
     if maps is not None:
         _check_columns("attention maps", maps, MAP_COLUMNS)
-    unknown = sorted(set(frames.frame["verdict"].dropna()) - set(VERDICTS))
+    unknown = sorted(set(frames.cells["verdict"].dropna()) - set(VERDICTS))
     if unknown:
         raise InputError(
             f"the verdicts on relations: expected {', '.join(VERDICTS)}, got {', '.join(unknown)}; "
             "add the new verdict to interp/report/relations_sentences.py"
         )
     described = set(frames.relations[list(DIRECTION)].itertuples(index=False, name=None))
-    undescribed = sorted(set(frames.frame[list(DIRECTION)].itertuples(index=False, name=None)) - described)
+    undescribed = sorted(set(frames.cells[list(DIRECTION)].itertuples(index=False, name=None)) - described)
     if undescribed:
         raise InputError(
             "the `relations`: expected a row for every relation and direction of the heads, "
@@ -240,9 +240,9 @@ class DirectionSummary:
 def summarise(frames: RelationFrames) -> tuple[DirectionSummary, ...]:
     """Put every direction into sentences, the most telling first; what is not testable comes last."""
     described = {(row["relation"], row["looks"]): row for _, row in frames.relations.iterrows()}
-    heads = dict(list(frames.frame.groupby(["relation", "looks"], sort=False)))
+    heads = dict(list(frames.cells.groupby(["relation", "looks"], sort=False)))
     found = []
-    for _, best in leading(frames.frame).iterrows():
+    for _, best in leading(frames.cells).iterrows():
         row = described.pop((best["relation"], best["looks"]))
         own = heads[best["relation"], best["looks"]]
         tested = own[own["chosen"].astype(bool)]
@@ -334,7 +334,7 @@ def _why_undecided(best: pd.Series, frames: RelationFrames) -> str:
         return f", and is shown to be better than the rule by less than the minimum of {_minimum(frames)}"
     if best["n_documents"] < FEWEST_DOCUMENTS:
         return f": a verdict needs {FEWEST_DOCUMENTS} documents"
-    if best["accuracy_baseline"] > 1 - frames.provenance["minimum"]:
+    if best["accuracy_baseline"] > 1 - frames.provenance["min_effect"]:
         return f": the rule leaves less than the minimum of {_minimum(frames)} to be better by"
     if pd.isna(best["low"]):
         return ": how much its documents differ is not known"

@@ -136,9 +136,9 @@ def run_begun(asked, folder, **options):
 @pytest.mark.parametrize(
     ("asked", "others"),
     [
-        (attended, {"minimum": 0.2}),
+        (attended, {"min_effect": 0.2}),
         (attended, {"exclude": ["special"]}),
-        (attended, {"longest_window": 8}),
+        (attended, {"max_window": 8}),
         (attended, {"choose_on": list(trees(seed=1))}),
         (attended, {"correction": "fdr"}),
         (judged, {"draws": 5}),
