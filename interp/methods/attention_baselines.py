@@ -114,6 +114,12 @@ def query_of(encoded: EncodedExample) -> int:
     return encoded.query
 
 
+def is_testable(encoded: EncodedExample) -> bool:
+    """Whether the related word stands wholly before the query, where a causal model can look, and not first."""
+    query, related = encoded.query, encoded.related
+    return query is not None and bool(related) and max(related) < query and min(related) > 0
+
+
 def marked(positions: Sequence[tuple[int, ...] | None], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
     """1 at each example's positions, NaN where it has none to give; those from `n_keys` on are left out."""
     mask = np.zeros((len(positions), n_keys))

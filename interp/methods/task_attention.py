@@ -34,8 +34,8 @@ from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
-from interp.methods.attention_baselines import Baseline, Keys, related_mask, toughest
-from interp.methods.query_attention import query_attention
+from interp.methods.attention_baselines import Baseline, Keys, is_testable, related_mask, toughest
+from interp.methods.attention_maps import query_attention
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented
 from interp.result import Result
@@ -213,12 +213,6 @@ class _Example:
     unit: Unit
     encoded: EncodedExample
     value: str
-
-
-def is_testable(encoded: EncodedExample) -> bool:
-    """Whether the related word stands wholly before the query, where a causal model can look, and not first."""
-    query, related = encoded.query, encoded.related
-    return query is not None and bool(related) and max(related) < query and min(related) > 0
 
 
 def _tagged(encoded: EncodedExample) -> bool:

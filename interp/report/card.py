@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.report.attended import AttendingHead, attending_heads, scored
+from interp.report.attention_words import AttendingHead, attending_heads, scored
 from interp.report.card_figures import card as figure
 from interp.report.card_figures import paths_figure, shares_figure
 from interp.report.card_frames import (

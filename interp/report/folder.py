@@ -41,7 +41,8 @@ RELATIONS = "interp relations report"
 PROBES = "interp probes report"
 CALIBRATION = "interp calibration report"
 CARD = "interp head card"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD)
+ATTENTION = "interp attention report"
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD, ATTENTION)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

@@ -10,10 +10,10 @@ from typing import Any
 from interp.errors import shown
 from interp.report.drawing import inline, ordinary_style, pictures
 from interp.report.html import render
-from interp.report.sections import Picture, Sentences, Table, page_of
+from interp.report.sections import Picture, Sentences, Shaded, Table, page_of
 from interp.report.tables import rows_of
 
-MOST_ROWS, MOST_SENTENCES = 10, 6
+MOST_ROWS, MOST_SENTENCES, MOST_SHADED = 10, 6, 3
 MOST_DRAWN = 200
 """Cells of a figure that a notebook draws unasked."""
 _DPI = 80
@@ -26,6 +26,7 @@ def as_html(result: Any) -> str:
     said = [text for each in page.sections if isinstance(each, Sentences) for text in each.texts]
     table = next((each for each in page.sections if isinstance(each, Table)), None)
     picture = next((each for each in page.sections if isinstance(each, Picture)), None)
+    shaded = next((each for each in page.sections if isinstance(each, Shaded)), None)
     drawn = {} if picture is None else pictures({picture.name: picture.draw}, _DPI)
     sentences = [*page.cautions, *said]
     return render(
@@ -33,6 +34,7 @@ def as_html(result: Any) -> str:
         title=page.title,
         sentences=sentences[:MOST_SENTENCES],
         n_more_sentences=max(0, len(sentences) - MOST_SENTENCES),
+        heads=[] if shaded is None else shaded.heads[:MOST_SHADED],
         columns=[] if table is None else table.titles,
         rows=[] if table is None else rows_of(table.frame.head(MOST_ROWS), table.columns),
         n_more=0 if table is None else table.n - min(len(table.frame), MOST_ROWS),

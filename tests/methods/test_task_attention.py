@@ -23,7 +23,7 @@ from hand_model import (
 )
 
 from interp.methods.attention_baselines import Keys, Offset, Position, candidates, toughest
-from interp.methods.query_attention import query_attention
+from interp.methods.attention_maps import query_attention
 from interp.methods.task_attention import task_attention
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer

@@ -10,7 +10,6 @@ from interp.report.calibration import save_calibration
 from interp.report.card import save_card
 from interp.report.folder import CALIBRATION, MANIFEST, save_report
 from interp.report.probes import save_probes
-from interp.report.relations import save_relations
 from interp.report.sweep import save_sweep
 
 NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/etc/x")
@@ -25,7 +24,7 @@ SAVERS = {
     "heads": save_heads,
     "head": lambda out: save_card(card(NAMES), out, command=COMMAND),
     "sweep": lambda out: save_sweep(sweep_frames(NAMES), out, command=COMMAND),
-    "attend": lambda out: save_relations(*relations(NAMES), out, COMMAND),
+    "attend": lambda out: relations(NAMES).save(out, command=COMMAND),
     "probe": lambda out: save_probes(probes(NAMES), out, command=COMMAND),
     "calibration": lambda out: save_calibration(calibration(NAMES), out, command=COMMAND),
 }

@@ -103,7 +103,7 @@ class RelationResult(Result):
 
 @dataclass(frozen=True)
 class DirectionCounts:
-    """The sums of one direction, document by document; 0 where a document has nothing of it. The last rule is chance."""
+    """The sums of one direction by document, 0 where one has nothing of it. The last rule is chance."""
 
     direction: Direction
     n: Float[np.ndarray, " document"]

@@ -26,7 +26,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
-from interp.methods.query_attention import NO_NUMBERS
+from interp.methods.attention_maps import NO_NUMBERS
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
