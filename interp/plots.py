@@ -14,7 +14,7 @@ What a call returned, and its figures:
 - ``interp.probe``: ``probes``, ``probe_map``
 - ``interp.residual_stream``: ``stream``
 - ``interp.direct_logit_attribution``: ``logit_attribution``
-- ``model.run_with_cache``: ``attention_pattern``, ``attention_arcs``
+- ``model.run_with_cache``: ``attention_pattern``, ``attention_arcs``; in a notebook ``attention_words``, which is HTML
 - ``logit_lens``: ``logit_lens``
 - ``head_card``: ``card``, ``card_paths``
 - ``calibrate``: ``calibration``
@@ -27,7 +27,7 @@ What a call returned, and its figures:
 
 from interp.report.attention import task_attention
 from interp.report.attention_patterns import attention_pattern
-from interp.report.attention_words import attention_arcs
+from interp.report.attention_words import attention_arcs, attention_words
 from interp.report.calibration_figures import calibration
 from interp.report.card_figures import card, card_paths
 from interp.report.heads_figures import head_map, heads, overview
@@ -45,6 +45,7 @@ from interp.report.sweep_figures import greedy, strongest, sweep
 __all__ = [
     "attention_arcs",
     "attention_pattern",
+    "attention_words",
     "calibration",
     "card",
     "card_paths",

@@ -142,28 +142,20 @@ def _tables(result: RelationsLike, best: pd.DataFrame) -> list[Section]:
     ]
     more = [Column("baseline"), Column("attention"), Column("right_random", "random head, %"), Column("n_documents")]
     who = [Column("relation"), Column("looks")]
-    first = Table(
-        "Tables",
-        "The best head of each relation",
-        _in_percent(best),
-        [*who, Column("name"), *numbers, *more],
-        "heads.csv",
-    )
+    columns = [*who, Column("name"), *numbers, *more]
     counts = result.relations.rename(columns={"n": "n_scored", **_COUNTS})
-    counts[["offset_right", "nearest_right", "chance"]] = (
-        100 * counts[["accuracy_offset", "accuracy_nearest", "chance"]]
-    )
-    columns = [*who, *map(Column, ("n_pairs", "n_scored", *_COUNTS.values(), "n_documents", "offset"))]
-    columns += [
-        Column("offset_right", "its accuracy, %"),
-        Column("nearest"),
-        Column("nearest_right", "its accuracy, %"),
-    ]
-    columns.append(Column("chance", "chance, %"))
-    second = Table("", "What was scored, and what position explains", counts, columns, "relations.csv")
-    every = _in_percent(ranked(result.cells))
+    for name in ("offset", "nearest"):
+        counts[f"{name}_right"] = 100 * counts[f"accuracy_{name}"]
+    counts["chance"] *= 100
+    counted_columns = [*who, *map(Column, ("n_pairs", "n_scored", *_COUNTS.values(), "n_documents", "offset"))]
+    counted_columns += [Column("offset_right", "its accuracy, %"), Column("nearest")]
+    counted_columns += [Column("nearest_right", "its accuracy, %"), Column("chance", "chance, %")]
     caption = "Every head and relation: those that attend, then those with enough documents, by their excess"
-    return [first, second, Table("", caption, every, columns, "heads.csv")]
+    return [
+        Table("Tables", "The best head of each relation", _in_percent(best), columns, "heads.csv"),
+        Table("", "What was scored, and what position explains", counts, counted_columns, "relations.csv"),
+        Table("", caption, _in_percent(ranked(result.cells)), columns, "heads.csv"),
+    ]
 
 
 def _in_percent(cells: pd.DataFrame) -> pd.DataFrame:

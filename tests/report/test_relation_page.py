@@ -97,10 +97,7 @@ def test_many_directions_of_one_verdict_are_folded_away():
 def cells(source, name):
     """The cells of the grid of one direction."""
     (own,) = [each for each in source.split('<table class="heat') if f"<caption>{name}" in each]
-    found = re.findall(
-        r'<td style="([^"]*)" title="([^"]*)">([^<]*)<span[^>]*>([^<]*)</span>', own.split("</table>")[0]
-    )
-    return found
+    return re.findall(r'<td style="([^"]*)" title="([^"]*)">([^<]*)<span[^>]*>([^<]*)</span>', own.split("</table>")[0])
 
 
 def test_a_cell_has_its_excess_verdict_and_numbers(source):
