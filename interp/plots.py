@@ -27,10 +27,11 @@ What a call returned, and its figures:
 
 from interp.report.attention import task_attention
 from interp.report.attention_patterns import attention_pattern
-from interp.report.attention_words import attention_arcs, attention_words
+from interp.report.attention_words import attention_arcs
 from interp.report.calibration_figures import calibration
 from interp.report.card_figures import card, card_paths
 from interp.report.heads_figures import head_map, heads, overview
+from interp.report.notebook import attention_words
 from interp.report.probes_figures import probe_map, probes
 from interp.report.relations_figures import relation_baselines, relations
 from interp.report.results.erasure import erasure

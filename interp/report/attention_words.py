@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.errors import InputError
-from interp.report.attention_patterns import Head, Patterns, head_title, patterns_of
+from interp.report.attention_patterns import Head, Patterns, patterns_of
 from interp.report.drawing import LINE, Figure
 from interp.report.heatmap import paint
 from interp.report.words import visible
@@ -96,52 +96,6 @@ def _sentence(rows: pd.DataFrame) -> tuple[Word, ...]:
     )
 
 
-@dataclass(frozen=True, repr=False)
-class ShadedWords:
-    """What a notebook shows of some heads' attention from one word: a line a head, the words shaded by their share."""
-
-    heads: tuple[PicturedHead, ...]
-
-    def _repr_html_(self) -> str:
-        from interp.report.html import render
-
-        return render("shaded.html", heads=self.heads)
-
-    def __repr__(self) -> str:
-        lines = [
-            f"{head.title}: {' '.join(f'{w.text} {w.weight}' for w in head.pictures[0][1])}" for head in self.heads
-        ]
-        return "\n".join(lines)
-
-
-def attention_words(
-    attention: Any,
-    tokens: Sequence[str],
-    *,
-    query: int = -1,
-    heads: Sequence[Head] | Head | None = None,
-    example: int = 0,
-) -> ShadedWords:
-    """The attention of one word, as shaded words: HTML that a notebook shows, with the shares as text.
-
-    Args:
-        attention: As for ``attention_pattern``.
-        tokens: The text at each position.
-        query: The position that looks; -1 for the last.
-        heads: As for ``attention_pattern``; 24 at most.
-        example: Which prompt of a batch.
-
-    Raises:
-        InputError: As for ``attention_arcs``.
-    """
-    given, query = _asked(attention, tokens, query, heads, example, "attention_words")
-    found = []
-    for name, weights in zip(given.names, given.weights, strict=True):
-        words = [Word.of(token, weights[query, at], is_query=at == query) for at, token in enumerate(given.keys)]
-        found.append(PicturedHead(head_title(name), "", (("", tuple(words)),), pd.DataFrame()))
-    return ShadedWords(tuple(found))
-
-
 def attention_arcs(
     attention: Any,
     tokens: Sequence[str],
@@ -162,7 +116,7 @@ def attention_arcs(
     Raises:
         InputError: As for ``attention_pattern``; no such position; or a sentence of more than 120 tokens.
     """
-    given, query = _asked(attention, tokens, query, heads, example, "attention_arcs")
+    given, query = patterns_from(attention, tokens, query, heads, example, "attention_arcs")
     n = len(given.keys)
     longest, step = max(map(len, given.keys)), 0.46 if n <= 40 else 0.24
     turned = longest > 5 or n > 20
@@ -182,7 +136,7 @@ def attention_arcs(
     return figure
 
 
-def _asked(
+def patterns_from(
     attention: Any, tokens: Sequence[str], query: int, heads: Sequence[Head] | Head | None, example: int, who: str
 ) -> tuple[Patterns, int]:
     """The patterns, and the position that looks, from 0."""

@@ -5,9 +5,14 @@ says how the numbers were made. Everything is escaped, and no colour is set: it 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from interp.errors import shown
+from interp.report.attention_patterns import Head, head_title
+from interp.report.attention_words import PicturedHead, Word, patterns_from
 from interp.report.drawing import inline, ordinary_style, pictures
 from interp.report.html import render
 from interp.report.sections import Picture, Sentences, Shaded, Table, page_of
@@ -71,3 +76,47 @@ def _audit(audits: list[Any]) -> list[str]:
     largest = max(each["largest_difference"] for each in done)
     partly = f" ({len(audits) - len(done)} of {len(audits)} sweeps not)" if len(done) < len(audits) else ""
     return [f"audited on {n_cells} cells{partly}: largest difference {largest:.1e} of the largest score"]
+
+
+@dataclass(frozen=True, repr=False)
+class ShadedWords:
+    """What a notebook shows of some heads' attention from one word: a line a head, the words shaded by their share."""
+
+    heads: tuple[PicturedHead, ...]
+
+    def _repr_html_(self) -> str:
+        return render("shaded.html", heads=self.heads)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{head.title}: {' '.join(f'{w.text} {w.weight}' for w in head.pictures[0][1])}" for head in self.heads
+        ]
+        return "\n".join(lines)
+
+
+def attention_words(
+    attention: Any,
+    tokens: Sequence[str],
+    *,
+    query: int = -1,
+    heads: Sequence[Head] | Head | None = None,
+    example: int = 0,
+) -> ShadedWords:
+    """The attention of one word, as shaded words: HTML that a notebook shows, with the shares as text.
+
+    Args:
+        attention: As for ``attention_pattern``.
+        tokens: The text at each position.
+        query: The position that looks; -1 for the last.
+        heads: As for ``attention_pattern``; 24 at most.
+        example: Which prompt of a batch.
+
+    Raises:
+        InputError: As for ``attention_arcs``.
+    """
+    given, query = patterns_from(attention, tokens, query, heads, example, "attention_words")
+    found = []
+    for name, weights in zip(given.names, given.weights, strict=True):
+        words = [Word.of(token, weights[query, at], is_query=at == query) for at, token in enumerate(given.keys)]
+        found.append(PicturedHead(head_title(name), "", (("", tuple(words)),), pd.DataFrame()))
+    return ShadedWords(tuple(found))
