@@ -60,7 +60,7 @@ def _measure(shape: dict | None, path: Path, threads: int) -> list[str]:
     if shape is not None:
         model = HookedTransformer(TransformerConfig(**shape, d_vocab=len(tokenizer)), tokenizer).eval()
         started = time.perf_counter()
-        n_hypotheses = len(interp.attend(model, path).frame)
+        n_hypotheses = len(interp.attend(model, path).summary())
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     return [f"{n_words:,}", f"{n_hypotheses:,}", f"{seconds:.1f}", f"{n_words / seconds:,.0f}", f"{peak:,.0f}"]

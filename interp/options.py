@@ -272,7 +272,17 @@ class AttendOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.exclude, str):
+            object.__setattr__(self, "exclude", (self.exclude,))
+        unknown = [each for each in self.exclude if each not in get_args(Excluded)]
+        if unknown:
+            raise InputError(f"exclude: expected some of {', '.join(get_args(Excluded))}, got {shown(unknown)}")
         require_shares(self, "min_effect", "alpha")
+        for name in ("min_effect", "alpha"):
+            if not 0 < getattr(self, name) < 1:
+                raise InputError(f"{name}: expected a number between 0 and 1, got {getattr(self, name)}")
+        if self.max_window < 2:
+            raise InputError(f"max_window: expected 2 tokens at least, got {self.max_window}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ What a call returned, and its figures:
 - ``interp.probe``: ``probes``, ``probe_map``
 - ``interp.residual_stream``: ``stream``
 - ``interp.direct_logit_attribution``: ``logit_attribution``
-- ``model.run_with_cache``: ``attention_pattern``, ``attention_arcs``
+- ``model.run_with_cache``: ``attention_pattern``, ``attention_arcs``; in a notebook ``attention_words``, which is HTML
 - ``logit_lens``: ``logit_lens``
 - ``head_card``: ``card``, ``card_paths``
 - ``calibrate``: ``calibration``
@@ -25,12 +25,14 @@ What a call returned, and its figures:
 - any frame with a number for each head: ``head_map``
 """
 
-from interp.report.arcs import attention_arcs
+from interp.report.attention import task_attention
+from interp.report.attention_patterns import attention_pattern
+from interp.report.attention_words import attention_arcs
 from interp.report.calibration_figures import calibration
 from interp.report.card_figures import card, card_paths
 from interp.report.erasure import erasure
 from interp.report.heads_figures import head_map, heads, overview
-from interp.report.pattern_maps import attention_pattern
+from interp.report.notebook import attention_words
 from interp.report.probes_figures import probe_map, probes
 from interp.report.relations_figures import relation_baselines, relations
 from interp.report.results.estimates import estimates, screen
@@ -39,12 +41,12 @@ from interp.report.results.pairs import pairs
 from interp.report.results.replacements import replacements
 from interp.report.results.self_repair import self_repair
 from interp.report.results.stream import logit_attribution, stream
-from interp.report.results.task_attention import task_attention
 from interp.report.sweep_figures import greedy, strongest, sweep
 
 __all__ = [
     "attention_arcs",
     "attention_pattern",
+    "attention_words",
     "calibration",
     "card",
     "card_paths",

@@ -43,7 +43,7 @@ def attend(model):
     from interp.tasks.generated_corpus import linked_documents
 
     found = interp.attend(model, list(linked_documents(agreement.pairs(60, seed=0))), ["subject"])
-    return {"attend": found.frame, "attend_relations": found.relations}
+    return {"attend": found.summary(), "attend_relations": found.relations}
 
 
 def probe(model):

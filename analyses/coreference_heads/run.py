@@ -13,7 +13,6 @@ import interp
 from analyses.coreference_heads.gap import gap
 from analyses.coreference_heads.gap_figure import gap_figure
 from interp.methods.relations.examples import relation_maps
-from interp.report.relations import save_relations
 from interp.tasks import coreference, reflexive
 from interp.tasks.generated_corpus import linked_documents
 
@@ -43,8 +42,8 @@ def on_documents(choose_on: list[Path], data: list[Path], out: Path) -> None:
     model = interp.load_model("books")
     result = interp.attend(model, data, RELATIONS, choose_on=choose_on)
     print(f"books, heads chosen on some documents and scored on others\n\n{shown(result.best())}\n")
-    result.frame.to_csv(out / "heads.csv", index=False)
-    save_relations(result, relation_maps(model, data, result), out / "page")
+    result.cells.to_csv(out / "heads.csv", index=False)
+    result.save(out / "page", relation_maps(model, data, result))
 
 
 def on_gap(folder: Path, out: Path) -> None:

@@ -13,7 +13,6 @@ import interp
 from analyses.syntax_heads.parse import attention_parse
 from interp.methods.relations.examples import relation_maps
 from interp.methods.relations.scores import RelationResult
-from interp.report.relations import save_relations
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 
@@ -40,10 +39,10 @@ def on_treebanks(choose_on: list[Path], data: list[Path], out: Path) -> None:
     """`books` on real sentences: labels, and the tree that they make."""
     model = interp.load_model("books")
     result = interp.attend(model, data, choose_on=choose_on)
-    syntax = result.frame["looks"].isin(["dependent to head", "head to dependent"])
+    syntax = result.cells["looks"].isin(["dependent to head", "head to dependent"])
     print(f"books, heads chosen on one treebank and scored on another\n\n{shown(result)}\n")
-    result.frame[syntax].to_csv(out / "heads.csv", index=False)
-    save_relations(result, relation_maps(model, data, result), out / "page")
+    result.cells[syntax].to_csv(out / "heads.csv", index=False)
+    result.save(out / "page", relation_maps(model, data, result))
     tracking = result.best().query("verdict == 'attends'")
     for name, heads in (("all chosen heads", result.best()), ("chosen heads that attend", tracking)):
         if heads.empty:

@@ -1,6 +1,7 @@
 """``interp attend``: which heads look from word to related word in treebanks, more than position explains."""
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,9 +26,9 @@ from interp.cli.options import (
     share,
 )
 from interp.errors import InputError, TaskError
+from interp.options import AttendOptions
 
 if TYPE_CHECKING:
-    from interp.methods.relations.scores import RelationResult
     from interp.tasks.corpus import Corpus
 
 
@@ -58,7 +59,7 @@ def attend(
             metavar="FILE",
         ),
     ] = None,
-    minimum: Annotated[
+    min_effect: Annotated[
         float, typer.Option(help="Smallest excess that counts, as a share of the pairs.", callback=share, metavar="X")
     ] = 0.1,
     alpha: Annotated[float, typer.Option(help="Error rate of the verdicts.", callback=share, metavar="X")] = 0.05,
@@ -70,7 +71,7 @@ def attend(
     include_self: Annotated[
         bool, typer.Option("--include-self", help="The word that looks may be what it looks at most.")
     ] = False,
-    window: Annotated[
+    max_window: Annotated[
         int, typer.Option(help="Most tokens of a document that are read at once, for coref.", min=2, metavar="N")
     ] = 512,
     seed: SeedOption = 0,
@@ -102,15 +103,23 @@ def attend(
     from interp.cli import relations
     from interp.cli.loading import can_be_asked, load_for_tasks
     from interp.methods.relations import attend as attention
+    from interp.methods.relations.examples import relation_maps
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    exclude = [name for name, kept in (("special", include_special), ("self", include_self)) if not kept]
-    options: dict[str, Any] = {"minimum": minimum, "alpha": alpha, "correction": correction, "seed": seed}
-    options |= {"choose_on": chooser, "exclude": exclude, "longest_window": window}
+    asked = AttendOptions(
+        exclude=[name for name, kept in (("special", include_special), ("self", include_self)) if not kept],
+        max_window=max_window,
+        min_effect=min_effect,
+        alpha=alpha,
+        correction=correction,
+        seed=seed,
+    )
     with warnings_as_lines(), progress_bar("attend") as progress:
-        result = attention.attend(loaded, corpus, names, **options, progress=progress, run=run)
-    result = _with_files(result, data, choose_on)
-    folder = None if out is None else relations.save(loaded, corpus, result, out)
+        result = attention.attend(loaded, corpus, names, asked, choose_on=chooser, progress=progress, run=run)
+    files = {"data": data, **({"choose_on": choose_on} if choose_on else {})}
+    maps = None if out is None else relation_maps(loaded, corpus, result)
+    result = replace(result, provenance={**result.provenance, **files}, maps=maps)
+    folder = relations.save(result, out)
     (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
     if not as_json:
         say_next(after_attend(_pairs_of(data[0], relations.first(result), loaded), model, can_be_asked(loaded)))
@@ -140,11 +149,3 @@ def _pairs_of(file: str, relation: str, model: Any) -> str | None:
         return as_predicted(task, model, n=None, seed=0).name
     except (InputError, TaskError):
         return None
-
-
-def _with_files(result: "RelationResult", data: list[str], choose_on: list[str] | None) -> "RelationResult":
-    """The result with the names of its files in the provenance."""
-    from dataclasses import replace
-
-    files = {"data": data, **({"choose_on": choose_on} if choose_on else {})}
-    return replace(result, provenance={**result.provenance, **files})

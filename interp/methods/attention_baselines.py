@@ -1,4 +1,4 @@
-"""What would explain a head's attention without the relation? Position alone, or a look-alike.
+"""Rules that would explain a head's attention without the relation: position alone, or a look-alike.
 
 Three families of baseline, each a rule that picks key positions without knowing the related word:
 
@@ -114,6 +114,12 @@ def query_of(encoded: EncodedExample) -> int:
     return encoded.query
 
 
+def is_testable(encoded: EncodedExample) -> bool:
+    """Whether the related word stands wholly before the query, where a causal model can look, and not first."""
+    query, related = encoded.query, encoded.related
+    return query is not None and bool(related) and max(related) < query and min(related) > 0
+
+
 def marked(positions: Sequence[tuple[int, ...] | None], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
     """1 at each example's positions, NaN where it has none to give; those from `n_keys` on are left out."""
     mask = np.zeros((len(positions), n_keys))
@@ -141,15 +147,11 @@ def toughest(
     examples: Sequence[EncodedExample],
     special: Collection[int],
 ) -> list[Baseline]:
-    """Each head's baseline that leaves the least excess: the related word's attention less the baseline's.
+    """Each head's baseline that leaves the least excess on the reference examples, which are never those scored.
 
     As it is scored, the excess is a mean over templates of their means, over the examples where the rule can be
-    judged: a rule that is judged on some of them is held against the related word of the same ones.
-
-    Args:
-        weights: Attention from each example's query, by head (``cell``).
-        examples: The reference examples; never those that are scored.
-        special: Ids of special tokens.
+    judged: a rule that is judged on some of them is held against the related word of the same ones. `special` are the
+    ids of special tokens.
     """
     rules = candidates(examples)
     n_examples, n_cells, n_keys = weights.shape

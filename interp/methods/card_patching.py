@@ -24,7 +24,8 @@ from interp.interventions.intervention import Cell, Intervention, heads_at
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Progress, Sweep, SweepResult
-from interp.methods.ablation import head_name
+from interp.methods.ablation import Head, head_name
+from interp.methods.attention_baselines import is_testable
 from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions
 from interp.methods.grid import role_positions
@@ -32,7 +33,6 @@ from interp.methods.patching import PatchResult, run_examples
 from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_from, paths_to
 from interp.methods.task_arguments import as_pairs
-from interp.methods.task_attention import is_testable
 from interp.model.loading.modules import require_ours
 from interp.model.sites import Site
 from interp.options import Head

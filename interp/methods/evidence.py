@@ -97,7 +97,7 @@ class TaskEvidence:
         effects = self.resampled.examples.copy()
         effects.insert(2, "task", self.task.name)
         effects = effects.assign(mean_effect=self.averaged.examples["effect"].to_numpy())
-        scored = self.attention.frame[[*BY, "example", "baseline", *MEASURES]]
+        scored = self.attention.examples[[*BY, "example", "baseline", *MEASURES]]
         if scored.empty:
             return effects.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
         return effects.merge(scored, on=[*CELL, "example"], how="left")

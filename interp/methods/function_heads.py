@@ -17,8 +17,9 @@ Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsso
 and Induction Heads".
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -30,10 +31,12 @@ from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
+from interp.interventions.provenance import model_provenance
 from interp.methods.relations.words import run_patterns
 from interp.model.devices import documented, place_of
 from interp.model.positions import looks_back_only
 from interp.residual.collecting import TOKENS_AT_ONCE
+from interp.result import Result
 from interp.shapes import Pattern, Tokens
 from interp.special_tokens import special_around
 
@@ -42,10 +45,34 @@ ROWS, HALF = 40, 25
 """Rows of random tokens, and tokens of each half."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class FunctionHeads(Result):
+    """How much of their attention heads give to what each function looks at.
+
+    Attributes:
+        examples: One row per function, layer, head and ``row`` of tokens: ``n_queries`` whose set of keys is not empty,
+            their mean ``attention`` to it, and ``chance``. Rows without such queries are left out.
+        provenance: How the numbers were made.
+        cells: What ``summary()`` gives.
+    """
+
+    cells: pd.DataFrame
+
+    shown_by: ClassVar[str] = "attention"
+
+    def summary(self) -> pd.DataFrame:
+        """One row per function, layer and head.
+
+        Columns: ``function``, ``layer``, ``head``, ``score`` with its interval ``low``, ``high`` (95 %, rows
+        resampled), ``chance``, ``n_rows`` that have such queries. NaN where there are none.
+        """
+        return self.cells
+
+
 @documented
 def function_heads(
     model: Any, rows: Sequence[Sequence[int]] | Tokens | None = None, *, n_rows: int = ROWS, seed: int = 0
-) -> pd.DataFrame:
+) -> FunctionHeads:
     """Score every head on every function.
 
     Args:
@@ -55,11 +82,17 @@ def function_heads(
         seed: Of the random tokens and the resampling.
 
     Returns:
-        One row per function, layer and head: ``function``, ``layer``, ``head``, ``score`` with its interval ``low``,
-        ``high`` (95 %, rows resampled), ``chance``, ``n_rows`` that have such queries. NaN where there are none.
+        One row per function, layer and head in ``summary()``.
 
     Raises:
         InputError: A row that the model cannot carry, or attention that is no number.
+
+    Example:
+        >>> import interp
+        >>> from interp.methods.function_heads import function_heads
+        >>> scores = function_heads(interp.load_model(), n_rows=4).summary()
+        >>> sorted(scores["function"].unique())
+        ['duplicate token', 'first-token sink', 'induction', 'previous token']
     """
     given = repeated(model, n_rows, seed) if rows is None else [tuple(row) for row in rows]
     _check(model, given)
@@ -73,7 +106,9 @@ def function_heads(
         counts[:, numbers] = masks.any(-1).sum(-1).cpu().numpy()
         chances[:, numbers] = (masks.sum(-1) / visible).sum(-1).cpu().numpy()
         run_patterns(model, tokens, _adder(masks, sums, numbers, heads))
-    return _tabulate(sums, counts, chances, (layers, heads), seed)
+    text = "random tokens said twice" if rows is None else "given"
+    how = {**model_provenance(model), "rows": text, "n_rows": len(given), "seed": seed, "shape": (layers, heads)}
+    return _tabulate(sums, counts, chances, how)
 
 
 @named_arguments
@@ -133,26 +168,35 @@ def _tabulate(
     sums: Float[np.ndarray, "function row cell"],
     counts: Float[np.ndarray, "function row"],
     chances: Float[np.ndarray, "function row"],
-    shape: tuple[int, int],
-    seed: int,
-) -> pd.DataFrame:
-    cells = pd.MultiIndex.from_product([range(shape[0]), range(shape[1])], names=["layer", "head"])
-    parts = []
-    for number, function in enumerate(FUNCTIONS):
-        repeated_counts = np.repeat(counts[number][:, None], len(cells), axis=1)
-        interval = cluster_bootstrap(ClusterTable(sums[number], repeated_counts, cells), seed=seed)
-        n = counts[number].sum()
+    how: Mapping[str, Any],
+) -> FunctionHeads:
+    cells = pd.MultiIndex.from_product(map(range, how["shape"]), names=["layer", "head"])
+    parts, rows = [], []
+    for function, own, n_queries, chance in zip(FUNCTIONS, sums, counts, chances, strict=True):
+        interval = cluster_bootstrap(
+            ClusterTable(own, np.repeat(n_queries[:, None], len(cells), axis=1), cells), seed=how["seed"]
+        )
+        n = n_queries.sum()
         columns = {
             "function": function,
             "score": interval.estimate,
             "low": interval.low,
             "high": interval.high,
-            "chance": chances[number].sum() / n if n else np.nan,
-            "n_rows": int((counts[number] > 0).sum()),
+            "chance": chance.sum() / n if n else np.nan,
+            "n_rows": int((n_queries > 0).sum()),
         }
         parts.append(pd.DataFrame(columns, index=cells).reset_index())
-    order = ["function", "layer", "head", "score", "low", "high", "chance", "n_rows"]
-    return pd.concat(parts, ignore_index=True)[order]
+        there = np.flatnonzero(n_queries)
+        by_row = pd.DataFrame({"row": there, "n_queries": n_queries[there].astype(int)})
+        by_row["chance"] = chance[there] / n_queries[there]
+        attention = own[there].T / n_queries[there]
+        every = cells.to_frame(index=False).merge(by_row, how="cross").assign(attention=attention.ravel())
+        rows.append(every.assign(function=function))
+    order = ["function", "layer", "head"]
+    examples = pd.concat(rows, ignore_index=True)[[*order, "row", "n_queries", "attention", "chance"]]
+    return FunctionHeads(
+        examples, how, pd.concat(parts, ignore_index=True)[[*order, "score", "low", "high", "chance", "n_rows"]]
+    )
 
 
 def _of_equal_length(rows: Sequence[Sequence[int]]) -> Iterable[list[int]]:

@@ -1,4 +1,4 @@
-"""Does a head look from the word to the word that it is related to, more than position explains?
+"""Which heads look from a word of a task to the word that it is related to, more than position explains?
 
 1. Per head and example: the attention from the query to the related word, summed over its tokens.
 2. Examples whose query is the related word itself, or stands before it, or whose related word is the first token, are
@@ -8,7 +8,7 @@
    than anything is decided with are taken together, as ``other``, with the next rarest until they have as many; where
    all are rare, values are not told apart.
 4. On the reference set, each head and value gets the baseline that explains most of it, so that the least excess is
-   left: a fixed offset, an absolute position or a distractor (``methods/baselines.py``).
+   left: a fixed offset, an absolute position or a distractor (``attention_baselines.py``).
 5. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
    chosen elsewhere, so the choice does not flatter it.
 6. Balanced units, cluster bootstrap, one-sided.
@@ -20,9 +20,9 @@ Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing 
 self-attention".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -34,11 +34,11 @@ from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import model_provenance, task_provenance
 from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
-from interp.methods.attention_baselines import Baseline, Keys, related_mask, toughest
-from interp.methods.in_one_line import InOneLine
-from interp.methods.query_attention import query_attention
+from interp.methods.attention_baselines import Baseline, Keys, is_testable, related_mask, toughest
+from interp.methods.attention_maps import query_attention
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented
+from interp.result import Result
 from interp.tasks.task import EncodedExample, Task, Unit
 
 BY = ("layer", "head", "feature_value")
@@ -52,12 +52,12 @@ _SUMMARY = [*BY, "attention", "attention_baseline", "baseline", "excess"]
 _SUMMARY += ["low", "high", "p", *RESTS, "n", "n_clusters", "n_excluded"]
 
 
-@dataclass(frozen=True, repr=False)
-class AttentionResult(InOneLine):
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionResult(Result):
     """Attention from query to related word, of every head on every scored example.
 
     Attributes:
-        frame: One row per head and example: ``layer``, ``head``, ``feature_value`` (empty where the task names no
+        examples: One row per head and example: ``layer``, ``head``, ``feature_value`` (empty where the task names no
             feature), ``unit`` and ``example`` (their numbers in the task), ``cluster``, ``template``, ``layout``,
             ``baseline`` (its name), ``attention`` (to the related word, 0 to 1), ``attention_baseline``, ``excess``,
             ``baseline_overlap`` (the share of the related word's tokens at which the baseline looks, too); the latter
@@ -68,20 +68,12 @@ class AttentionResult(InOneLine):
             cannot.
     """
 
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.task_attention import task_attention_glance
-
-        return as_html(task_attention_glance(self))
+    shown_by: ClassVar[str] = "attention"
 
     @property
     def testable(self) -> bool:
         """Whether any example could be scored."""
-        return not self.frame.empty
+        return not self.examples.empty
 
     def summary(self) -> pd.DataFrame:
         """One row per head and value, over balanced units; NaN where the task is not testable.
@@ -106,11 +98,11 @@ class AttentionResult(InOneLine):
             return frame.assign(feature_value="", baseline=None, n=0, n_clusters=0, n_excluded=excluded)
         table = self.table("excess")
         # Where the baseline is a distractor: of the examples that have one, so that the excess is the difference.
-        judged = self.frame.assign(attention=self.frame["attention"].where(self.frame["excess"].notna()))
+        judged = self.examples.assign(attention=self.examples["attention"].where(self.examples["excess"].notna()))
         columns = {name: estimates(UnitTable.from_frame(judged, name, by=BY)) for name in MEASURES}
         columns |= {"n": table.n_units, "n_clusters": table.n_clusters}
         frame = pd.DataFrame(columns, index=table.cells).reset_index().assign(n_excluded=excluded)
-        names = self.frame.groupby(list(BY))["baseline"].unique().map(" / ".join).reset_index()
+        names = self.examples.groupby(list(BY))["baseline"].unique().map(" / ".join).reset_index()
         return frame.merge(names, on=list(BY))
 
     def strongest(self) -> pd.DataFrame:
@@ -120,25 +112,17 @@ class AttentionResult(InOneLine):
 
     def table(self, column: str) -> UnitTable:
         """A column by unit, of every head and value; of a task that is testable."""
-        return UnitTable.from_frame(self.frame, column, by=BY)
+        return UnitTable.from_frame(self.examples, column, by=BY)
 
     def has_room(self, minimum: float) -> Bool[np.ndarray, " cell"]:
-        """Of which heads and values the baseline looks at the related word seldom enough for an excess to be possible.
-
-        Args:
-            minimum: The smallest mean excess that counts.
-        """
+        """Of which heads and values the baseline leaves room for a mean excess of `minimum` at the related word."""
         return estimates(self.table("baseline_overlap")) <= 1 - minimum
 
     def templates(self, minimum: float) -> pd.DataFrame:
-        """In how many templates a head attends: a mean over templates can rest on a few of them.
+        """In how many templates a head's mean excess is `minimum` at least: a mean over all can rest on a few of them.
 
-        Args:
-            minimum: The smallest mean excess that counts.
-
-        Returns:
-            One row per head and value: ``layer``, ``head``, ``feature_value``, ``n_templates`` (those with a scored
-            unit) and ``n_templates_attended``. Empty where the task is not testable.
+        One row per head and value: ``layer``, ``head``, ``feature_value``, ``n_templates`` (those with a scored unit)
+        and ``n_templates_attended``. Empty where the task is not testable.
         """
         if not self.testable:
             return pd.DataFrame(columns=[*BY, "n_templates", "n_templates_attended"])
@@ -169,8 +153,18 @@ def task_attention(
         seed: Of the task's draw and the statistics.
         progress: Called with (folds done, folds in all).
 
+    Returns:
+        Attention of every head on every example; ``summary()`` has one row a head and value of the task's feature.
+
     Raises:
         InputError: An example that the model cannot carry.
+
+    Example:
+        >>> import interp
+        >>> from interp.methods.task_attention import task_attention
+        >>> found = task_attention(interp.load_model(), "agreement", n=24)
+        >>> found.strongest().nlargest(1, "excess")[["layer", "head"]].to_numpy().tolist()
+        [[2, 2]]
     """
     given = as_task(task, model, n=n, seed=seed)
     owners = [(number, unit) for number, unit in enumerate(given.units) for _ in unit.examples]
@@ -203,11 +197,11 @@ def task_attention(
         "n_excluded": len(tagged) - len(scored),
         "n_without_reference": n_without_reference,
     }
-    frame = pd.DataFrame(columns=[*COLUMNS, *MEASURES])
+    rows = pd.DataFrame(columns=[*COLUMNS, *MEASURES])
     if parts:
-        frame = pd.concat(parts, ignore_index=True).merge(pd.DataFrame(labels)[["example", "layout"]], on="example")
-        frame = frame[[*COLUMNS, *MEASURES]].sort_values(["layer", "head", "example"], ignore_index=True)
-    return AttentionResult(frame, provenance)
+        rows = pd.concat(parts, ignore_index=True).merge(pd.DataFrame(labels)[["example", "layout"]], on="example")
+        rows = rows[[*COLUMNS, *MEASURES]].sort_values(["layer", "head", "example"], ignore_index=True)
+    return AttentionResult(rows, provenance)
 
 
 @dataclass(frozen=True)
@@ -219,12 +213,6 @@ class _Example:
     unit: Unit
     encoded: EncodedExample
     value: str
-
-
-def is_testable(encoded: EncodedExample) -> bool:
-    """Whether the related word stands wholly before the query, where a causal model can look, and not first."""
-    query, related = encoded.query, encoded.related
-    return query is not None and bool(related) and max(related) < query and min(related) > 0
 
 
 def _tagged(encoded: EncodedExample) -> bool:

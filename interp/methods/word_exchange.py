@@ -31,8 +31,8 @@ from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.interventions.word_exchange import WordExchange
 from interp.methods.ablation import Head, check_heads
+from interp.methods.attention_baselines import is_testable
 from interp.methods.task_arguments import as_predicted
-from interp.methods.task_attention import is_testable
 from interp.model.devices import documented
 from interp.model.sites import Site
 from interp.runs.run import Run, as_run

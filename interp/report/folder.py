@@ -42,7 +42,8 @@ PROBES = "interp probes report"
 ERASURE = "interp erasure report"
 CALIBRATION = "interp calibration report"
 CARD = "interp head card"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, ERASURE, CALIBRATION, CARD)
+ATTENTION = "interp attention report"
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD, ATTENTION)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.attended import AttendingHead, attending_heads, scored
+from interp.report.attention_words import AttendingHead, attending_heads, scored
 from interp.report.glance import MOST_DRAWN, Glance, with_interval
 from interp.report.heads_figures import overview
 from interp.report.heads_frames import (

@@ -5,15 +5,20 @@ says how the numbers were made. Everything is escaped, and no colour is set: it 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from interp.errors import shown
+from interp.report.attention_patterns import Head, head_title
+from interp.report.attention_words import PicturedHead, Word, patterns_from
 from interp.report.drawing import inline, ordinary_style, pictures
 from interp.report.html import render
-from interp.report.sections import Picture, Sentences, Table, page_of
+from interp.report.sections import Picture, Sentences, Shaded, Table, page_of
 from interp.report.tables import rows_of
 
-MOST_ROWS, MOST_SENTENCES = 10, 6
+MOST_ROWS, MOST_SENTENCES, MOST_SHADED = 10, 6, 3
 MOST_DRAWN = 200
 """Cells of a figure that a notebook draws unasked."""
 _DPI = 80
@@ -26,6 +31,7 @@ def as_html(result: Any) -> str:
     said = [text for each in page.sections if isinstance(each, Sentences) for text in each.texts]
     table = next((each for each in page.sections if isinstance(each, Table)), None)
     picture = next((each for each in page.sections if isinstance(each, Picture)), None)
+    shaded = next((each for each in page.sections if isinstance(each, Shaded)), None)
     drawn = {} if picture is None else pictures({picture.name: picture.draw}, _DPI)
     sentences = [*page.cautions, *said]
     return render(
@@ -33,6 +39,7 @@ def as_html(result: Any) -> str:
         title=page.title,
         sentences=sentences[:MOST_SENTENCES],
         n_more_sentences=max(0, len(sentences) - MOST_SENTENCES),
+        heads=[] if shaded is None else shaded.heads[:MOST_SHADED],
         columns=[] if table is None else table.titles,
         rows=[] if table is None else rows_of(table.frame.head(MOST_ROWS), table.columns),
         n_more=0 if table is None else table.n - min(len(table.frame), MOST_ROWS),
@@ -69,3 +76,47 @@ def _audit(audits: list[Any]) -> list[str]:
     largest = max(each["largest_difference"] for each in done)
     partly = f" ({len(audits) - len(done)} of {len(audits)} sweeps not)" if len(done) < len(audits) else ""
     return [f"audited on {n_cells} cells{partly}: largest difference {largest:.1e} of the largest score"]
+
+
+@dataclass(frozen=True, repr=False)
+class ShadedWords:
+    """What a notebook shows of some heads' attention from one word: a line a head, the words shaded by their share."""
+
+    heads: tuple[PicturedHead, ...]
+
+    def _repr_html_(self) -> str:
+        return render("shaded.html", heads=self.heads)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{head.title}: {' '.join(f'{w.text} {w.weight}' for w in head.pictures[0][1])}" for head in self.heads
+        ]
+        return "\n".join(lines)
+
+
+def attention_words(
+    attention: Any,
+    tokens: Sequence[str],
+    *,
+    query: int = -1,
+    heads: Sequence[Head] | Head | None = None,
+    example: int = 0,
+) -> ShadedWords:
+    """The attention of one word, as shaded words: HTML that a notebook shows, with the shares as text.
+
+    Args:
+        attention: As for ``attention_pattern``.
+        tokens: The text at each position.
+        query: The position that looks; -1 for the last.
+        heads: As for ``attention_pattern``; 24 at most.
+        example: Which prompt of a batch.
+
+    Raises:
+        InputError: As for ``attention_arcs``.
+    """
+    given, query = patterns_from(attention, tokens, query, heads, example, "attention_words")
+    found = []
+    for name, weights in zip(given.names, given.weights, strict=True):
+        words = [Word.of(token, weights[query, at], is_query=at == query) for at, token in enumerate(given.keys)]
+        found.append(PicturedHead(head_title(name), "", (("", tuple(words)),), pd.DataFrame()))
+    return ShadedWords(tuple(found))

@@ -1,62 +1,36 @@
-"""How do relations and heads become a table that a browser colours? Excess in points, with the verdict's symbol.
+"""The page of heads against relations: a grid of heads for each relation, findings, examples and tables."""
 
-How does one read a page about relations? The few lines that every number on it rests on.
-
-What they say of the statistics is what ``interp.methods.relations.attend`` and ``interp.methods.relations.scores`` do.
-
-Which columns of the relations and heads does a page show? Sortable tables; all else is in the CSV files.
-
-How does a reader see heads against relations? One self-contained HTML page, as the dossier's.
-
-1. That a causal model looks back only comes first, then the findings, heads that attend at the top; then what was
-   asked.
-2. The heatmap is a table with colours; hovering over a cell tells its numbers.
-3. Examples show where the best heads look.
-4. The tables can be sorted; of very many heads they have the first. Provenance is folded away.
-
-Where does a report about relations go? One folder, as the dossier's: written whole or not at all.
-
-What does a notebook show of heads against relations? The page's finding for each direction, and its best heads.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from interp.report.drawing import ordinary_style, write_pictures
-from interp.report.folder import RELATIONS, check_output, in_place_of, write_manifest
-from interp.report.glance import MOST_DRAWN, Glance, numbers
-from interp.report.heads_frames import Verdict
+from interp.report.attention_words import PicturedHead, pictured_head
 from interp.report.heads_reading import CORRECTIONS
 from interp.report.heatmap import Cell, Heatmap
-from interp.report.html import attention_data, flatten, model_with_hash, render
+from interp.report.html import attention_data, flatten, model_with_hash
+from interp.report.notebook import MOST_DRAWN
 from interp.report.relations_figures import (
-    RelationPanel,
-    baselines_figure,
-    headings,
+    MOST_GRIDS,
+    grid_name,
+    of_direction,
     paint_excess,
-    panel,
-    pictured_heads,
+    relation_baselines,
     relations,
-    relations_figure,
-    row_names,
+    strongest_excess,
 )
 from interp.report.relations_sentences import (
     ATTENDS,
     DIRECTION,
+    EXAMPLE,
     FEWEST_DOCUMENTS,
-    NONE,
     REASONS,
-    UNDECIDED,
     UNTESTABLE,
     VERDICTS,
-    DirectionSummary,
-    RelationFrames,
-    check_relations,
+    RelationsLike,
     direction_name,
     head_name,
     is_causal,
@@ -65,45 +39,193 @@ from interp.report.relations_sentences import (
     ranked,
     summarise,
 )
-from interp.report.sortable import Table, sortable
-from interp.report.words import counted, interval, p_value, percent, points
+from interp.report.sections import Facts, Heatmaps, Page, Picture, Section, Sentences, Shaded, Table
+from interp.report.tables import Column
+from interp.report.words import about, counted, interval, p_value, percent, points
+
+_FEW = 6
+"""Directions to which no head attends, and which are not folded away."""
+_CAPTION = (
+    "Excess accuracy over the best rule without attention, in points of 100 pairs: blue above the rule, sand below it"
+)
+_COUNTS = {reason: f"n_{reason.replace(' ', '_')}" for reason in REASONS}
 
 
-def relation_heatmap(frames: RelationFrames, panel: RelationPanel) -> Heatmap:
-    """Colour the excess of every head of `panel`."""
-    cells = frames.frame.set_index([*DIRECTION, "layer", "head"], drop=False).sort_index()
-    rows = tuple(
-        (name, tuple(_cell(cells.loc[(*direction, *head)], panel.bound) for head in panel.heads))
-        for direction, name in zip(panel.directions, row_names(frames, panel), strict=True)
+def page_of(result: RelationsLike) -> Page:
+    """The sections of what ``interp.attend`` returns."""
+    heads = () if result.maps is None else pictured_heads(result.maps, result.cells)
+    evidence = f"{counted(result.provenance['n_documents'], 'document')}, {counted(len(result.relations), 'direction')}"
+    maps = {} if result.maps is None else {"attention_maps": result.maps}
+    return Page(
+        title="Heads against relations",
+        kind="relations",
+        sections=tuple(_sections(result, heads)),
+        provenance=result.provenance,
+        about=about(result.provenance, evidence),
+        cautions=tuple(filter(None, [looks_back_only(result)])),
+        call="interp.plots.relations(result)",
+        frames={"heads": result.cells, "relations": result.relations, **maps},
+        draws={"relations": partial(relations, result), "baselines": partial(relation_baselines, result)},
+        data={"attention": attention_data(head.rows for head in heads)} if heads else {},
     )
-    return Heatmap("Relation", headings(panel.heads), rows, ())
+
+
+def _sections(result: RelationsLike, heads: Sequence[PicturedHead]) -> list[Section]:
+    found: list[Section] = []
+    best = leading(result.cells)
+    if len(best):
+        found.append(_grids(result, best))
+    if 0 < len(result.cells) <= MOST_DRAWN:
+        found.append(Picture("", "relations", partial(relations, result), "Excess accuracy of every head"))
+    found.append(_findings(result))
+    if heads:
+        found.append(
+            Shaded(
+                "Examples",
+                heads,
+                "Nobody picked these: they are the first of the corpus that can be shown whole, each of another "
+                "document, whether the head is right there or not. What is missing to 1 goes to tokens of no word and "
+                "to words that are not shown.",
+            )
+        )
+    found += _tables(result, best)
+    found.append(Facts("What was asked", asked(result)))
+    found.append(Facts("How to read this", how_to_read(result)))
+    return found
+
+
+def _grids(result: RelationsLike, best: pd.DataFrame) -> Heatmaps:
+    bound, shown = strongest_excess(result), best.head(MOST_GRIDS)
+    maps = []
+    for _, direction in shown.iterrows():
+        rows = of_direction(result.cells, direction).set_index(["layer", "head"], drop=False)
+        layers, heads = (sorted(rows[name].unique()) for name in ("layer", "head"))
+        cells = tuple((str(layer), tuple(_cell(rows.loc[layer, head], bound) for head in heads)) for layer in layers)
+        maps.append((grid_name(direction), Heatmap("Layer", tuple(f"head {head}" for head in heads), cells, ())))
+    legend = [f"{each.symbol} {each.name}: {each.meaning}" for name, each in VERDICTS.items() if name != UNTESTABLE]
+    left_out = [f"Shown are the first {len(shown)} of {len(best)} directions"] if len(shown) < len(best) else []
+    return Heatmaps("Heatmap", maps, ". ".join([_CAPTION, "; ".join(legend), *left_out]) + ".")
 
 
 def _cell(row: pd.Series, bound: float) -> Cell:
     text = points(row["excess"], 0)
     symbol = VERDICTS[row["verdict"]].symbol if pd.notna(row["verdict"]) else ""
-    # Rounded before it is painted: what reads as 0 has one colour.
-    return Cell(text, symbol, paint_excess(float(text) / 100, bound).style, _title(row))
-
-
-def _title(row: pd.Series) -> str:
     ends = [f"excess {points(row['excess'])} points"]
     if pd.notna(row["low"]):
         ends[0] += f" {interval(row['low'], row['high'])}"
     ends += [p_value(row["p_adjusted"])] if pd.notna(row["p_adjusted"]) else []
     verdict = row["verdict"] if pd.notna(row["verdict"]) else "not tested"
-    return (
-        f"Head {head_name(row)}, {direction_name(row['relation'], row['looks'])}: right in {percent(row['accuracy'])}, "
+    title = (
+        f"Head {head_name(row)}, {direction_name(row)}: right in {percent(row['accuracy'])}, "
         f"{row['baseline']} in {percent(row['accuracy_baseline'])}; {', '.join(ends)} ({verdict})"
     )
+    # Rounded before it is painted: what reads as 0 has one colour.
+    return Cell(text, symbol, paint_excess(float(text) / 100, bound).style, title)
 
 
-def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
-    """What the page's terms mean, as (term, explanation) pairs."""
-    how, minimum = frames.provenance, points(frames.provenance["minimum"], 0)
-    halves = bool(frames.frame["chosen"].astype(bool).all())
+def _findings(result: RelationsLike) -> Sentences:
+    """Directions to which a head attends, then a few of the others; the rest is folded away."""
+    summaries = summarise(result)
+    attends = [each.text for each in summaries if each.verdict == ATTENDS]
+    others = [each.text for each in summaries if each.verdict != ATTENDS]
+    n_shown = max(0, _FEW - len(attends))
+    return Sentences("Findings", [*attends, *others[:n_shown]], others[n_shown:])
+
+
+def _tables(result: RelationsLike, best: pd.DataFrame) -> list[Section]:
+    numbers = [
+        Column("verdict"),
+        Column("right", "right, %"),
+        Column("right_baseline", "best rule, %"),
+        Column("points", "excess, points", "points_low", "points_high"),
+        Column("p_adjusted"),
+    ]
+    more = [Column("baseline"), Column("attention"), Column("right_random", "random head, %"), Column("n_documents")]
+    who = [Column("relation"), Column("looks")]
+    columns = [*who, Column("name"), *numbers, *more]
+    counts = result.relations.rename(columns={"n": "n_scored", **_COUNTS})
+    for name in ("offset", "nearest"):
+        counts[f"{name}_right"] = 100 * counts[f"accuracy_{name}"]
+    counts["chance"] *= 100
+    counted_columns = [*who, *map(Column, ("n_pairs", "n_scored", *_COUNTS.values(), "n_documents", "offset"))]
+    counted_columns += [Column("offset_right", "its accuracy, %"), Column("nearest")]
+    counted_columns += [Column("nearest_right", "its accuracy, %"), Column("chance", "chance, %")]
+    caption = "Every head and relation: those that attend, then those with enough documents, by their excess"
+    return [
+        Table("Tables", "The best head of each relation", _in_percent(best), columns, "heads.csv"),
+        Table("", "What was scored, and what position explains", counts, counted_columns, "relations.csv"),
+        Table("", caption, _in_percent(ranked(result.cells)), columns, "heads.csv"),
+    ]
+
+
+def _in_percent(cells: pd.DataFrame) -> pd.DataFrame:
+    shares = {
+        "right": "accuracy",
+        "right_baseline": "accuracy_baseline",
+        "right_random": "accuracy_random_head",
+        "points": "excess",
+        "points_low": "low",
+        "points_high": "high",
+    }
+    own = {name: 100 * cells[column].astype(float).round(12) for name, column in shares.items()}
+    return cells.assign(**own, name=[f"head {head_name(row)}" for _, row in cells.iterrows()]).reset_index(drop=True)
+
+
+def asked(result: RelationsLike) -> list[tuple[str, str]]:
+    """The few facts that a reader asks for; the rest stands under `How it was made`."""
+    how = result.provenance
+    names = list(dict.fromkeys(result.relations["relation"]))
+    known = dict(flatten(how))
+    facts = [
+        ("Model", model_with_hash(known).get("model", "")),
+        ("Looks", "back only (causal)" if is_causal(result) else "both ways (bidirectional)"),
+        ("Corpus", _corpus(how)),
+        ("Relations", f"{', '.join(names)} ({counted(len(result.relations), 'direction')})"),
+        ("Baseline", _corpus_chosen_on(how)),
+        ("Too long", _too_long(how["too_long"])),
+        *((key.capitalize(), known.get(key, "")) for key in ("seed", "device", "dtype")),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
+def _corpus(how: Mapping[str, Any]) -> str:
+    documents = counted(how["n_documents"], "document")
+    if how["n_clusters"] < how["n_documents"]:
+        documents += f" in {how['n_clusters']:,} groups of neighbours, each of which counts as one document below"
+    parts = [documents, counted(how["n_sentences"], "sentence"), counted(how["n_words"], "word")]
+    return f"{_files(how.get('data', ()), ': ')}{', '.join(parts)} (hash {str(how['data_hash'])[:12]})"
+
+
+def _corpus_chosen_on(how: Mapping[str, Any]) -> str:
+    halves = "the other half"
+    if str(how["chosen_on"]).startswith(halves):
+        return f"chosen on {halves} of the documents; every head is tested"
+    where = _files(how.get("choose_on", ()), "") or "another corpus"
+    return f"chosen, as one head of each relation and direction, on {where} (hash {how['chosen_on'][:12]})"
+
+
+def _files(paths: Sequence[str], ending: str) -> str:
+    return f"{', '.join(Path(path).name for path in paths)}{ending}" if paths else ""
+
+
+def _too_long(sentences: Any) -> str:
+    return f"{counted(len(sentences), 'sentence')}, left out: longer than the model's context" if sentences else ""
+
+
+def how_to_read(result: RelationsLike) -> list[tuple[str, str]]:
+    """What the page's terms mean."""
+    how, minimum = result.provenance, points(result.provenance["min_effect"], 0)
+    halves = bool(result.cells["chosen"].astype(bool).all())
     tested = "all heads and relations" if halves else "the heads that were chosen"
-    return (
+    chosen_on = (
+        "the other half of the documents; where the halves choose different rules, both are named."
+        if halves
+        else "another corpus, as the head of each relation is. The other heads were measured, and not tested: they "
+        "have no p and no verdict."
+    )
+    selected = "That of the best of many heads is too narrow: the adjusted p speaks. " if halves else ""
+    ahead = "the related word stands ahead of one that looks back only; " if is_causal(result) else ""
+    return [
         (
             "Pair",
             "a word that looks, and the words that it should find; any of them counts as found. A word that several "
@@ -112,20 +234,20 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
         (
             "Accuracy",
             "the share of the pairs in which the word that the head attends to most, of those it may choose among, is "
-            f"one of these. {_choice(frames)} Attention to a word of several tokens is the sum over them; attention "
-            "from it is the mean.",
+            f"one of these. {_choice(set(how['exclude']))} Attention to a word of several tokens is the sum over them; "
+            "attention from it is the mean.",
         ),
         (
             "Baseline",
             "the rule that is right most often without any attention: a fixed offset (offset -2: two words before), "
             "the first or last word, the nearest word of a part of speech (nearest VERB before), the word of the most "
-            f"tokens, or chance. It is chosen on {_chosen_on(halves)}",
+            f"tokens, or chance. It is chosen on {chosen_on}",
         ),
         (
             "Excess",
-            "accuracy less the baseline's on the same pairs, in points of 100. [low, high] is its 95 % interval: a "
-            f"bootstrap that draws whole documents. {_selected(halves)}With fewer than {FEWEST_DOCUMENTS} documents "
-            "nothing is decided.",
+            "accuracy less the baseline's on the same pairs, in points of 100. [low, high] is its 95 % interval, for "
+            f"one head by itself: a bootstrap that draws whole documents. {selected}With fewer than "
+            f"{FEWEST_DOCUMENTS} documents nothing is decided.",
         ),
         (
             "Adjusted p",
@@ -139,18 +261,16 @@ def how_to_read(frames: RelationFrames) -> tuple[tuple[str, str], ...]:
             f"head where the baseline leaves less than {minimum} points to be better by. That is where a head looks: "
             "whether the model needs it, ablation tells.",
         ),
-        ("Left out", _left_out(frames)),
-    )
+        (
+            "Left out",
+            f"pairs of which nothing can be told: {ahead}a word shares a token with another, or has none (unaligned); "
+            "the related words stand outside of what is read at once (outside); there is nothing, or nothing wrong, to "
+            "choose (no choice); or no other document could choose a baseline (no baseline).",
+        ),
+    ]
 
 
-def _selected(halves: bool) -> str:
-    if not halves:
-        return ""
-    return "It is that of one head by itself: of the best of many it is too narrow, and the adjusted p speaks. "
-
-
-def _choice(frames: RelationFrames) -> str:
-    excluded = set(frames.provenance["excluded"])
+def _choice(excluded: set[str]) -> str:
     if excluded == {"special", "self"}:
         return "The word itself and tokens of no word, such as BOS, are no choice."
     if not excluded:
@@ -160,235 +280,31 @@ def _choice(frames: RelationFrames) -> str:
     return "Tokens of no word, such as BOS, are no choice; the word itself is."
 
 
-def _chosen_on(halves: bool) -> str:
-    if not halves:
-        return (
-            "another corpus, as the head of each relation is. The other heads were measured, and not tested: they have "
-            "no p and no verdict."
-        )
-    return "the other half of the documents; where the halves choose different rules, both are named."
-
-
-def _left_out(frames: RelationFrames) -> str:
-    ahead = "the related word stands ahead of one that looks back only; " if is_causal(frames) else ""
-    return (
-        f"pairs of which nothing can be told: {ahead}a word shares a token with another, or has none (unaligned); the "
-        "related words stand outside of what is read at once (outside); there is nothing, or nothing wrong, to choose "
-        "(no choice); or no other document could choose a baseline (no baseline). The table of relations counts them."
+def pictured_heads(maps: pd.DataFrame, cells: pd.DataFrame) -> tuple[PicturedHead, ...]:
+    """The examples of every direction that has some, in their order."""
+    by_head = cells.set_index([*DIRECTION, "layer", "head"], drop=False).sort_index()
+    return tuple(
+        _pictured(rows, by_head.loc[key]) for key, rows in maps.groupby([*DIRECTION, "layer", "head"], sort=False)
     )
 
 
-MOST_ROWS = 200
-_NUMBERS = ("accuracy", "attention", "accuracy_baseline", "excess", "excess_low", "excess_high", "p_adjusted")
-_HEADS = (*DIRECTION, "name", "verdict", *_NUMBERS, "baseline", "accuracy_random_head", "n_scored", "n_documents")
-_RELATIONS = (
-    *(*DIRECTION, "best_head", "verdict", *_NUMBERS, "baseline", "n_pairs", "n_scored"),
-    *(f"n_{reason.replace(' ', '_')}" for reason in REASONS),
-    *("n_documents", "offset", "accuracy_offset", "nearest", "accuracy_nearest", "accuracy_random_head", "chance"),
-)
-
-
-def relations_table(frames: RelationFrames) -> Table:
-    """Every direction with its best head, and what was not scored."""
-    renamed = {reason: f"n_{reason.replace(' ', '_')}" for reason in REASONS}
-    counted = frames.relations.rename(columns={"n": "n_scored", **renamed})
-    best = _named(leading(frames.frame)).drop(columns=["n_scored", "n_documents"]).rename(columns={"name": "best_head"})
-    return sortable(counted.merge(best, on=list(DIRECTION), how="left", validate="one_to_one"), _RELATIONS)
-
-
-def heads_table(frames: RelationFrames) -> tuple[Table, str]:
-    """The first heads in the order of ``leading.py``, and the table's caption."""
-    order = ranked(frames.frame)
-    caption = "Every head and relation: those that attend, then those with enough documents, by their excess"
-    if len(order) > MOST_ROWS:
-        caption = (
-            f"The first {MOST_ROWS} of {len(order):,}: heads that attend, then those with enough documents, by their "
-            "excess; all of them are in heads.csv"
-        )
-    return sortable(_named(order.head(MOST_ROWS)), _HEADS), caption
-
-
-def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    renamed = {"low": "excess_low", "high": "excess_high", "n": "n_scored"}
-    return frame.rename(columns=renamed).assign(name=[head_name(row) for _, row in frame.iterrows()])
-
-
-_FEW = 6
-"""Directions with the same verdict that are not folded away."""
-_TITLES = {
-    ATTENDS: "Relations that a head attends to",
-    UNDECIDED: "Undecided",
-    NONE: "Relations that no tested head attends to by the minimum",
-    UNTESTABLE: "Not testable",
-}
-_CAPTION = (
-    "Excess accuracy over the best rule without attention, in points of 100 pairs; blue above it; below it sand, which "
-    "fades with the distance"
-)
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The directions with one verdict; ``further`` are folded away."""
-
-    verdict: Verdict
-    title: str
-    shown: tuple[DirectionSummary, ...]
-    further: tuple[DirectionSummary, ...]
-
-
-def render_relations(frames: RelationFrames, maps: pd.DataFrame | None = None, *, command: str | None = None) -> str:
-    """The report as one HTML document.
-
-    Args:
-        frames: Of the scoring.
-        maps: Of the examples; None without.
-        command: The command line that asked for it, shown for whoever wants to repeat it.
-
-    Raises:
-        InputError: The frames are not those of a scoring; see ``frames.check_relations``.
-    """
-    check_relations(frames, maps)
-    shown, (table, caption) = panel(frames), heads_table(frames)
-    heads = () if maps is None else pictured_heads(maps, frames.frame)
-    return render(
-        "attend.html",
-        asked=asked(frames),
-        looks_back_only=looks_back_only(frames),
-        findings=_findings(summarise(frames)),
-        heatmap=None if shown is None else relation_heatmap(frames, shown),
-        heatmap_caption=_CAPTION,
-        left_out="" if shown is None else shown.left_out,
-        verdicts=[each for name, each in VERDICTS.items() if name != UNTESTABLE],
-        heads=heads,
-        attention_data=attention_data(head.rows for head in heads),
-        relations_table=relations_table(frames),
-        heads_table=table,
-        heads_caption=caption,
-        reading=how_to_read(frames),
-        command=command,
-        provenance=flatten(frames.provenance),
+def _pictured(rows: pd.DataFrame, cell: pd.Series) -> PicturedHead:
+    placed = []
+    for number, (_, each) in enumerate(rows.groupby(list(EXAMPLE), sort=False)):
+        words = each.sort_values("word").reset_index(drop=True)
+        query = int(np.flatnonzero(words["is_query"])[0])
+        placed.append(words.assign(example=number, caption=_caption(words), key_pos=words.index, query_pos=query))
+    return pictured_head(
+        pd.concat(placed).assign(verdict=cell["verdict"] if pd.notna(cell["verdict"]) else ""),
+        title=f"{direction_name(cell)}: head {head_name(cell)}",
+        note=f"Right in {percent(cell['accuracy'])} of all {cell['n']:,} pairs that were scored.",
     )
 
 
-def asked(frames: RelationFrames) -> list[tuple[str, str]]:
-    """The few facts that belong at the top; the rest stands under `How it was made`."""
-    how = frames.provenance
-    names = list(dict.fromkeys(frames.relations["relation"]))
-    known = dict(flatten(how))
-    facts = [
-        ("Model", model_with_hash(known).get("model", "")),
-        ("Looks", "back only (causal)" if is_causal(frames) else "both ways (bidirectional)"),
-        ("Corpus", _corpus(how)),
-        ("Relations", f"{', '.join(names)} ({counted(len(frames.relations), 'direction')})"),
-        ("Baseline", _corpus_chosen_on(how)),
-        ("Too long", _too_long(how["too_long"])),
-        *((key.capitalize(), known.get(key, "")) for key in ("seed", "device", "dtype")),
-    ]
-    return [(name, text) for name, text in facts if text]
-
-
-def _corpus(how: Any) -> str:
-    parts = [_documents(how)] if "n_documents" in how else []
-    parts += [counted(how["n_sentences"], "sentence"), counted(how["n_words"], "word")]
-    return f"{_files(how.get('data', ()), ': ')}{', '.join(parts)} (hash {str(how['data_hash'])[:12]})"
-
-
-def _documents(how: Any) -> str:
-    joined = how["n_clusters"] < how["n_documents"]
-    groups = f" in {how['n_clusters']:,} groups of neighbours, each of which counts as one document below"
-    return f"{counted(how['n_documents'], 'document')}{groups if joined else ''}"
-
-
-def _corpus_chosen_on(how: Any) -> str:
-    halves = "the other half"
-    if str(how["chosen_on"]).startswith(halves):
-        return f"chosen on {halves} of the documents; every head is tested"
-    where = _files(how.get("choose_on", ()), "") or "another corpus"
-    return f"chosen, as one head of each relation and direction, on {where} (hash {how['chosen_on'][:12]})"
-
-
-def _files(paths: Sequence[str], ending: str) -> str:
-    """Files by their names; empty where the corpus came from no file."""
-    return f"{', '.join(Path(path).name for path in paths)}{ending}" if paths else ""
-
-
-def _too_long(sentences: Any) -> str:
-    return f"{counted(len(sentences), 'sentence')}, left out: longer than the model's context" if sentences else ""
-
-
-def _findings(summaries: Sequence[DirectionSummary]) -> list[Findings]:
-    groups = []
-    for name, title in _TITLES.items():
-        own = tuple(each for each in summaries if each.verdict == name)
-        most = len(own) if name == ATTENDS else _FEW
-        if own:
-            groups.append(Findings(VERDICTS[name], title, own[:most], own[most:]))
-    return groups
-
-
-@ordinary_style()
-def save_relations(
-    frames: RelationFrames, maps: pd.DataFrame | None, out: str | Path, command: str | None = None
-) -> Path:
-    """Write what was found about heads and relations into the folder `out`.
-
-    These are ``relations.csv``, ``heads.csv``, ``heads.parquet``, ``report.html`` and ``manifest.json``; with examples
-    also ``attention_maps.parquet``; where anything was scored also ``figures``.
-
-    Args:
-        frames: Of the scoring.
-        maps: Where the best heads look in examples, as ``interp.methods.relations.examples`` gives it; None without.
-        out: The folder; made, with its parents, or replaced where it holds an older report.
-        command: The command line that asked for it, for the page and the manifest.
-
-    Returns:
-        The folder, as an absolute path.
-
-    Raises:
-        OutputError: If `out` cannot be used; see ``check_output``.
-        InputError: If the frames are not those of a scoring.
-    """
-    folder = check_output(out)
-    page = render_relations(frames, maps, command=command)
-    draws = {"relations": partial(relations_figure, frames), "baselines": partial(baselines_figure, frames)}
-    with in_place_of(folder) as draft:
-        frames.relations.to_csv(draft / "relations.csv", index=False)
-        frames.frame.to_csv(draft / "heads.csv", index=False)
-        frames.frame.to_parquet(draft / "heads.parquet", index=False)
-        if maps is not None:
-            maps.to_parquet(draft / "attention_maps.parquet", index=False)
-        write_pictures(draws, draft / "figures")
-        (draft / "report.html").write_text(page, encoding="utf-8")
-        write_manifest(draft, frames.provenance, command, kind=RELATIONS)
-    return folder
-
-
-def relations_glance(result: RelationFrames) -> Glance:
-    """What a notebook shows of ``interp.attend``."""
-    first = ranked(result.frame[result.frame["chosen"].astype(bool)])
-    excess = [f"{points(row['excess'])} {interval(row['low'], row['high'])}" for _, row in first.iterrows()]
-    shown = pd.DataFrame(
-        {
-            "relation": first["relation"],
-            "who looks at whom": first["looks"],
-            "head": [head_name(row) for _, row in first.iterrows()],
-            "accuracy": first["accuracy"].map(percent),
-            "best rule": first["accuracy_baseline"].map(percent),
-            "excess (points)": excess,
-            "adjusted p": numbers(first["p_adjusted"], 4),
-            "verdict": first["verdict"],
-        }
-    )
-    looks = ", looking back only" if is_causal(result) else ""
-    n_drawn = result.frame[["relation", "looks", "layer", "head"]].drop_duplicates()
-    return Glance(
-        f"Heads against relations: {counted(int(result.provenance['n_sentences']), 'sentence')}{looks}",
-        [each.finding for each in summarise(result)],
-        shown,
-        len(result.frame),
-        ".frame",
-        result.provenance,
-        "interp.plots.relations(result)",
-        (lambda: relations(result)) if len(n_drawn) <= MOST_DRAWN else None,
-    )
+def _caption(words: pd.DataFrame) -> str:
+    first = words.iloc[0]
+    if first["is_right"]:
+        return f"{first['sentence']} — right here"
+    choice = words.loc[words["is_choice"], "token"]
+    instead = f"“{choice.iloc[0]}”" if len(choice) else "what is not shown"
+    return f"{first['sentence']} — wrong here: it attends most to {instead}"

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from interp.errors import InputError
+from interp.report.attention_words import PicturedHead
 from interp.report.drawing import Figure, inline, pictures
 from interp.report.heatmap import Heatmap
 from interp.report.tables import Column, TableCell, rows_of
@@ -101,6 +102,17 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Shaded:
+    """Heads on example sentences, the words shaded by their attention; the page's script draws arcs over them."""
+
+    heading: str
+    heads: Sequence[PicturedHead]
+    note: str = ""
+
+    macro: ClassVar[str] = "shaded_part"
+
+
+@dataclass(frozen=True)
 class Picture:
     """A figure: a PNG in the folder, drawn in a notebook, and in the page where `inline`."""
 
@@ -128,7 +140,7 @@ class Custom:
     values: Mapping[str, Any]
 
 
-Section = Sentences | Facts | Heatmaps | Table | Picture | Custom
+Section = Sentences | Facts | Heatmaps | Table | Shaded | Picture | Custom
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from interp.methods.relations.attend import attend
 def test_a_planted_head_is_always_right_and_is_said_to_attend():
     documents = list(trees())
     result = attend(knowing(documents), documents, ["dep"])
-    found = row(result.frame)
+    found = row(result.summary())
     assert found["accuracy"] == found["attention"] == 1.0
     assert found["n"] == N_DOCUMENTS * 3 * 7
     assert found["n_documents"] == N_DOCUMENTS
@@ -24,12 +24,12 @@ def test_a_planted_head_is_always_right_and_is_said_to_attend():
     assert found["p"] == found["p_adjusted"] == pytest.approx(1 / 10_001)
     assert found["excess"] == 1 - found["accuracy_baseline"]
     assert found["low"] <= found["excess"] <= found["high"]
-    other = row(result.frame, head=1)
+    other = row(result.summary(), head=1)
     assert other["verdict"] == "none"
     assert other["attention"] == pytest.approx(1 / 10), "eight words and two special tokens"
     assert found["accuracy_random_head"] == pytest.approx(other["accuracy"])
     assert other["accuracy_random_head"] == 1.0
-    assert row(result.frame, TO_DEPENDENT)["verdict"] == "none", "the other direction is another question"
+    assert row(result.summary(), TO_DEPENDENT)["verdict"] == "none", "the other direction is another question"
     assert result.best().query(f"looks == '{TO_HEAD}'")["head"].tolist() == [0]
 
 
@@ -43,7 +43,7 @@ def test_a_causal_model_is_scored_where_it_can_look():
     assert forward["ahead"] == N_DOCUMENTS * 3 * 7 - back
     assert forward["no choice"] == second, "the second word has nothing but the first to look at"
     assert forward["n"] == back - second
-    assert row(result.frame)["accuracy"] == 1.0
+    assert row(result.summary())["accuracy"] == 1.0
     assert result.provenance["attention_dir"] == "causal"
     assert result.provenance["special_tokens"] == "[CLS] text"
 
@@ -61,7 +61,7 @@ def test_what_an_offset_explains_is_no_claim():
     """A head that looks one back is always right about chains, and so is the offset."""
     documents = list(chains())
     result = attend(knowing(documents), documents, ["dep"])
-    found = row(result.frame)
+    found = row(result.summary())
     assert (found["accuracy"], found["accuracy_baseline"], found["excess"]) == (1.0, 1.0, 0.0)
     assert found["baseline"] == "offset -1"
     assert found["verdict"] != "attends"
@@ -76,7 +76,7 @@ def test_the_baseline_of_a_half_is_chosen_on_the_other_half():
     documents = list(chains(2))
     ahead = document(sentence(documents[1].sentences[0].text, [1, 2, 3, 4, 5, -1]), name="ahead")
     result = attend(knowing([documents[0], ahead]), [documents[0], ahead], ["dep"])
-    found = row(result.frame)
+    found = row(result.summary())
     assert found["baseline"] in ("offset -1 / offset +1", "offset +1 / offset -1")
     # Beyond the edge a rule names the word at the edge: one word in five is right all the same.
     assert found["accuracy_baseline"] == pytest.approx(1 / 5)
@@ -87,21 +87,21 @@ def test_heads_are_chosen_on_one_corpus_and_tested_on_another():
     choosing, scored = list(trees(seed=1)), list(trees(seed=2))
     model = knowing([*choosing, *scored])
     result = attend(model, scored, ["dep"], choose_on=choosing)
-    forward = result.frame.query(f"looks == '{TO_HEAD}'")
+    forward = result.summary().query(f"looks == '{TO_HEAD}'")
     assert forward["chosen"].tolist() == [True, False]
-    assert row(result.frame)["verdict"] == "attends"
-    assert np.isnan(row(result.frame, head=1)["p_adjusted"])
-    assert pd.isna(row(result.frame, head=1)["verdict"])
-    assert row(result.frame, head=1)["accuracy"] > 0, "measured all the same"
-    assert row(result.frame)["baseline"].count("/") == 0
-    tested = result.frame[result.frame["chosen"]]
+    assert row(result.summary())["verdict"] == "attends"
+    assert np.isnan(row(result.summary(), head=1)["p_adjusted"])
+    assert pd.isna(row(result.summary(), head=1)["verdict"])
+    assert row(result.summary(), head=1)["accuracy"] > 0, "measured all the same"
+    assert row(result.summary())["baseline"].count("/") == 0
+    tested = result.summary()[result.summary()["chosen"]]
     assert len(tested) == 2, "one for each direction"
 
 
 def test_corrections():
     documents = list(trees())
     model = knowing(documents, share=0.4)
-    family, rate = (attend(model, documents, ["dep"], correction=each).frame for each in ("max-T", "fdr"))
+    family, rate = (attend(model, documents, ["dep"], correction=each).summary() for each in ("max-T", "fdr"))
     assert (family["p_adjusted"] >= family["p"]).all()
     assert np.allclose(rate["p_adjusted"], false_discovery_control(rate["p"]))
 
@@ -134,7 +134,7 @@ def test_coreference_is_read_across_sentences():
         return torch.stack([onto(len(ids), nearest), onto(len(ids), first)])[None]
 
     model = Planted(tokenizer, pattern)
-    frame = attend(model, documents, ["coref", "coref:nearest"]).frame
+    frame = attend(model, documents, ["coref", "coref:nearest"]).summary()
     looks = "anaphor to antecedent"
     assert [row(frame, looks, head, "coref")["accuracy"] for head in (0, 1)] == [1.0, 1.0]
     assert [row(frame, looks, head, "coref:nearest")["accuracy"] for head in (0, 1)] == [1.0, 0.5]
@@ -147,7 +147,7 @@ def test_an_untrained_model_is_silent():
     for causal in (True, False):
         tokenizer = word_level(FORMS, both_sides=not causal)
         model = random_model(tokenizer=tokenizer, causal=causal, dtype=torch.float32)
-        verdicts = attend(model, documents, ["dep"]).frame["verdict"]
+        verdicts = attend(model, documents, ["dep"]).summary()["verdict"]
         assert "attends" not in set(verdicts)
 
 
@@ -156,7 +156,7 @@ def test_nothing_is_kept_of_the_attention_and_the_order_of_documents_does_not_ma
     model = knowing(documents)
     one, other = (attend(model, each, ["dep"]) for each in (documents, documents[::-1]))
     columns = ["accuracy", "attention", "excess"]
-    assert np.allclose(one.frame[columns], other.frame[columns], atol=1e-12)
+    assert np.allclose(one.summary()[columns], other.summary()[columns], atol=1e-12)
 
 
 def test_progress_reaches_its_end():
@@ -169,5 +169,5 @@ def test_progress_reaches_its_end():
 def test_a_baseline_that_leaves_nothing_decides_nothing():
     """A head that is always right is not said to be none because a rule is, too."""
     documents = list(chains())
-    verdicts = attend(knowing(documents), documents, ["dep"]).frame.query(f"looks == '{TO_HEAD}'")["verdict"]
+    verdicts = attend(knowing(documents), documents, ["dep"]).summary().query(f"looks == '{TO_HEAD}'")["verdict"]
     assert set(verdicts) == {"undecided"}

@@ -147,7 +147,7 @@ def by_hand(models, documents, relation):
 def test_words_attention_is_that_of_transformers(models, relation):
     documents = corpus()
     expected = by_hand(models, documents, relation)
-    frames = [attend(each, documents, [relation]).frame for each in (models.bridge, models.ours)]
+    frames = [attend(each, documents, [relation]).summary() for each in (models.bridge, models.ours)]
     for frame in frames:
         found = frame[frame["n"] > 0].set_index(["looks", "layer", "head"])
         assert set(found.index) == set(expected)
@@ -235,7 +235,7 @@ def test_the_protocol_alone_is_enough(models, tmp_path):
     plain = Protocol(models.bridge)
     assert not hasattr(plain, "parameters")
     for run in (
-        lambda model: attend(model, documents, ["dep", "coref"]).frame,
+        lambda model: attend(model, documents, ["dep", "coref"]).summary(),
         lambda model: function_heads(model, n_rows=2),
         lambda model: gap(model, path, choose_on=other).frame,
     ):
@@ -258,7 +258,7 @@ def test_a_corpus_of_the_hub(models, tmp_path):
     found = attend(models.bridge, f"hub:{tmp_path}", ["dep"])
     expected = attend(models.bridge, corpus(), ["dep"])
     columns = ["looks", "layer", "head", "n", "accuracy", "attention"]
-    pd.testing.assert_frame_equal(found.frame[columns], expected.frame[columns])
+    pd.testing.assert_frame_equal(found.summary()[columns], expected.summary()[columns])
     assert found.provenance["n_documents"] == len(rows)
 
 
@@ -270,5 +270,5 @@ def test_an_encoder_s_own_special_tokens_survive_the_bridge(tmp_path):
     bridge, ours = load_model(f"bridge:{tmp_path}"), load_model(tmp_path)
     found = [attend(model, corpus(), ["dep"]) for model in (bridge, ours)]
     assert {result.provenance["special_tokens"] for result in found} == {"[CLS] text [SEP]"}
-    assert np.allclose(*(result.frame["attention"] for result in found), atol=BOUND)
+    assert np.allclose(*(result.summary()["attention"] for result in found), atol=BOUND)
     assert repeated(bridge, 2, seed=0) == repeated(ours, 2, seed=0)

@@ -24,9 +24,9 @@ def test_bad_input(tmp_path):
         attend(model, iter(documents), ["dep"])
     with pytest.raises(TaskError, match="expected a CoNLL-U file, got no such file"):
         attend(model, tmp_path / "none.conllu", ["dep"])
-    with pytest.raises(InputError, match="expected exclude of special, self"):
+    with pytest.raises(InputError, match="exclude: expected some of special, self"):
         unchecked(attend)(model, documents, ["dep"], exclude=["bos"])
-    with pytest.raises(InputError, match="expected correction of max-T, fdr"):
+    with pytest.raises(InputError, match="correction: 'none' is unknown"):
         unchecked(attend)(model, documents, ["dep"], correction="none")
     model.tokenizer = None
     with pytest.raises(InputError, match="expected a model with a tokenizer"):
@@ -36,8 +36,8 @@ def test_bad_input(tmp_path):
 def test_options_that_make_no_sense():
     documents = list(trees(2))
     model = knowing(documents)
-    for option, value in (("alpha", 5.0), ("alpha", 0.0), ("minimum", float("nan")), ("longest_window", 1)):
-        with pytest.raises(InputError, match=f"expected {option} "):
+    for option, value in (("alpha", 5.0), ("alpha", 0.0), ("min_effect", float("nan")), ("max_window", 1)):
+        with pytest.raises(InputError, match=f"{option}: expected "):
             attend(model, documents, ["dep"], **{option: value})
 
 
@@ -53,14 +53,14 @@ def test_what_chooses_is_not_what_is_scored():
     with pytest.warns(RuntimeWarning, match="choose nothing"):
         fewer = attend(model, scored, ["dep"], choose_on=without)
     assert fewer.provenance["chosen_on"] == Corpus.of(choosing[1:]).contents.hash
-    assert found.frame.equals(apart.frame)
+    assert found.summary().equals(apart.summary())
     with pytest.raises(InputError, match="choose_on holds nothing but what is scored"):
         attend(model, scored, ["dep"], choose_on=scored[:2])
     extra = document(sentence("w1 w2 w3", [1, -1, 1], ["rare", "root", "dep"]), name="extra")
     with pytest.raises(TaskError, match="relation 'rare' does not occur in the corpus that chooses"):
         attend(model, [*scored, extra], ["rare"], choose_on=choosing)
     model = knowing([*choosing, *scored, extra])
-    found = attend(model, [*scored, extra], choose_on=choosing).frame["relation"]
+    found = attend(model, [*scored, extra], choose_on=choosing).summary()["relation"]
     assert set(found) == {"dep"}, "what nobody named and only one has is left out"
 
 

@@ -28,7 +28,7 @@ def test_split_words_are_summed_to_and_averaged_from():
     weights[0, 0, 4] = torch.tensor([0.0, 0.6, 0.2, 0.2, 0.0, 0.0])  # home: 0.4 to going
     model = Planted(tokenizer, lambda ids: weights[0], n_heads=1)
     model.pattern = lambda ids: weights
-    frame = attend(model, [text, document(*text.sentences, name="e")], ["dep"]).frame
+    frame = attend(model, [text, document(*text.sentences, name="e")], ["dep"]).summary()
     assert row(frame)["attention"] == pytest.approx((0.4 + 0.4) / 2)
     assert row(frame)["accuracy"] == 0.5, "they -> going, though home has more than each of its tokens; home -> they"
 
@@ -43,7 +43,7 @@ def test_a_long_word_is_looked_at_most_by_who_looks_everywhere_alike():
         tags = ["PROPN" if word == "Annabel" else "X" for word in words]
         documents.append(document(sentence(" ".join(words), upos=tags), name=f"d{number}"))
     model = Planted(tokenizer, lambda ids: even(len(ids))[None, None], n_heads=1)
-    found = row(attend(model, documents, ["pos:PROPN"]).frame, "any word to it", relation="pos:PROPN")
+    found = row(attend(model, documents, ["pos:PROPN"]).summary(), "any word to it", relation="pos:PROPN")
     assert (found["accuracy"], found["baseline"], found["verdict"]) == (1.0, "most tokens", "undecided")
 
 
@@ -57,8 +57,8 @@ def test_special_tokens_and_the_word_itself_are_no_choice_unless_asked_for():
 
     def accuracy(*exclude):
         result = attend(model, documents, ["dep"], exclude=exclude)
-        assert result.provenance["excluded"] == list(exclude)
-        return row(result.frame)["accuracy"]
+        assert result.provenance["exclude"] == list(exclude)
+        return row(result.summary())["accuracy"]
 
     assert accuracy("special", "self") == 1.0
     assert accuracy("special") == 0.5
@@ -75,11 +75,11 @@ def test_words_that_share_a_token_are_counted_and_can_still_be_looked_at():
     weights = even(7)[None, None].repeat(1, 1, 1, 1)
     weights[0, 0, 1] = torch.tensor([0, 0, 0.2, 0.2, 0.2, 0.3, 0.1])  # I: 0.6 to don't, 0.3 to go
     result = attend(Planted(tokenizer, lambda ids: weights, n_heads=1), documents, ["nsubj", "aux"])
-    assert row(result.frame, relation="nsubj")["accuracy"] == 0.0
-    assert row(result.frame, relation="nsubj")["attention"] == pytest.approx(0.3)
+    assert row(result.summary(), relation="nsubj")["accuracy"] == 0.0
+    assert row(result.summary(), relation="nsubj")["attention"] == pytest.approx(0.3)
     (aux,) = result.relations.query(f"relation == 'aux' and looks == '{TO_HEAD}'").to_dict("records")
     assert (aux["n_pairs"], aux["n"], aux["unaligned"]) == (2, 0, 2)
-    untestable = row(result.frame, relation="aux")
+    untestable = row(result.summary(), relation="aux")
     assert untestable["verdict"] == "not testable"
     assert np.isnan(untestable["accuracy"])
 
@@ -100,7 +100,7 @@ def test_words_that_are_attended_to_alike_are_chosen_in_part():
     documents = [document(sentence("w1 w2 w3 w4", [1, -1, 1, 1]), name=name) for name in "de"]
     tokenizer = word_level(FORMS, both_sides=True)
     model = Planted(tokenizer, lambda ids: even(len(ids))[None, None], n_heads=1)
-    assert row(attend(model, documents, ["dep"]).frame)["accuracy"] == pytest.approx(1 / 3)
+    assert row(attend(model, documents, ["dep"]).summary())["accuracy"] == pytest.approx(1 / 3)
 
 
 def test_rows_of_a_batch_may_have_different_words():
@@ -112,10 +112,10 @@ def test_rows_of_a_batch_may_have_different_words():
     # [CLS] they go ##ing home [SEP] and [CLS] they home now they [SEP]: everyone looks at token 2.
     model = Planted(tokenizer, lambda ids: onto(6, dict.fromkeys(range(6), 2))[None, None], n_heads=1)
     for exclude in (("special", "self"), ("special",), ("self",), ()):
-        frame = attend(model, documents, ["dep"], exclude=exclude).frame
+        frame = attend(model, documents, ["dep"], exclude=exclude).summary()
         assert row(frame)["accuracy"] == row(frame)["attention"] == 1.0
     first = Planted(tokenizer, lambda ids: onto(6, dict.fromkeys(range(6), 0))[None, None], n_heads=1)
-    assert row(attend(first, documents, ["dep"], exclude=("self",)).frame)["accuracy"] == 0.0
+    assert row(attend(first, documents, ["dep"], exclude=("self",)).summary())["accuracy"] == 0.0
 
 
 def test_half_precision():
@@ -128,4 +128,4 @@ def test_half_precision():
         hook(torch.stack([model.pattern(each.tolist()) for each in tokens], dim=1)[0].half()),
         forward(tokens)[:0],
     )
-    assert attend(model, documents, ["dep"]).frame["accuracy"].notna().all()
+    assert attend(model, documents, ["dep"]).summary()["accuracy"].notna().all()

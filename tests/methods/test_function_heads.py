@@ -44,7 +44,7 @@ def test_the_token_after_itself():
 
 def test_planted_functions():
     model = planted({at: at - 1 for at in range(1, 7)}, {4: 1, 5: 2}, {4: 2, 5: 3}, dict.fromkeys(range(1, 7), 0))
-    frame = function_heads(model, [ROW])
+    frame = function_heads(model, [ROW]).summary()
     for head, function in enumerate(FUNCTIONS):
         assert score(frame, function, head) == 1.0
     assert score(frame, "induction", 1) == 0.0
@@ -59,8 +59,8 @@ def test_chance_is_what_even_attention_gives():
         spread = torch.tril(torch.ones(len(ids), len(ids)))
         return (spread / spread.sum(-1, keepdim=True))[None, None]
 
-    back = function_heads(Planted(tokenizer, lower, n_heads=1, causal=True), [ROW, ROW])
-    both = function_heads(Planted(tokenizer, lambda ids: even(len(ids))[None, None], n_heads=1), [ROW, ROW])
+    back = function_heads(Planted(tokenizer, lower, n_heads=1, causal=True), [ROW, ROW]).summary()
+    both = function_heads(Planted(tokenizer, lambda ids: even(len(ids))[None, None], n_heads=1), [ROW, ROW]).summary()
     for frame in (back, both):
         assert np.allclose(frame["score"], frame["chance"])
         assert (frame["low"] <= frame["score"] + 1e-9).all()
@@ -80,7 +80,7 @@ def test_random_tokens_are_said_twice():
 
 def test_the_embedded_model_has_an_induction_head():
     """As its induction task says (``interp heads``), and its previous-token head is in an earlier layer."""
-    frame = function_heads(interp.load_model(), n_rows=10)
+    frame = function_heads(interp.load_model(), n_rows=10).summary()
     best = frame.loc[frame.groupby("function")["score"].idxmax()].set_index("function")
     assert best.loc["induction", "score"] > 5 * best.loc["induction", "chance"]
     assert best.loc["previous token", "layer"] < best.loc["induction", "layer"]

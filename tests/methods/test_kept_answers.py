@@ -136,9 +136,9 @@ def run_begun(asked, folder, **options):
 @pytest.mark.parametrize(
     ("asked", "others"),
     [
-        (attended, {"minimum": 0.2}),
+        (attended, {"min_effect": 0.2}),
         (attended, {"exclude": ["special"]}),
-        (attended, {"longest_window": 8}),
+        (attended, {"max_window": 8}),
         (attended, {"choose_on": list(trees(seed=1))}),
         (attended, {"correction": "fdr"}),
         (judged, {"draws": 5}),
@@ -289,7 +289,7 @@ class TestAttention:
     def test_what_verdicts_need_is_asked_without_counting_again(self, tmp_path, deaf):
         attended(tmp_path)
         deaf()
-        assert (attended(tmp_path, alpha=0.01, minimum=0.3).frame["n"] > 0).all()
+        assert (attended(tmp_path, alpha=0.01, min_effect=0.3).summary()["n"] > 0).all()
 
     def test_a_corpus_that_chooses_is_kept_as_well(self, tmp_path, deaf):
         choosing = list(trees(seed=1))

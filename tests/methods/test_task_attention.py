@@ -23,7 +23,7 @@ from hand_model import (
 )
 
 from interp.methods.attention_baselines import Keys, Offset, Position, candidates, toughest
-from interp.methods.query_attention import query_attention
+from interp.methods.attention_maps import query_attention
 from interp.methods.task_attention import task_attention
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
@@ -32,7 +32,7 @@ from interp.tasks.task import Unit
 
 def test_attention_to_the_related_word_by_hand():
     task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, BY, THERE])])
-    frame = task_attention(HandModel(), task).frame
+    frame = task_attention(HandModel(), task).examples
     # In the reference, position 1 is offset -3, and of equal baselines the first kind is taken; here offset -3 is BOS.
     head = frame[frame["head"] == 0]
     assert (head["baseline"] == "offset -3").all()
@@ -131,7 +131,7 @@ def test_examples_without_a_distractor_say_nothing_about_one():
     with torch.no_grad():
         model.blocks[0].attn.W_K[0, [KEY, KEYS, NEAR], 0] = 6.0
     result = task_attention(model, task_of(units, units))
-    head = result.frame[result.frame["head"] == 0]
+    head = result.examples[result.examples["head"] == 0]
     assert set(head["baseline"]) == {"stranger"}
     assert head["excess"].isna().sum() == head["attention_baseline"].isna().sum() == len(head) / 2
     assert head["attention"].notna().all()
@@ -170,7 +170,7 @@ def test_each_value_of_the_feature_is_scored_by_itself():
     assert head.loc["plural", "excess"] < 0.1
     assert head.loc["plural", "attention_self"] > 0.8
     assert result.strongest()["feature_value"].iloc[0] == "singular"
-    example = result.frame.query("head == 0 and feature_value == 'plural'").iloc[0]
+    example = result.examples.query("head == 0 and feature_value == 'plural'").iloc[0]
     tokens = task.examples[example["example"]].prompt
     assert example["attention_self"] == pytest.approx(np.exp(4) / (np.exp(4) + len(tokens) - 1), rel=1e-5)
     assert example["attention_first"] == pytest.approx(1 / (np.exp(4) + len(tokens) - 1), rel=1e-5)
@@ -193,7 +193,7 @@ def test_rare_values_are_taken_together_until_they_can_be_judged(clusters_of, ex
         units += relabelled(own, lambda _, case=case: {"case": case}).units
     assert len(units) == len(cases)
     result = task_attention(HandModel(), dataclasses.replace(task, units=tuple(units), feature="case"))
-    assert result.frame.groupby("feature_value")["cluster"].nunique().to_dict() == expected
+    assert result.examples.groupby("feature_value")["cluster"].nunique().to_dict() == expected
 
 
 def test_a_related_word_at_the_first_token_is_not_testable():
@@ -208,7 +208,7 @@ def test_half_a_unit_is_not_scored():
     item, own = encode([BOS, KEY, BY, THERE]), encode([BOS, BY, BY, KEY], right=ARE, wrong=IS)
     result = task_attention(HandModel(), dataclasses.replace(task, units=(*task.units, Unit(item, own, "half"))))
     assert result.provenance["n_excluded"] == 2
-    assert "half" not in set(result.frame["cluster"])
+    assert "half" not in set(result.examples["cluster"])
 
 
 def test_examples_whose_query_is_the_related_word_are_left_out_and_counted():
@@ -219,7 +219,7 @@ def test_examples_whose_query_is_the_related_word_are_left_out_and_counted():
     assert result.provenance["n_excluded"] == 1
     assert result.provenance["n_untagged"] == 0
     assert set(result.summary()["n_excluded"]) == {1}
-    assert "own" not in set(result.frame["cluster"])
+    assert "own" not in set(result.examples["cluster"])
 
 
 def test_nothing_left_is_not_testable():
@@ -238,7 +238,7 @@ def test_untagged_examples_are_counted():
     result = task_attention(HandModel(), task)
     assert result.provenance["n_untagged"] == 2
     assert result.provenance["n_excluded"] == 0
-    assert len(result.frame) == 2 * len(tagged.examples)
+    assert len(result.examples) == 2 * len(tagged.examples)
 
 
 def test_units_without_references_are_not_scored():
@@ -254,7 +254,7 @@ def test_each_fold_is_scored_with_its_own_baseline():
     back_three = [pair(prompts(number % 5, 2), f"b{number}") for number in range(5)]
     units = [*at_three, *(dataclasses.replace(unit, fold=1) for unit in back_three)]
     task = dataclasses.replace(task_of(units, []), references=(tuple(at_three), tuple(back_three)))
-    frame = task_attention(HandModel(), task).frame
+    frame = task_attention(HandModel(), task).examples
     head = frame[frame["head"] == 0]
     assert set(head[head["cluster"].str.startswith("a")]["baseline"]) == {"position 3"}
     assert set(head[head["cluster"].str.startswith("b")]["baseline"]) == {"offset -3"}
@@ -273,7 +273,7 @@ def test_query_in_the_continuation_and_words_of_several_tokens():
             np.testing.assert_allclose(weights[0, layer * 3 + head], expected, atol=1e-6)
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
     assert (weights[1, :, 3:] == 0).all()
-    frame = task_attention(model, task_of([Unit(later, None, "c")], [Unit(later, None, "r")])).frame
+    frame = task_attention(model, task_of([Unit(later, None, "c")], [Unit(later, None, "r")])).examples
     np.testing.assert_allclose(frame["attention"], weights[0, :, 1:3].sum(axis=-1), atol=1e-6)
 
 
@@ -330,7 +330,7 @@ def test_the_templates_in_which_a_head_attends_are_counted():
         model.blocks[0].attn.W_K[0, NEAR, 0] = model.blocks[0].attn.W_K[0, KEY, 0]
     result = task_attention(model, task_of([*tempted, *varied], [*tempted, *varied]))
     counts = result.templates(0.1).set_index("head")
-    by_template = result.frame.query("head == 0").groupby("template")["excess"].mean()
+    by_template = result.examples.query("head == 0").groupby("template")["excess"].mean()
     assert counts.loc[0, "n_templates"] == by_template.notna().sum()
     assert counts.loc[0, "n_templates_attended"] == (by_template >= 0.1).sum()
     assert counts.loc[0, "n_templates_attended"] < 2

@@ -15,7 +15,7 @@ from synthetic_sweeps import sweep
 from interp.calibration.calibrate import Calibration
 from interp.report.heads import render_page
 from interp.report.html import as_page
-from interp.report.relations import render_relations
+from interp.report.probes import render_probes
 from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
 
@@ -85,9 +85,9 @@ def sweep_frames(texts=SAVED):
 def relations(texts=SAVED):
     result = scoring({(text, TO_DEPENDENT): "attends" for text in texts}, shape=(1, 2))
     maps = maps_of(result, tokens=texts, is_right=False)
-    frame = with_texts(result.frame, "baseline", texts=texts)
+    cells = with_texts(result.cells, "baseline", texts=texts)
     model = f"{texts[1]} {texts[0]}"
-    return replace(result, frame=frame, provenance=result.provenance | FACTS | {"model": model}), maps
+    return replace(result, cells=cells, maps=maps, provenance=result.provenance | FACTS | {"model": model})
 
 
 def probes(texts=SAVED):
@@ -128,8 +128,8 @@ PAGES = {
     "heads": _heads_page,
     "head": lambda: as_page(page_of(card()), COMMAND),
     "sweep": lambda: render_sweep(sweep_frames(), command=COMMAND),
-    "attend": lambda: render_relations(*relations(), command=COMMAND),
-    "probe": lambda: as_page(page_of(probes()), COMMAND),
+    "attend": lambda: as_page(page_of(relations()), COMMAND),
+    "probe": lambda: render_probes(probes(), command=COMMAND),
     "calibration": lambda: render_calibration(calibration(), command=COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}

@@ -11,6 +11,7 @@ from interp.calibration.calibrate import Job, Size, calibrate
 from interp.methods.attribution import attribute
 from interp.methods.dossier import HeadsReport
 from interp.methods.erasure.erase import erase
+from interp.methods.function_heads import function_heads
 from interp.methods.head_sets import greedy, pairwise
 from interp.methods.replacements_compared import compare_replacements
 from interp.methods.self_repair import self_repair
@@ -44,6 +45,7 @@ def real_results(monkeypatch):
         "card": made_up_card(),
         "calibration": calibration(monkeypatch),
         "attention": task_attention(model, task),
+        "functions": function_heads(model, n_rows=4),
         "attribute": attribute(model, task),
         "pairs": pairwise(model, task, heads=HEADS, kind="zero"),
         "greedy": greedy(model, task, k=2, heads=HEADS, kind="zero"),

@@ -1,5 +1,7 @@
 """Synthetic scorings of heads on relations: frames as the report takes them, with invented numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -17,23 +19,29 @@ def scoring(directions=None, *, shape=(2, 2), causal=False, **how):
     """A scoring; each direction's verdict is that of head 0.1, all other heads have none."""
     given = directions or {("nsubj", TO_DEPENDENT): "attends"}
     verdicts = {key: each if isinstance(each, dict) else {(0, 1): each} for key, each in given.items()}
-    frame = pd.DataFrame([_head(*key, *head, own.get(head)) for key, own in verdicts.items() for head in _heads(shape)])
+    cells = pd.DataFrame([_head(*key, *head, own.get(head)) for key, own in verdicts.items() for head in _heads(shape)])
     untestable = [own == {(0, 1): "not testable"} for own in verdicts.values()]
     for key, none in zip(verdicts, untestable, strict=True):
         if none:
-            rows = (frame["relation"] == key[0]) & (frame["looks"] == key[1])
-            frame.loc[rows, ["verdict", "n", "n_documents"]] = ["not testable", 0, 0]
-            frame.loc[rows, _NUMBERS] = np.nan
+            rows = (cells["relation"] == key[0]) & (cells["looks"] == key[1])
+            cells.loc[rows, ["verdict", "n", "n_documents"]] = ["not testable", 0, 0]
+            cells.loc[rows, _NUMBERS] = np.nan
     relations = [_relation(*key, none) for key, none in zip(verdicts, untestable, strict=True)]
-    return RelationResult(frame, pd.DataFrame(relations), _provenance(shape, causal) | how)
+    return RelationResult(_examples(cells), _provenance(shape, causal) | how, cells, pd.DataFrame(relations))
 
 
 def with_row(result, **changed):
     """The scoring with these values for head 0.1 of its first direction."""
-    frame = result.frame.copy()
+    cells = result.cells.copy()
     for name, value in changed.items():
-        frame.loc[1, name] = value
-    return RelationResult(frame, result.relations, result.provenance)
+        cells.loc[1, name] = value
+    return replace(result, cells=cells)
+
+
+def _examples(cells):
+    """All pairs of each head in one document."""
+    own = cells[["relation", "looks", "layer", "head"]].assign(document="d0", pairs=cells["n"])
+    return own.assign(right=cells["n"] * cells["accuracy"].fillna(0), attention=cells["attention"])
 
 
 def _heads(shape):
@@ -87,9 +95,9 @@ def _provenance(shape, causal):
         "n_words": 28397,
         "data": ["/home/me/bank.conllu"],
         "chosen_on": "the other half of the corpus",
-        "excluded": ["special", "self"],
+        "exclude": ["special", "self"],
         "too_long": {},
-        "minimum": 0.1,
+        "min_effect": 0.1,
         "alpha": 0.05,
         "correction": "max-T",
         "seed": 0,
@@ -99,7 +107,7 @@ def _provenance(shape, causal):
 
 def maps_of(result, *, is_right=True, tokens=("The", HOSTILE, "dogs", "barked")):
     """Two examples of head 0.1 in the first direction; the last word looks at the third, or is wrong with the first."""
-    first = result.frame.iloc[1]
+    first = result.cells.iloc[1]
     head = {name: first[name] for name in ("relation", "looks", "layer", "head")} | {"rank": 0}
     return pd.DataFrame(
         [

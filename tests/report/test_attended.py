@@ -1,6 +1,6 @@
 import pandas as pd
 
-from interp.report.attended import attending_heads, scored
+from interp.report.attention_words import attending_heads, scored
 
 
 def test_words_stand_in_the_order_of_the_sentence_whatever_the_order_of_the_rows(make_report):

@@ -1,5 +1,7 @@
 """Hostile names and tokens in every page as a browser shows it: nothing runs, nothing is asked for, all is read."""
 
+from dataclasses import replace
+
 import pytest
 from browser_scripts import BEYOND
 from hostile import HOSTILE, ISOLATES, SAVED, TEXTS
@@ -7,7 +9,6 @@ from hostile_pages import PAGES, SEEN, card, sweep_frames
 from synthetic_relations import maps_of, scoring
 
 from interp.report.html import as_page
-from interp.report.relations import render_relations
 from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
 
@@ -92,7 +93,7 @@ def test_no_heading_of_a_table_hides_its_cells(open_file, page_file):
 def test_a_token_is_what_it_was(open_file, tmp_path):
     file = tmp_path / "report.html"
     result = scoring()
-    file.write_text(render_relations(result, maps_of(result, tokens=SAVED)), encoding="utf-8")
+    file.write_text(as_page(page_of(replace(result, maps=maps_of(result, tokens=SAVED)))), encoding="utf-8")
     tokens = open_file(file).locator(".words").first.locator(".token").all_text_contents()
     assert [token.translate(ISOLATES) for token in tokens] == [HOSTILE[text] for text in SAVED]
 

@@ -1,5 +1,7 @@
 """Patterns and arcs show the weights that they are given, and refuse what is no attention."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -7,12 +9,17 @@ from drawn_text import cut_off
 from hostile import TEXTS
 
 from interp.errors import InputError
-from interp.plots import attention_arcs, attention_pattern
+from interp.plots import attention_arcs, attention_pattern, attention_words
 
 pytestmark = pytest.mark.unchecked
 
 TOKENS = ["BOS", " The", " keys", " are"]
 PATTERN = np.tril(np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 4)))
+
+
+def seen(pattern):
+    """A pattern without the future, which is hatched."""
+    return np.where(np.tri(4, dtype=bool), pattern, np.nan)
 
 
 def drawn(ax):
@@ -27,18 +34,19 @@ def cache(*layers):
 def test_every_weight_has_its_place_and_its_words():
     figure = attention_pattern(PATTERN, TOKENS)
     first, second = figure.axes[:2]
-    np.testing.assert_array_equal(drawn(first), PATTERN[0])
-    np.testing.assert_array_equal(drawn(second), PATTERN[1])
+    np.testing.assert_array_equal(drawn(first), seen(PATTERN[0]))
+    np.testing.assert_array_equal(drawn(second), seen(PATTERN[1]))
+    assert [patch.get_hatch() for patch in first.patches] == ["////"]
     assert [text.get_text() for text in first.get_yticklabels()] == ["BOS", "The", "keys", "are"]
     assert [text.get_text() for text in second.get_xticklabels()] == ["BOS", "The", "keys", "are"]
     assert [ax.get_title() for ax in (first, second)] == ["head 0", "head 1"]
     assert all(ax.yaxis_inverted() and ax.collections[0].get_clim() == (0.0, 1.0) for ax in (first, second))
 
 
-def test_of_a_cache_heads_are_called_by_layer_and_head():
+def test_of_a_cache_titles_name_the_layer_and_the_head():
     figure = attention_pattern(cache(0, 3), TOKENS, heads=["3.1", (0, 0)])
-    assert [ax.get_title() for ax in figure.axes[:2]] == ["3.1", "0.0"]
-    np.testing.assert_allclose(drawn(figure.axes[0]), PATTERN[1], atol=2e-3)  # bfloat16
+    assert [ax.get_title() for ax in figure.axes[:2]] == ["L3H1", "L0H0"]
+    np.testing.assert_allclose(drawn(figure.axes[0]), seen(PATTERN[1]), atol=2e-3)  # bfloat16
     assert len(attention_pattern(cache(0, 3), TOKENS).axes) == 4 + 1
 
 
@@ -128,3 +136,21 @@ def test_there_is_no_such_query(query):
 def test_arcs_of_too_much_are_refused():
     with pytest.raises(InputError, match="expected 24 heads and 120 tokens at most, got 1 and 121"):
         attention_arcs(np.eye(121), ["a"] * 121)
+
+
+def test_a_notebook_shows_the_words_shaded():
+    shown = attention_words(cache(0, 3), TOKENS, heads="3.1", query=2)
+    html = shown._repr_html_()
+    assert "layer 3, head 1" in html
+    assert re.findall(r'title="attention ([\d.]+)"', html) == [f"{weight:.2f}" for weight in PATTERN[1, 2].round(2)]
+    assert html.count("outline: 1px solid") == 1
+    assert repr(shown).startswith("layer 3, head 1: BOS ")
+    with pytest.raises(InputError, match="query: expected a position from 0 to 3"):
+        attention_words(PATTERN, TOKENS, query=4)
+
+
+def test_of_a_model_that_looks_both_ways_nothing_is_hatched():
+    both = np.full((1, 4, 4), 0.25)
+    ax = attention_pattern(both, TOKENS).axes[0]
+    assert not ax.patches
+    assert not np.isnan(drawn(ax)).any()

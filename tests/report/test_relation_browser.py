@@ -1,10 +1,13 @@
 """The page of heads against relations as a browser shows it; no error, no network (``open_file`` sees to it)."""
 
+from dataclasses import replace
+
 import pytest
 from browser_scripts import BEYOND, CONTRASTS
 from synthetic_relations import HOSTILE, TO_HEAD, maps_of, scoring
 
-from interp.report.relations import render_relations
+from interp.report.html import as_page
+from interp.report.sections import page_of
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +18,7 @@ def page_file(tmp_path_factory):
     names += tuple(f"r{number}" for number in range(12))
     directions = {(name, TO_HEAD): verdicts[number % 4] for number, name in enumerate(names)}
     result = scoring(directions, shape=(5, 12), causal=True)
-    source = render_relations(result, maps_of(result), command=f"interp attend --out {'x' * 200}")
+    source = as_page(page_of(replace(result, maps=maps_of(result))), f"interp attend --out {'x' * 200}")
     file.write_text(source, encoding="utf-8")
     return file
 
@@ -32,7 +35,7 @@ def test_the_page_never_scrolls_sideways_and_can_be_read(open_file, page_file, w
 
 def test_the_heatmap_scrolls_in_its_own_box_with_its_headings_in_sight(open_file, page_file):
     page = open_file(page_file, 360)
-    box = page.locator(".scroll", has=page.locator(".heat"))
+    box = page.locator(".scroll", has=page.locator(".heat")).first
     box.evaluate("each => { each.scrollLeft = 200; each.scrollTop = 300; }")
     assert box.evaluate("each => each.scrollLeft") == 200
     side = "(each, side) => each.querySelector('{}').getBoundingClientRect()[side] - each.getBoundingClientRect()[side]"
@@ -48,8 +51,8 @@ def test_words_of_the_corpus_are_seen_as_text(open_file, page_file):
 
 def test_heads_sort_by_their_excess(open_file, page_file):
     page = open_file(page_file)
-    table = page.locator("table.sortable").nth(1)
-    heading = table.locator("thead th", has=page.get_by_text("excess", exact=True))
+    table = page.locator("table.sortable").nth(2)
+    heading = table.locator("thead th", has=page.get_by_text("excess, points", exact=True))
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
     values = [float(each) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
@@ -62,7 +65,7 @@ def figure(open_file, tmp_path):
     result = scoring(causal=True)
     words = ("The", *(f"word{number}" for number in range(40)), "barked")
     file = tmp_path / "report.html"
-    file.write_text(render_relations(result, maps_of(result, tokens=words)), encoding="utf-8")
+    file.write_text(as_page(page_of(replace(result, maps=maps_of(result, tokens=words)))), encoding="utf-8")
     return open_file(file, 500).locator("[data-attention]")
 
 

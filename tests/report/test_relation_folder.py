@@ -7,14 +7,15 @@ import pytest
 from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
-from interp.report import relations as folder_module
+from interp.report import folder as folder_module
 from interp.report.folder import RELATIONS, save_report
-from interp.report.relations import save_relations
 
 FILES = {
-    *("relations.csv", "heads.csv", "heads.parquet", "report.html"),
+    *("relations.csv", "relations.parquet", "heads.csv", "heads.parquet", "examples.parquet", "report.html"),
     *("figures/relations.png", "figures/baselines.png"),
 }
+
+MAPS = {"attention_maps.csv", "attention_maps.parquet"}
 
 
 def files_in(folder):
@@ -24,21 +25,21 @@ def files_in(folder):
 def test_frames_come_back_as_they_went(tmp_path):
     result = scoring(too_long={"d: s": 300})
     maps = maps_of(result)
-    out = save_relations(result, maps, tmp_path / "deep" / "r", command="interp attend")
-    assert files_in(out) == FILES | {"attention_maps.parquet", "manifest.json"}
-    pd.testing.assert_frame_equal(pd.read_parquet(out / "heads.parquet"), result.frame)
+    out = result.save(tmp_path / "deep" / "r", maps, command="interp attend")
+    assert files_in(out) == FILES | MAPS | {"manifest.json"}
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "heads.parquet"), result.summary())
     pd.testing.assert_frame_equal(pd.read_csv(out / "relations.csv"), result.relations)
     pd.testing.assert_frame_equal(pd.read_parquet(out / "attention_maps.parquet"), maps)
-    assert len(pd.read_csv(out / "heads.csv")) == len(result.frame)
+    assert len(pd.read_csv(out / "heads.csv")) == len(result.summary())
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["format"], manifest["command"]) == (RELATIONS, "interp attend")
-    assert set(manifest["files"]) == FILES | {"attention_maps.parquet"}
+    assert set(manifest["files"]) == FILES | MAPS
     assert manifest["provenance"]["too_long"] == {"d: s": 300}
     assert all(path.stat().st_size > 5_000 for path in (out / "figures").iterdir())
 
 
 def test_it_can_be_saved_without_examples_and_where_nothing_was_scored(tmp_path):
-    out = save_relations(scoring({("det", TO_HEAD): "not testable"}), None, tmp_path / "r")
+    out = scoring({("det", TO_HEAD): "not testable"}).save(tmp_path / "r")
     assert files_in(out) == FILES | {"manifest.json"}
     assert 'id="heatmap"' not in (out / "report.html").read_text(encoding="utf-8")
 
@@ -46,22 +47,22 @@ def test_it_can_be_saved_without_examples_and_where_nothing_was_scored(tmp_path)
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
     out = tmp_path / "r"
     save_report(make_report(tasks=("agreement",)), out)
-    save_relations(scoring(), None, out)
-    assert not (out / "examples.parquet").exists()
+    scoring().save(out)
+    assert not (out / "groups.csv").exists()
     (out / "thesis.tex").write_text("")
     with pytest.raises(OutputError, match=r"got one with other files \(thesis.tex\)"):
-        save_relations(scoring(), None, out)
+        scoring().save(out)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])
 def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, error):
-    out = save_relations(scoring(), None, tmp_path / "r", command="older")
+    out = scoring().save(tmp_path / "r", command="older")
 
     def fail(*_args, **_options):
         raise error
 
     monkeypatch.setattr(folder_module, "write_manifest", fail)
     with pytest.raises(type(error)):
-        save_relations(scoring(), None, out, command="newer")
+        scoring().save(out, command="newer")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
     assert [path.name for path in tmp_path.iterdir()] == ["r"]

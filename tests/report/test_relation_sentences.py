@@ -55,8 +55,8 @@ def test_no_head_attends():
 
 def test_a_head_that_was_chosen_elsewhere_speaks_for_itself_alone():
     result = scoring({("obj", TO_HEAD): "none"}, chosen_on="abc")
-    result.frame["chosen"] = [False, True, False, False]
-    result.frame.loc[[0, 2, 3], "verdict"] = None
+    result.cells["chosen"] = [False, True, False, False]
+    result.cells.loc[[0, 2, 3], "verdict"] = None
     assert only(result).finding.startswith(
         "Head 0.1 does not attend to obj (dependent to head) by the minimum of 10 points beyond a rule: it attends"
     )
@@ -76,7 +76,7 @@ def test_a_head_that_was_chosen_elsewhere_speaks_for_itself_alone():
 )
 def test_what_is_missing_for_a_verdict_is_said(changed, why):
     result = with_row(scoring({("obj", TO_HEAD): "undecided"}), **changed)
-    result.frame["n_documents"] = result.frame["n_documents"].iloc[1]
+    result.cells["n_documents"] = result.cells["n_documents"].iloc[1]
     summary = only(result)
     assert summary.verdict == "undecided"
     assert summary.finding.startswith("Undecided: obj (dependent to head). The best head, 0.1, attends most to")
@@ -85,7 +85,7 @@ def test_what_is_missing_for_a_verdict_is_said(changed, why):
 
 def test_a_best_head_that_does_not_attend_is_no_verdict_where_others_are_undecided():
     result = scoring({("obj", TO_HEAD): {(0, 1): "none", (1, 1): "none"}})
-    result.frame.loc[3, "verdict"] = "undecided"
+    result.cells.loc[3, "verdict"] = "undecided"
     summary = only(result)
     assert summary.verdict == "undecided"
     assert summary.finding.endswith(
@@ -96,7 +96,7 @@ def test_a_best_head_that_does_not_attend_is_no_verdict_where_others_are_undecid
 
 def test_a_head_that_attends_speaks_before_one_with_a_larger_excess():
     result = scoring({("obj", TO_HEAD): {(0, 1): "undecided", (1, 1): "attends"}})
-    result.frame.loc[1, ["excess", "accuracy"]] = [0.4, 0.9]
+    result.cells.loc[1, ["excess", "accuracy"]] = [0.4, 0.9]
     assert only(result).finding.startswith("Head 1.1 attends to obj")
 
 
@@ -128,7 +128,7 @@ def test_the_most_telling_come_first():
 
 def test_few_documents_come_after_many():
     result = with_row(scoring({("det", TO_HEAD): "undecided", ("obj", TO_HEAD): "none"}), excess=0.9)
-    result.frame.loc[:3, "n_documents"] = 4
+    result.cells.loc[:3, "n_documents"] = 4
     assert [each.name.split()[0] for each in summarise(result)] == ["obj", "det"]
 
 

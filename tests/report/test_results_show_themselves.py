@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from drawn_text import cut_off
 from real_results import dossier, real_results
+from synthetic_relations import maps_of
 
 import interp
 from interp import plots
@@ -35,6 +36,7 @@ FIGURES = {
         lambda result, show=show: plots.calibration(result, show) for show in ("confusion", "false claims")
     ],
     "attention": [plots.task_attention],
+    "functions": [lambda result: plots.head_map(result.summary().query("function == 'induction'"), "score")],
     "attribute": [plots.estimates],
     "pairs": [plots.pairs],
     "greedy": [plots.greedy, plots.strongest],
@@ -57,7 +59,8 @@ def results():
 def shown(results):
     """What a notebook shows of each; that figures can be drawn is tested apart, so these are placeholders."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("interp.report.glance.inline", lambda *_: "data:image/png;base64,AAAA")
+        for module in ("glance", "notebook"):
+            patched.setattr(f"interp.report.{module}.inline", lambda *_: "data:image/png;base64,AAAA")
         return {name: result._repr_html_() for name, result in results.items()}
 
 
@@ -198,3 +201,12 @@ def test_probes_of_several_sites_are_told_apart(results):
     assert "interp.plots.probes(result.at('z'))" in text
     with pytest.raises(interp.errors.InputError, match=r"shows one site, got z, q; choose one: result.at\('z'\)"):
         plots.probes(both)
+
+
+def test_examples_of_relations_are_shaded_words(results):
+    result = results["attend"]
+    html = dataclasses.replace(result, maps=maps_of(result))._repr_html_()
+    Read(html)
+    assert html.count("background: rgba") == 8
+    assert "d0-1 — right here" in html
+    assert "<script>" not in html

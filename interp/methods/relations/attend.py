@@ -1,16 +1,16 @@
-"""Does a head look from a word to the word that it is related to, on real text, more than position explains?
+"""Which heads look from a word to the word that it is related to, on real text, more than position explains?
 
 1. **Accuracy**: how often the other word that a head attends to most, from the word that looks, is a related one; and
-   the mean attention on the related words (``relations/word_attention.py``, ``relations/items.py``).
-2. **Baseline**: of the rules that need no attention (``relations/rules.py``) the one that is right most often, chosen
-   on other documents than it is held against: those of `choose_on`, or the other half of the corpus.
+   the mean attention on the related words (``relations/words.py``).
+2. **Baseline**: the rule without attention that is right most often (``rule_names``), chosen on other documents than
+   it is held against: those of `choose_on`, or the other half of the corpus.
 3. **Excess**: accuracy less the baseline's, pair by pair. Documents are the clusters of its interval and of its
-   test; of more than 1,000, neighbours together (``relations/clusters.py``).
+   test; of more than 1,000, neighbours together.
 4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
    With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
-5. **Verdict**: ``attends`` where an excess of no more than the minimum is rejected, ``none`` where one of the minimum
-   at least is, both over all heads and relations (``claims/claim.py``); what is neither is ``undecided``, and so is
-   what has too few documents, or a baseline that leaves less than the minimum to be better by.
+5. **Verdict**: ``attends`` where an excess of no more than ``min_effect`` is rejected, ``none`` where one of
+   ``min_effect`` at least is, both over all heads and relations (``claims/claim.py``). All else is ``undecided``, and
+   so is what has too few documents, or a baseline that leaves less than ``min_effect`` to be better by.
 
 The halves choose for each other, so a head that does what one of several equally good rules does can gain a little by
 their luck; with `choose_on` none can. A causal model only looks back: pairs whose related word comes later are counted,
@@ -23,28 +23,22 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, cast, get_args
+from typing import Any
 
 from interp.arguments import as_names
-from interp.claims.corrections import Correction
-from interp.errors import InputError, shown
+from interp.errors import InputError
+from interp.interventions.numbers import as_names
 from interp.interventions.provenance import model_asked, model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relations.counting import Counting, named
-from interp.methods.relations.counts import Excluded, RelationCounts
+from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
+from interp.options import AttendOptions
 from interp.runs.caching import answered
 from interp.runs.run import Run, as_run
 from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions
-
-MINIMUM = 0.1
-"""Smallest excess that counts: a tenth of the pairs."""
-LONGEST_WINDOW = 512
-"""Tokens that are read at once of a document, if the model's context is longer."""
-
-_CORRECTIONS = get_args(Correction)
 
 
 @documented
@@ -52,16 +46,12 @@ def attend(
     model: Any,
     corpus: Documents | Corpus,
     relations: Sequence[str] | str | None = None,
+    options: AttendOptions | None = None,
     *,
     choose_on: Documents | Corpus | None = None,
-    exclude: Sequence[Excluded] | Excluded = ("special", "self"),
-    longest_window: int = LONGEST_WINDOW,
-    minimum: float = MINIMUM,
-    alpha: float = 0.05,
-    correction: Correction = "max-T",
-    seed: int = 0,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> RelationResult:
     """Score every head on every relation, in both directions.
 
@@ -70,34 +60,40 @@ def attend(
         corpus: Files in CoNLL-U, or documents (``interp/tasks/treebank.py``).
         relations: Names, or one, as in ``interp/tasks/relations.py``; None for every dependency label without its
             subtypes, and ``coref`` where the corpus has it.
+        options: What is asked; or its fields by name: see ``AttendOptions``.
         choose_on: Another corpus, on which baselines and one head for each relation and direction are chosen; documents
             that are scored, too, choose nothing, with a warning. None: all heads are tested, and the two halves of the
             corpus choose each other's baselines.
-        exclude: What a head's most attended word is not chosen among: ``special`` tokens, the word ``self``.
-        longest_window: Most tokens of a document that are read at once; a shorter context goes before it.
-        minimum: Smallest excess that counts, as a share of the pairs.
-        alpha: Error rate of the verdicts.
-        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
-        seed: Of the resampling.
         progress: Called with (words read, words to read).
         run: Where what is counted is kept, group by group of documents, and found again: a folder of runs; or an
             ``interp.Run``, whose executor reads several groups at the same time. None to keep nothing.
+        **fields: Fields of ``AttendOptions``, such as ``min_effect=0.2``.
+
+    Returns:
+        One row a head and direction in ``summary()``; what was counted of each document in ``examples``.
 
     Raises:
         InputError: The model has no tokenizer, its attention is no number, nothing could be read, `choose_on` holds
             nothing but what is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
+
+    Example:
+        >>> import interp
+        >>> from interp.tasks import agreement
+        >>> from interp.tasks.generated_corpus import linked_documents
+        >>> corpus = list(linked_documents(agreement.pairs(40, seed=0)))
+        >>> interp.attend(interp.load_model(), corpus, ["subject"]).best()["verdict"].tolist()
+        ['attends']
     """
-    exclude = cast("list[Excluded]", as_names("exclude", exclude))
-    _check(exclude, correction, minimum=minimum, alpha=alpha, longest_window=longest_window)
+    asked = AttendOptions.of(options, fields)
     kept, own = as_run(run), model_provenance(model)
     scored = Corpus.of(corpus)
     there = scored.contents
     choosing, not_chosen_on = (None, []) if choose_on is None else _apart(Corpus.of(choose_on), there)
     chosen_there = None if choosing is None else choosing.contents
-    asked = _asked(relations, there, chosen_there)
-    counting = Counting(model, own, asked, exclude, longest_window, kept)
-    options = {
+    wanted = _directions(relations, there, chosen_there)
+    counting = Counting(model, own, wanted, asked, kept)
+    how = {
         "attention_dir": "causal" if counting.reader.causal else "bidirectional",
         "data_hash": there.hash,
         "n_documents": len(there.documents),
@@ -105,20 +101,16 @@ def attend(
         "n_words": sum(there.documents.values()),
         "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,
         "not_chosen_on": not_chosen_on,
-        "excluded": list(exclude),
-        "longest_window": counting.reader.longest_window,
-        "minimum": minimum,
-        "alpha": alpha,
-        "correction": correction,
-        "seed": seed,
+        **asked.asked(),
+        "max_window": counting.reader.max_window,
     }
 
     def scoring() -> RelationResult:
         counts, chosen = _counted(counting, scored, choosing, progress)
-        return tabulate(counts, chosen, there.documents, {**own, **options, "too_long": counts.counted.too_long})
+        return tabulate(counts, chosen, there.documents, asked, {**own, **how, "too_long": counts.counted.too_long})
 
     def request() -> dict[str, Any]:
-        return {"kind": "attend", **model_asked(model, own), "relations": named(asked), **options}
+        return {"kind": "attend", **model_asked(model, own), "relations": named(wanted), **how}
 
     return answered(kept, request, own, RelationResult, scoring)
 
@@ -126,26 +118,22 @@ def attend(
 def _counted(
     counting: Counting, scored: Corpus, choosing: Corpus | None, progress: Progress | None
 ) -> tuple[RelationCounts, RelationCounts | None]:
-    """What is in both corpora; words are told as they are read."""
+    """What is counted in both corpora; `progress` is told of words as they are read."""
     first = counting.words(scored.contents)
     total = first + (0 if choosing is None else counting.words(choosing.contents))
-    tell = progress or _nobody
-    counts = counting.of(scored, lambda done: tell(done, total))
-    chosen = None if choosing is None else counting.of(choosing, lambda done: tell(first + done, total))
-    tell(total, total)  # what is too long, or has nothing to score, was not counted
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(done, total)
+
+    counts = counting.of(scored, tell)
+    chosen = None if choosing is None else counting.of(choosing, lambda done: tell(first + done))
+    tell(total)  # what is too long, or has nothing to score, was not counted
     return counts, chosen
 
 
-def _nobody(_done: int, _total: int) -> None:
-    """Who does not want to know."""
-
-
 def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, list[str]]:
-    """The corpus that chooses without what is scored, and the names of what was passed over.
-
-    Raises:
-        InputError: Nothing is left.
-    """
+    """The corpus that chooses without what is scored, and the names of what was passed over."""
     found = choosing.contents
     both = {each: name for each, name in found.hashes.items() if each in there.hashes}
     if found.hash == there.hash or len(both) == len(found.documents):
@@ -162,16 +150,13 @@ def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, list[str]]:
         RuntimeWarning,
         stacklevel=3,
     )
-    apart = replace(choosing, without=choosing.without | frozenset(both))
-    return apart, names
+    return replace(choosing, without=choosing.without | frozenset(both)), names
 
 
-def _asked(relations: Sequence[str] | str | None, there: Contents, chosen_there: Contents | None) -> list[Direction]:
-    """The directions that are scored.
-
-    Raises:
-        TaskError: A relation does not occur in one of the corpora.
-    """
+def _directions(
+    relations: Sequence[str] | str | None, there: Contents, chosen_there: Contents | None
+) -> list[Direction]:
+    """The directions that are scored, which occur in both corpora."""
     names = default_relations(there) if relations is None else as_names("relations", relations)
     if chosen_there is None:
         return directions(names, there.relations)
@@ -181,18 +166,6 @@ def _asked(relations: Sequence[str] | str | None, there: Contents, chosen_there:
     else:
         directions(names, chosen_there.relations, "the corpus that chooses")
     return directions(names, there.relations)
-
-
-def _check(exclude: Sequence[str], correction: str, *, minimum: float, alpha: float, longest_window: int) -> None:
-    for what, given, known in (("exclude", exclude, get_args(Excluded)), ("correction", [correction], _CORRECTIONS)):
-        unknown = [each for each in given if each not in known]
-        if unknown:
-            raise InputError(f"attend: expected {what} of {', '.join(known)}, got {shown(unknown)}")
-    for what, share in (("minimum", minimum), ("alpha", alpha)):
-        if not 0 < share < 1:
-            raise InputError(f"attend: expected {what} between 0 and 1, got {share}")
-    if longest_window < 2:
-        raise InputError(f"attend: expected longest_window of 2 tokens at least, got {longest_window}")
 
 
 def default_relations(there: Contents) -> list[str]:

@@ -1,14 +1,10 @@
-"""What is resampled as one? Documents; of very many, neighbours together.
+"""How a corpus is counted: in groups of documents, here or by other processes, each group kept as it comes.
 
-A treebank that does not mark its documents makes every sentence one, and sums are kept for each, head by head. Beyond
-``MOST_CLUSTERS`` neighbours are joined, so that the sums do not grow with the corpus. Clusters of independent clusters
-are valid, and neighbours that are not independent are better off in one.
-
-How does one model read a corpus? Sentences by themselves, documents in windows; what is too long is named.
-
-Some documents at a time, about ``WORDS_AT_ONCE``: here or by other processes, and each group's sums can be kept.
-
-How is a whole corpus counted? Group by group, here or by others, each kept as it comes, and added in order.
+1. Documents are what is resampled. A treebank that does not mark its documents makes every sentence one, and sums are
+   kept for each, head by head: beyond ``MOST_CLUSTERS`` neighbours are joined, so that the sums do not grow with the
+   corpus. Clusters of independent clusters are valid, and neighbours that are not independent are better off in one.
+2. Sentences are read by themselves, documents in windows; what is too long is named.
+3. About ``WORDS_AT_ONCE`` words make a group. The sums of the groups are added in the corpus' order.
 """
 
 import json
@@ -20,9 +16,10 @@ import pyarrow as pa
 
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked
-from interp.methods.relations.counts import Counted, Excluded, RelationCounts, count
+from interp.methods.relations.counts import Counted, RelationCounts, count
 from interp.methods.relations.words import with_offsets
 from interp.model.positions import looks_back_only
+from interp.options import AttendOptions
 from interp.runs.caching import once
 from interp.runs.executors import HERE
 from interp.runs.key import FRAME
@@ -37,11 +34,7 @@ MOST_CLUSTERS = 1000
 
 
 def clusters_of(documents: Mapping[str, int]) -> dict[str, str]:
-    """The cluster of each document, by its first document's name; as many documents in each, up to one.
-
-    Args:
-        documents: By name, in the corpus' order.
-    """
+    """The cluster of each document, named by its first document; clusters differ in size by one document at most."""
     names = list(documents)
     n_clusters = min(len(names), MOST_CLUSTERS)
     number = [at * n_clusters // len(names) for at in range(len(names))]
@@ -55,57 +48,39 @@ _FACTS = b"facts"
 
 @dataclass(frozen=True)
 class Group:
-    """Documents that follow each other.
-
-    Attributes:
-        number: From 0.
-        documents: About ``WORDS_AT_ONCE`` words; more, if the last one is longer.
-        clusters: Of each document.
-    """
+    """Neighbouring documents of about ``WORDS_AT_ONCE`` words, and the cluster of each by its name."""
 
     number: int
     documents: tuple[Document, ...]
     clusters: Mapping[str, str]
 
-    @classmethod
-    def of(cls, number: int, documents: Sequence[Document], clusters: Mapping[str, str]) -> "Group":
-        """Of the corpus' clusters those that are needed."""
-        return cls(number, tuple(documents), {each.id: clusters[each.id] for each in documents})
-
 
 def groups_of(corpus: Corpus, clusters: Mapping[str, str]) -> Iterator[Group]:
     """The corpus, document by document; `clusters` are those of all."""
     number, held, n_words = 0, list[Document](), 0
+
+    def group() -> Group:
+        return Group(number, tuple(held), {each.id: clusters[each.id] for each in held})
+
     for document in corpus:
         held.append(document)
         n_words += sum(len(sentence.words) for sentence in document.sentences)
         if n_words >= WORDS_AT_ONCE:
-            yield Group.of(number, held, clusters)
+            yield group()
             number, held, n_words = number + 1, [], 0
     if held:
-        yield Group.of(number, held, clusters)
+        yield group()
 
 
 class RelationReader:
     """One model that reads groups of documents, which other processes can do as well."""
 
-    def __init__(self, model: Any, directions: Sequence[Direction], exclude: Sequence[Excluded], longest_window: int):
-        """Score pairs by the attention of `model`.
-
-        Args:
-            model: Follows TransformerLens' protocol, with a fast tokenizer.
-            directions: What is scored.
-            exclude: What no choice is made among.
-            longest_window: Most tokens of a document that are read at once.
-
-        Raises:
-            InputError: The model has no tokenizer.
-            TaskError: It gives no offsets.
-        """
-        self._model, self._directions, self._exclude = model, directions, exclude
+    def __init__(self, model: Any, directions: Sequence[Direction], asked: AttendOptions):
+        """Raises an error for a model whose tokenizer is missing, or gives no offsets."""
+        self._model, self._directions, self._exclude = model, directions, asked.exclude
         self._tokenizer = with_offsets(model, "attend")
         self.causal = looks_back_only(model)
-        self.longest_window = min(model.cfg.n_ctx, longest_window)
+        self.max_window = min(model.cfg.n_ctx, asked.max_window)
 
     def run(self, group: Group) -> Counted:
         """Count hits by cluster."""
@@ -122,7 +97,7 @@ class RelationReader:
         return counted
 
     def _windows(self, context: Context) -> Windows:
-        n_ctx = self._model.cfg.n_ctx if context == "sentence" else self.longest_window
+        n_ctx = self._model.cfg.n_ctx if context == "sentence" else self.max_window
         return Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
 
 
@@ -143,45 +118,18 @@ class Counting:
     """What is asked of corpora, and how they are read."""
 
     def __init__(
-        self,
-        model: Any,
-        own: Mapping[str, Any],
-        directions: Sequence[Direction],
-        exclude: Sequence[Excluded],
-        longest_window: int,
-        run: Run | None,
+        self, model: Any, own: Mapping[str, Any], directions: Sequence[Direction], asked: AttendOptions, run: Run | None
     ):
-        """Read with `model`.
-
-        Args:
-            model: Follows TransformerLens' protocol, with a fast tokenizer.
-            own: Its provenance.
-            directions: What is scored.
-            exclude: What no choice is made among.
-            longest_window: Most tokens of a document that are read at once.
-            run: Who reads, and where the sums are kept.
-
-        Raises:
-            InputError: The model has no tokenizer.
-            TaskError: It gives no offsets.
-        """
-        self._model, self._own, self._directions, self._exclude, self._run = model, own, directions, exclude, run
-        self.reader = RelationReader(model, directions, exclude, longest_window)
+        """`own` is the model's provenance; `run` says who reads, and where the sums are kept."""
+        self._model, self._own, self._directions, self._asked, self._run = model, own, directions, asked, run
+        self.reader = RelationReader(model, directions, asked)
 
     def words(self, there: Contents) -> int:
         """How many words are read, for the progress."""
         return len({each.context for each in self._directions}) * sum(there.documents.values())
 
     def of(self, corpus: Corpus, tell: Callable[[int], None]) -> RelationCounts:
-        """Count hits by cluster.
-
-        Args:
-            corpus: Read as it streams by.
-            tell: Called with the number of words that are read.
-
-        Raises:
-            InputError: Nothing could be scored, or the attention is no number.
-        """
+        """Count hits by cluster; `tell` is called with the number of words that are read."""
         there = corpus.contents
         clusters = clusters_of(there.documents)
 
@@ -189,7 +137,7 @@ class Counting:
             counted = self._counted(corpus, clusters, folder, tell)
             return Finished({FRAME: counted.frame()}, counted.facts())
 
-        found = once(self._run, lambda: self._asked(there), self._own, count)
+        found = once(self._run, lambda: self._request(there), self._own, count)
         counted = Counted.of(found.tables[FRAME], found.facts)
         if not counted.sums:
             raise InputError(
@@ -201,14 +149,14 @@ class Counting:
         shape = (self._model.cfg.n_layers, self._model.cfg.n_heads)
         return RelationCounts(self._directions, shape, clusters, counted)
 
-    def _asked(self, there: Contents) -> dict[str, Any]:
+    def _request(self, there: Contents) -> dict[str, Any]:
         return {
             "kind": "attention to related words",
             **model_asked(self._model, self._own),
             "data_hash": there.hash,
             "relations": named(self._directions),
-            "excluded": sorted(self._exclude),
-            "longest_window": self.reader.longest_window,
+            "exclude": sorted(self._asked.exclude),
+            "max_window": self.reader.max_window,
             "words_at_once": WORDS_AT_ONCE,
         }
 

@@ -1,17 +1,15 @@
-"""How often do the heads find the related words of one batch? Summed by document and direction, layer by layer.
-
-How often does each head find the related word? Counted by groups of documents, while the corpus streams by.
+"""How often each head finds the related word: sums by cluster of documents and direction, layer by layer.
 
 1. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
    alike, each is chosen in part.
-2. Kept are sums by cluster of documents (``clusters.py``) and direction: hits and attention of every head, hits of
-   every rule. Nothing else that grows with the corpus is kept, but its documents' names.
+2. Kept are hits and attention of every head, and hits of every rule. Nothing else that grows with the corpus is kept,
+   but the names of its documents.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.methods.relations.words import REASONS, Items, ReadingRow, WordAttention, items_of, read_words
+from interp.options import Excluded
 from interp.residual.collecting import batched
 from interp.tasks.alignment import NONE
 from interp.tasks.relations import Direction
@@ -28,26 +27,20 @@ from interp.tasks.windows import Window
 ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""
 
-Excluded = Literal["special", "self"]
-"""What no choice is made among: tokens of no word, such as BOS or ``[SEP]``; the word that looks."""
-
 
 @dataclass
 class Sums:
-    """Of one document and direction: ``n`` items, and sums over them.
-
-    Attributes:
-        hits: How often each head chose a related word.
-        attention: Attention to related words, by head.
-        rules: How often each rule named one.
-        chance: Expected hits of an equal choice.
-    """
+    """Of one cluster and direction: how many items there are, and sums over them."""
 
     n: int
     hits: Float[np.ndarray, " cell"]
+    """How often each head chose a related word."""
     attention: Float[np.ndarray, " cell"]
+    """Attention to related words, by head."""
     rules: Float[np.ndarray, " rule"]
+    """How often each rule named one."""
     chance: float
+    """Expected hits of an equal choice."""
 
     def add(self, other: "Sums") -> None:
         """Take in another batch's sums."""
@@ -156,7 +149,7 @@ class Counted:
     Attributes:
         sums: By cluster and number of the direction.
         left_out: How many pairs were not scored, by number of the direction and reason.
-        too_long: Sentences longer than the context, by document and name, and their tokens.
+        too_long: Tokens of each sentence that is longer than the context, by document and name.
         n_words: How many were read, each as often as it was.
     """
 
@@ -204,24 +197,12 @@ _SUMMED = tuple(each.name for each in fields(Sums))
 
 @dataclass(frozen=True)
 class RelationCounts:
-    """What was counted in a corpus.
-
-    Attributes:
-        directions: What was asked.
-        shape: Layers and heads a layer.
-        clusters: Of each document, the one that it counts in.
-        counted: The sums.
-    """
+    """What was counted in a corpus, with the model's (layers, heads) and the cluster of each document."""
 
     directions: Sequence[Direction]
     shape: tuple[int, int]
     clusters: Mapping[str, str]
     counted: Counted
-
-    @property
-    def sums(self) -> dict[Key, Sums]:
-        """By cluster and number of the direction."""
-        return self.counted.sums
 
     def reasons(self, direction: int) -> dict[str, int]:
         """How many pairs of a direction were not scored, by reason."""
@@ -238,20 +219,7 @@ def count(
     exclude: Collection[Excluded],
     into: Counted,
 ) -> None:
-    """Score every head on every pair of `windows`.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        windows: Read one after the other.
-        directions: What to score, by number.
-        clusters: Of each document.
-        causal: Whether the model only looks back.
-        exclude: What no choice is made among.
-        into: Where the sums are added.
-
-    Raises:
-        InputError: As ``read_words``.
-    """
+    """Score every head on every pair of `windows`; `directions` are those of some numbers, sums are added to `into`."""
     numbers, shape = list(directions), (model.cfg.n_layers, model.cfg.n_heads)
     for batch in batched(_rows(windows, directions, causal, exclude, into)):
         scored = RelationBatch(batch, shape, causal, exclude)

@@ -1,17 +1,13 @@
-"""Which sentences show a relation to the eye? The first of a corpus, which nobody picked.
+"""Where the best head of a relation looks in real sentences: the first of a corpus, which nobody picked.
 
-1. Of the first documents of the corpus, an example each. For what is read sentence by sentence: the last word that can
-   be scored in the first sentence of ``READABLE`` words that has one. For what is read in windows: the first word that
-   stands, with the nearest word that it should find, in sentences of ``MOST_SHOWN`` words at most. Whether a head is
-   right there plays no part.
-2. Where too few documents have such an example, the first that can be scored at all, cut to ``MOST_SHOWN`` words.
+1. Of each direction the head that speaks for it (``RelationResult.best``); of ``MOST_HEADS`` directions at most.
+2. Of the first documents an example each. For what is read sentence by sentence: the last word that can be scored in
+   the first sentence of ``READABLE`` words that has one. For what is read in windows: the first word that stands, with
+   the nearest word that it should find, in sentences of ``MOST_SHOWN`` words at most. Whether a head is right there
+   plays no part.
+3. Where too few documents have such an example, the first that can be scored at all, cut to ``MOST_SHOWN`` words.
 
 Words that share a token count as one, and are numbered so.
-
-Where does the best head of a relation look in real sentences? A few examples for the eye.
-
-1. Of each direction the head that speaks for it, those that track first; of ``MOST_HEADS`` directions at most.
-2. On the first examples of the corpus, right or wrong (``examples.py``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,13 +70,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """Finds examples in documents, cut as the model that was scored read them.
-
-    Attributes:
-        sentences: Cuts sentences.
-        documents: Cuts windows of documents.
-        causal: Whether only earlier words can be looked at.
-    """
+    """Finds examples in documents, cut into sentences and windows as the model that was scored read them."""
 
     sentences: Windows
     documents: Windows
@@ -158,7 +148,7 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
             f"relation_maps: expected the model that was scored, of layers x heads {tuple(how['shape'])}, and an "
             f"example or more, got {given} and {n_sentences} examples; give what interp.attend was given"
         )
-    heads = leading(result.frame).head(MOST_HEADS)
+    heads = leading(result.cells).head(MOST_HEADS)
     wanted = [Direction(row.relation, row.looks) for row in heads.itertuples()]
     found = _finder(model, how).first(Corpus.of(corpus), wanted, n_sentences)
     parts = [
@@ -176,7 +166,7 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
 def _finder(model: Any, how: Mapping[str, Any]) -> Examples:
     tokenizer, causal = require_fast(getattr(model, "tokenizer", None)), how["attention_dir"] == "causal"
     sentences, documents = (
-        Windows(tokenizer, length, both_sides=not causal) for length in (model.cfg.n_ctx, how["longest_window"])
+        Windows(tokenizer, length, both_sides=not causal) for length in (model.cfg.n_ctx, how["max_window"])
     )
     return Examples(sentences, documents, causal)
 
@@ -219,8 +209,8 @@ def _choice(weights: Float[np.ndarray, " key_word"], example: Example, how: Mapp
     n_units = example.window.tokens.n_units
     allowed = np.zeros(len(weights), dtype=bool)
     allowed[: example.query if how["attention_dir"] == "causal" else n_units] = True
-    allowed[example.query] = "self" not in how["excluded"]
-    allowed[n_units:] = "special" not in how["excluded"]
+    allowed[example.query] = "self" not in how["exclude"]
+    allowed[n_units:] = "special" not in how["exclude"]
     return int(np.where(allowed, weights, -1.0).argmax())
 
 

@@ -1,24 +1,19 @@
-"""Which rule is a relation held against? The one that is right most often on documents that it is not held against.
+"""From counts to accuracies, baselines, tests and verdicts.
 
-1. The documents fall into two halves, about as many words in each; each half's rules are chosen on the other one. Where
-   another corpus chooses, it chooses for all documents.
+1. The documents fall into two halves, about as many words in each; the rule that each half is held against is chosen
+   on the other one. Where another corpus chooses, it chooses for all documents.
 2. Three baselines: the best **offset** (or first or last word), the best **nearest** word of a part of speech, and the
-   **toughest**: the best of all rules, those that are neither (``rules.py``) among them. The nearest word of a
-   part of speech is no rule for finding words of that part of speech: it would be the answer.
+   **toughest**: the best of all rules. The nearest word of a part of speech is no rule for finding words of that part
+   of speech: it would be the answer.
 3. Documents whose rules nothing could choose are not scored.
-
-How much better than a rule is each head, in one direction of one relation? Estimates, before any test.
-
-What does one get of a scoring? Tables of heads and relations, with how they were made; see ``attention.py``.
-
-Which heads track which relations? Intervals, tests over all of them together, and verdicts; see ``attention.py``.
+4. All excesses are tested together; see ``attend.py``.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,29 +25,85 @@ from interp.claims.units import ClusterTable
 from interp.methods.in_one_line import counted_verdicts
 from interp.methods.relations.counts import RelationCounts, Sums
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
+from interp.options import AttendOptions
 from interp.report.relations_sentences import leading
+from interp.result import Result
 from interp.tasks.relations import Direction
 from interp.tasks.task import deal
 
 Family = Literal["offset", "nearest", "toughest"]
+DIRECTION = ["relation", "looks"]
+CELL = [*DIRECTION, "layer", "head"]
+VERDICT = {"shown": "attends", "none": "none", "undecided": "undecided", "not testable": "not testable"}
+_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
+_COLUMNS = ["accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high", "p", "p_adjusted"]
+_COLUMNS += ["p_absent", "accuracy_random_head", "n", "n_documents", "chosen", "verdict"]
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """A baseline's hits.
+@dataclass(frozen=True, eq=False, repr=False)
+class RelationResult(Result):
+    """How well every head finds every relation.
 
     Attributes:
-        name: Of its rule; of both halves' rules, where they differ.
-        hits: By document; NaN where nothing could choose.
+        examples: One row per relation, direction, layer, head and ``document`` (of more than 1,000 in the corpus,
+            groups of neighbours, each by its first): ``pairs`` that were scored, how often the head was ``right``
+            (a fraction where it attends to several words alike), how often the baseline was (``right_baseline``), and
+            the mean ``attention`` on the related words.
+        provenance: How the numbers were made.
+        cells: What ``summary()`` gives.
+        relations: One row per relation and direction: ``n_pairs``, ``n`` (scored), how many were not by reason
+            (``ahead``: a causal model cannot look there; ``unaligned``; ``outside`` of the window; ``no choice``;
+            ``no baseline``: in documents whose baseline nothing else could choose), ``n_documents``, the baselines
+            ``offset`` (a position or fixed distance) and ``nearest`` (the nearest word of a part of speech) with their
+            accuracies, and ``chance``.
+        maps: Example sentences for the page and the notebook, of ``relation_maps``; None for none.
     """
 
-    name: str
-    hits: Float[np.ndarray, " document"]
+    cells: pd.DataFrame
+    relations: pd.DataFrame
+    maps: pd.DataFrame | None = None
+
+    shown_by: ClassVar[str] = "relations"
+
+    def __repr__(self) -> str:
+        verdicts = counted_verdicts(self.cells)
+        return f"RelationResult({len(self.relations)} directions, heads in them: {verdicts}; the best of each: .best())"
+
+    def summary(self) -> pd.DataFrame:
+        """One row per relation, direction, layer and head.
+
+        Columns: ``relation``, ``looks`` (who at whom), ``layer``, ``head``, ``accuracy`` (share of the pairs whose most
+        attended other word is a related one), ``attention`` (mean on the related words), ``baseline`` (its name),
+        ``accuracy_baseline``, ``excess`` with its interval ``low``, ``high`` (95 %, documents resampled), ``p`` (that
+        the excess is no more than ``min_effect``), ``p_adjusted`` (over all that was tested), ``p_absent`` (that it is
+        ``min_effect`` at least), ``accuracy_random_head`` (mean of the layer's other heads), ``n`` (pairs scored),
+        ``n_documents``, ``chosen`` and ``verdict``. Where heads were chosen on another corpus, the others have no p and
+        no verdict. What could not be measured is NaN.
+        """
+        return self.cells
+
+    def best(self) -> pd.DataFrame:
+        """The head of each relation and direction: the chosen one; of several, one that attends, by its excess."""
+        return self.relations[DIRECTION].merge(leading(self.cells), on=DIRECTION)
+
+    def save(self, folder: str | Path, maps: pd.DataFrame | None = None, *, command: str | None = None) -> Path:
+        """Write the tables, the figures, a page (``report.html``) and a manifest into a folder.
+
+        Args:
+            folder: Made, with its parents, or replaced where it holds an older report and nothing else.
+            maps: Example sentences, as ``relation_maps`` gives them; None for those that the result has.
+            command: The command line that asked for the result, for the page and the manifest.
+
+        Raises:
+            OutputError: The folder cannot be used.
+        """
+        shown = self if maps is None else replace(self, maps=maps)
+        return super(RelationResult, shown).save(folder, command=command)
 
 
 @dataclass(frozen=True)
 class DirectionCounts:
-    """The sums of one direction, document by document; 0 where a document has nothing of it."""
+    """The sums of one direction by document, 0 where one has nothing of it. The last rule is chance."""
 
     direction: Direction
     n: Float[np.ndarray, " document"]
@@ -62,11 +113,10 @@ class DirectionCounts:
 
     @classmethod
     def of(cls, counts: RelationCounts, number: int, documents: Sequence[str], causal: bool) -> "DirectionCounts":
-        """Put sums into tables; chance is the last rule."""
-        n_cells = counts.shape[0] * counts.shape[1]
-        n_rules = len(rule_names(causal=causal))
+        """The sums of the direction with this number."""
+        n_cells, n_rules = counts.shape[0] * counts.shape[1], len(rule_names(causal=causal))
         nothing = Sums(0, np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_rules), 0.0)
-        found = [counts.sums.get((document, number), nothing) for document in documents]
+        found = [counts.counted.sums.get((document, number), nothing) for document in documents]
         return cls(
             counts.directions[number],
             np.array([each.n for each in found], dtype=float),
@@ -74,6 +124,23 @@ class DirectionCounts:
             np.stack([each.attention for each in found]),
             np.stack([np.append(each.rules, each.chance) for each in found]),
         )
+
+    def only(self, kept: Bool[np.ndarray, " document"]) -> "DirectionCounts":
+        """The same, with 0 for all other documents."""
+        table = kept[:, None]
+        return DirectionCounts(
+            self.direction,
+            np.where(kept, self.n, 0.0),
+            *(np.where(table, each, 0.0) for each in (self.hits, self.attention, self.rules)),
+        )
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The name of a rule (of both halves' rules, where they differ), and its hits: NaN where nothing could choose."""
+
+    name: str
+    hits: Float[np.ndarray, " document"]
 
 
 def halves_of(documents: Mapping[str, int]) -> Bool[np.ndarray, " document"]:
@@ -90,15 +157,7 @@ def baseline(
     *,
     causal: bool,
 ) -> Baseline:
-    """The baseline of a direction.
-
-    Args:
-        own: What it is held against.
-        chooser: Another corpus' counts; None where the halves choose for each other.
-        second: Which documents are in the second half.
-        family: Of which rules it is the best.
-        causal: Whether the rules look back only.
-    """
+    """The best rule of a family; `second` are the documents of the second half, for which the first one chooses."""
     names = [*rule_names(causal=causal), CHANCE]
     columns = [at for at, name in enumerate(names) if _belongs(name, family, own.direction)]
     hits, chosen = np.full(len(own.n), np.nan), []
@@ -129,11 +188,11 @@ class DirectionScores:
         own: What was counted, of the documents that have a baseline.
         baselines: By family.
         chosen: Which heads are tested.
-        n_unscored: Pairs of the documents that have none.
+        n_unscored: Pairs of the documents that have no baseline.
     """
 
     own: DirectionCounts
-    baselines: Mapping[str, Baseline]
+    baselines: Mapping[Family, Baseline]
     chosen: Bool[np.ndarray, " cell"]
     n_unscored: int
 
@@ -143,54 +202,49 @@ class DirectionScores:
         counts: RelationCounts,
         choosing: RelationCounts | None,
         number: int,
-        documents: Sequence[str],
-        second: Bool[np.ndarray, " document"],
+        words: Mapping[str, int],
         *,
         causal: bool,
     ) -> "DirectionScores":
-        """Hold a direction's counts against its baselines.
-
-        Args:
-            counts: Of the corpus that is scored.
-            choosing: Of the one that chooses; None where the halves do.
-            number: The direction's.
-            documents: Names of all that are scored.
-            second: Which of them are in the second half.
-            causal: Whether the model looks back only.
-        """
-        own = DirectionCounts.of(counts, number, documents, causal)
-        chooser = None
-        chosen = np.ones(own.hits.shape[1], dtype=bool)
+        """Hold a direction's counts against its baselines; `words` are those of each document that is scored."""
+        own = DirectionCounts.of(counts, number, list(words), causal)
+        chooser, chosen = None, np.ones(own.hits.shape[1], dtype=bool)
         if choosing is not None:
-            chooser = DirectionCounts.of(choosing, number, sorted({name for name, _ in choosing.sums}), causal)
+            there = sorted({name for name, _ in choosing.counted.sums})
+            chooser = DirectionCounts.of(choosing, number, there, causal)
             chosen = np.arange(len(chosen)) == chooser.hits.sum(axis=0).argmax()
-        found = {
-            family: baseline(own, chooser, second, family, causal=causal)
-            for family in ("offset", "nearest", "toughest")
-        }
+        families: tuple[Family, ...] = ("offset", "nearest", "toughest")
+        second = halves_of(words)
+        found = {each: baseline(own, chooser, second, each, causal=causal) for each in families}
         scored = np.isfinite(found["toughest"].hits)
-        return cls(
-            DirectionCounts(
-                own.direction,
-                *(
-                    np.where(scored[(...,) + (None,) * (each.ndim - 1)], each, 0.0)
-                    for each in (own.n, own.hits, own.attention, own.rules)
-                ),
-            ),
-            found,
-            chosen,
-            int(own.n[~scored].sum()),
-        )
+        return cls(own.only(scored), found, chosen, int(own.n[~scored].sum()))
+
+    @property
+    def right_baseline(self) -> Float[np.ndarray, " document"]:
+        """Hits of the baseline."""
+        return np.nan_to_num(self.baselines["toughest"].hits)
 
     @property
     def excess(self) -> Float[np.ndarray, "document cell"]:
         """Hits less the baseline's, summed."""
-        return self.own.hits - np.nan_to_num(self.baselines["toughest"].hits)[:, None]
+        return self.own.hits - self.right_baseline[:, None]
 
     @property
     def weights(self) -> Float[np.ndarray, "document cell"]:
         """Pairs behind each sum."""
         return np.broadcast_to(self.own.n[:, None], self.own.hits.shape)
+
+    def examples(self, documents: Sequence[str], shape: tuple[int, int]) -> pd.DataFrame:
+        """One row per head and document that has pairs."""
+        there = np.flatnonzero(self.own.n)
+        layer, head = np.indices(shape, dtype=np.int32).reshape(2, -1).repeat(len(there), axis=1)
+        pairs, names = self.own.n[there], np.array(documents, dtype=object)[there]
+        once = {"document": names, "pairs": pairs.astype(int), "right_baseline": self.right_baseline[there]}
+        tiled = {name: np.tile(values, shape[0] * shape[1]) for name, values in once.items()}
+        said = {"relation": self.own.direction.relation, "looks": self.own.direction.looks}
+        measured = {"right": self.own.hits[there].T.ravel(), "attention": (self.own.attention[there].T / pairs).ravel()}
+        frame = pd.DataFrame({"layer": layer, "head": head, **tiled, **measured}).assign(**said)
+        return frame[[*CELL, "document", "pairs", "right", "right_baseline", "attention"]]
 
     def frame(self, shape: tuple[int, int]) -> pd.DataFrame:
         """One row per head, untested."""
@@ -246,127 +300,58 @@ def _others(accuracy: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "lay
     return (accuracy.sum(axis=1, keepdims=True) - accuracy) / (n_heads - 1)
 
 
-CELL = ["relation", "looks", "layer", "head"]
-
-
-@dataclass(frozen=True)
-class RelationResult:
-    """How well every head finds every relation.
-
-    Attributes:
-        frame: One row per relation, direction, layer and head: ``relation``, ``looks`` (who at whom), ``layer``,
-            ``head``, ``accuracy`` (share of the pairs whose most attended other word is a related one), ``attention``
-            (mean on the related words), ``baseline`` (its name), ``accuracy_baseline``, ``excess`` with its interval
-            ``low``, ``high`` (95 %, documents resampled), ``p`` (that the excess is no more than the minimum),
-            ``p_adjusted`` (over all that was tested), ``p_absent`` (that it is the minimum at least),
-            ``accuracy_random_head`` (mean of the layer's other heads), ``n`` (pairs scored),
-            ``n_documents`` (of more than 1,000 in the corpus, groups of neighbours), ``chosen`` and ``verdict``. Where
-            heads were chosen on another corpus, the others have no p and no verdict. What could not be measured is NaN.
-        relations: One row per relation and direction: ``n_pairs``, ``n`` (scored), how many were not by reason
-            (``ahead``: a causal model cannot look there; ``unaligned``; ``outside`` of the window; ``no choice``;
-            ``no baseline``: in documents whose baseline nothing else could choose), ``n_documents``, the baselines
-            ``offset`` (a position or fixed distance) and ``nearest`` (the nearest word of a part of speech) with their
-            accuracies, and ``chance``.
-        provenance: How the numbers were made.
-    """
-
-    frame: pd.DataFrame
-    relations: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        verdicts = counted_verdicts(self.frame)
-        return f"RelationResult({len(self.relations)} directions, heads in them: {verdicts}; the best of each: .best())"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.relations import relations_glance
-
-        return as_html(relations_glance(self))
-
-    def best(self) -> pd.DataFrame:
-        """The head of each relation and direction: the chosen one; of several, one that attends, by its excess."""
-        return self.relations[CELL[:2]].merge(leading(self.frame), on=CELL[:2])
-
-    def save(self, out: str | Path, maps: pd.DataFrame | None = None) -> Path:
-        """Write tables, figures and one self-contained page into the folder `out`; see ``save_relations``.
-
-        Args:
-            out: The folder; made, or replaced where it holds an older report.
-            maps: Example sentences, as ``relation_maps.relation_maps`` gives them; None for none.
-
-        Raises:
-            OutputError: If `out` cannot be used.
-        """
-        from interp.report.relations import save_relations
-
-        return save_relations(self, maps, out)
-
-
-VERDICT = {"shown": "attends", "none": "none", "undecided": "undecided", "not testable": "not testable"}
-_FRAME = ["accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high"]
-_FRAME += ["p", "p_adjusted", "p_absent"]
-_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
-_FRAME += ["accuracy_random_head", "n", "n_documents", "chosen", "verdict"]
-
-
 def tabulate(
-    counts: RelationCounts, choosing: RelationCounts | None, documents: Mapping[str, int], how: Mapping[str, Any]
+    counts: RelationCounts,
+    choosing: RelationCounts | None,
+    documents: Mapping[str, int],
+    asked: AttendOptions,
+    how: Mapping[str, Any],
 ) -> RelationResult:
     """Turn counts into estimates, tests and verdicts.
 
-    Args:
-        counts: Of the corpus that is scored.
-        choosing: Of the corpus that chooses baselines and heads; None where the halves choose baselines.
-        documents: Words of each document that is scored.
-        how: The provenance, with ``attention_dir``, ``minimum``, ``alpha``, ``correction`` and ``seed``.
+    `choosing` was counted in the corpus that chooses baselines and heads; None where the halves choose baselines.
+    `documents` are the words of each that is scored, `how` is the provenance.
     """
     words: Counter[str] = Counter()
     for name, n_words in documents.items():
         words[counts.clusters[name]] += n_words
-    causal, second = how["attention_dir"] == "causal", halves_of(words)
+    causal = how["attention_dir"] == "causal"
     parts = [
-        DirectionScores.of(counts, choosing, number, list(words), second, causal=causal)
-        for number in range(len(counts.directions))
+        DirectionScores.of(counts, choosing, number, words, causal=causal) for number in range(len(counts.directions))
     ]
-    frame = pd.concat([part.frame(counts.shape) for part in parts], ignore_index=True)
-    tested = frame["chosen"].to_numpy() & (frame["n"].to_numpy() > 0)
-    table = ClusterTable(
-        np.concatenate([part.excess for part in parts], axis=1)[:, tested],
-        np.concatenate([part.weights for part in parts], axis=1)[:, tested],
-        pd.MultiIndex.from_frame(frame.loc[tested, CELL]),
-    )
-    frame[["low", "high", *_TESTED]] = np.nan
+    cells = pd.concat([part.frame(counts.shape) for part in parts], ignore_index=True)
+    tested = cells["chosen"].to_numpy() & (cells["n"].to_numpy() > 0)
+    cells[["low", "high", *_TESTED]] = np.nan
     if tested.any():
-        (found,) = claim(
-            [Measured(table, how["minimum"], counted=True)],
-            alternative="greater",
-            correction=how["correction"],
-            alpha=how["alpha"],
-            seed=how["seed"],
+        table = ClusterTable(
+            np.concatenate([part.excess for part in parts], axis=1)[:, tested],
+            np.concatenate([part.weights for part in parts], axis=1)[:, tested],
+            pd.MultiIndex.from_frame(cells.loc[tested, CELL]),
         )
-        frame.loc[tested, ["low", "high"]] = np.stack([found.interval.low, found.interval.high], axis=1)
+        (found,) = claim(
+            [Measured(table, asked.min_effect, counted=True)],
+            alternative="greater",
+            correction=asked.correction,
+            alpha=asked.alpha,
+            seed=asked.seed,
+        )
+        cells.loc[tested, ["low", "high"]] = np.stack([found.interval.low, found.interval.high], axis=1)
         for name in _TESTED:
-            frame.loc[tested, name] = getattr(found, name)
-    frame["verdict"] = [_verdict(row, how) if row["chosen"] else None for row in frame.to_dict("records")]
-    columns = [*CELL, *_FRAME]
-    relations = pd.DataFrame([part.row(counts.reasons(number)) for number, part in enumerate(parts)])
-    return RelationResult(frame[columns], relations, {**how, "shape": counts.shape, "n_clusters": len(words)})
-
-
-def _verdict(row: Mapping[Any, Any], how: Mapping[str, Any]) -> str:
-    """Where the baseline leaves less than the minimum, an excess that is smaller says nothing about a head."""
-    if row["accuracy_baseline"] > 1 - how["minimum"]:
-        return "undecided"
-    evidence = Evidence(
-        row["excess"],
-        how["minimum"],
-        row["standard_error"],
-        row["p_adjusted"],
-        row["p_absent"],
-        row["critical"],
-        row["n"],
-        row["n_documents"],
+            cells.loc[tested, name] = getattr(found, name)
+    cells["verdict"] = [_verdict(row, asked) if row["chosen"] else None for row in cells.to_dict("records")]
+    examples = pd.concat([part.examples(list(words), counts.shape) for part in parts], ignore_index=True)
+    return RelationResult(
+        # Of a large treebank there are millions of rows.
+        examples=examples.astype(dict.fromkeys([*DIRECTION, "document"], "category")),
+        provenance={**how, "shape": counts.shape, "n_clusters": len(words)},
+        cells=cells[[*CELL, *_COLUMNS]],
+        relations=pd.DataFrame([part.row(counts.reasons(number)) for number, part in enumerate(parts)]),
     )
-    return VERDICT[evidence.excess(how["alpha"])]
+
+
+def _verdict(row: Mapping[Any, Any], asked: AttendOptions) -> str:
+    """Where the baseline leaves less than the minimum, an excess that is smaller says nothing about a head."""
+    if row["accuracy_baseline"] > 1 - asked.min_effect:
+        return "undecided"
+    numbers = (row[name] for name in ("standard_error", "p_adjusted", "p_absent", "critical", "n", "n_documents"))
+    return VERDICT[Evidence(row["excess"], asked.min_effect, *numbers).excess(asked.alpha)]

@@ -1,32 +1,17 @@
-"""What would find the related word without attention? Rules that always name one word.
+"""Which words a head can find, what rules without attention would find, and how much heads attend from word to word.
 
-- **offset -d**: the word d before (after) the one that looks; beyond the sentence's edge, the word at the edge;
-- **first word**, **last word**: first-token sinks look like coreference to the first word;
-- **nearest NOUN before** (after, either way): the nearest word of a part of speech; where there is none, the neighbour;
-- **most tokens**: the word of the most tokens, of several the nearest. Attention to a word is summed over its tokens:
-  a head that looks everywhere alike looks most at long words, which are rare words and names;
-- **chance**: any word that could be looked at, with equal odds.
+**Rules.** The *offset* d words away (beyond the sentence's edge, the word at the edge); the *first* or *last word*,
+where sinks look like coreference; the *nearest* word of a part of speech before, after or either way (where there is
+none, the neighbour); the word of the *most tokens*, to which a head that looks everywhere alike looks most; *chance*.
+Rules of a causal model look back. Every rule names one other word in every case: one that fell silent beyond the edge
+would be beaten by any head (Clark et al. 2019, "What does BERT look at?", table 1).
 
-A model that only looks back is held against rules that look back. Every rule names one other word in every case: one
-that fell silent where it reaches beyond the edge would be beaten by any head.
+**Pairs.** A pair is scored where the word that looks and a related word have tokens of their own (else *unaligned*)
+within what is read at once (*outside*), a causal model can look back at it (*ahead*), and there is something wrong to
+choose (*no choice*). What is not scored is counted.
 
-Clark et al. (2019), "What does BERT look at?", table 1: the best fixed offset.
-
-Which pairs of a window can a head be scored on? Words as units of tokens, what cannot be scored counted.
-
-1. A word that looks, and at least one of its related words, must have tokens of their own (``tasks/word_tokens.py``).
-2. A causal model can only look back: related words that stand later are taken away, and a pair that has none left is
-   counted as *ahead*.
-3. A pair whose related words all stand outside of the window is counted as *outside*.
-4. Where every word that could be looked at is right, or there is none to look at, nothing can be told: *no choice*.
-
-How much does each head attend from word to word? Patterns of tokens, summed and averaged to words, batch by batch.
-
-1. Attention *to* a word of several tokens is the sum over its tokens; attention *from* it the mean over them.
-2. Rows of a batch have as many tokens (``residual/batching.py``). Each layer's pattern is turned into words as it is
-   computed; none is kept.
-
-Clark et al. (2019), "What does BERT look at?", section 4.1.
+**Attention.** To a word of several tokens it is the sum over them, from it the mean (Clark et al., section 4.1). Each
+layer's pattern is turned into words as it is computed; none is kept.
 """
 
 from collections import Counter
@@ -41,7 +26,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
-from interp.methods.query_attention import NO_NUMBERS
+from interp.methods.attention_maps import NO_NUMBERS
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -71,14 +56,9 @@ def rule_names(*, causal: bool) -> list[str]:
 def rule_picks(
     upos: Sequence[str], n_tokens: Int[np.ndarray, " unit"], *, causal: bool
 ) -> Int[np.ndarray, "unit rule"]:
-    """The unit that each rule names for every unit that looks.
+    """The unit that each rule names for every unit that looks; `upos` is empty where a unit has none of its own.
 
     A causal model's first unit has nothing to look at: what stands in its row means nothing.
-
-    Args:
-        upos: Part of speech of each unit; empty where it has none of its own.
-        n_tokens: Tokens of each unit.
-        causal: Whether only earlier units can be looked at.
     """
     unit = np.arange(len(upos))
     last = unit - 1 if causal else np.full(len(upos), len(upos) - 1)
@@ -142,15 +122,10 @@ REASONS = (AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE)
 
 @dataclass(frozen=True)
 class Items:
-    """What heads are scored on in one window.
+    """What heads are scored on in one window: the number of the direction, the unit that looks and those to be found.
 
-    Attributes:
-        direction: Number of each item's direction.
-        query: The unit that looks.
-        related: Where the units that it should find are True.
-        rules: Whether each rule finds one of them, 0 or 1.
-        chance: Share of right ones among what can be chosen.
-        left_out: How often what was not scored, by (direction, reason).
+    ``rules`` says whether each rule finds one of them; ``chance`` is the share of right ones among what can be chosen;
+    ``left_out`` counts what was not scored, by (direction, reason).
     """
 
     direction: Int[np.ndarray, " item"]
@@ -162,13 +137,9 @@ class Items:
 
 
 def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, n_further: int = 0) -> Items:
-    """The items of a window.
+    """The items of a window; each names its direction by the number in `directions`.
 
-    Args:
-        window: Its words, and their units of tokens.
-        directions: What is asked; an item names one by its number here.
-        causal: Whether only earlier words can be looked at.
-        n_further: How many tokens of no word, or the word itself, can be chosen, too.
+    `n_further` is how many tokens of no word, or the word itself, can be chosen, too.
     """
     kept: list[tuple[int, int, list[int]]] = []
     left_out: Counter[tuple[int, str]] = Counter()
@@ -232,16 +203,7 @@ WordAttention = Float[Tensor, "batch head query_word key_word"]
 
 
 def with_offsets(model: Any, what: str) -> PreTrainedTokenizerBase:
-    """The model's tokenizer, which must say which characters its tokens came from.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        what: Who asks, for the message.
-
-    Raises:
-        InputError: The model has none.
-        TaskError: It gives no offsets.
-    """
+    """The model's tokenizer, which must say which characters its tokens came from; `what` asks, for the message."""
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is None:
         raise InputError(
@@ -267,17 +229,10 @@ class ReadingRow:
 def read_words(
     model: Any, rows: Sequence[ReadingRow], take: Callable[[int, WordAttention], None], *, special: bool = False
 ) -> None:
-    """Run a batch, and hand over each layer's attention between words.
+    """Run rows of equally many tokens, and give `take` each layer and its attention, in 32 bits or more.
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        rows: With as many tokens each.
-        take: Called with the layer and the attention ``[batch head query_word key_word]``, in 32 bits or more. Its
-            query words are each row's ``queries``, 0 beyond their number; its key words are the row's units.
-        special: Whether the tokens of no word follow as key words of their own, in their order.
-
-    Raises:
-        InputError: The attention is no number.
+    Its query words are each row's ``queries``, 0 beyond their number; its key words are the row's units, and with
+    `special` the tokens of no word after them, in their order.
     """
     device, _ = place_of(model)
     tokens = torch.tensor([row.ids for row in rows], device=device)
@@ -292,11 +247,7 @@ def read_words(
 
 
 def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None]) -> None:
-    """Run rows of tokens, and hand over each layer's attention pattern, in 32 bits or more.
-
-    Raises:
-        InputError: The attention is no number.
-    """
+    """Run rows of tokens, and give `take` each layer and its attention pattern, in 32 bits or more."""
 
     def reader(layer: int) -> Callable[..., None]:
         def read(pattern: Pattern, *, hook: Any) -> None:

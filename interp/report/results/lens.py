@@ -11,10 +11,10 @@ from matplotlib.colors import Colormap, to_hex
 from matplotlib.patches import Rectangle
 
 from interp.errors import InputError
+from interp.report.attention_patterns import token_text
 from interp.report.drawing import Figure, draw_table, require, require_rows, wrapped_title
 from interp.report.glance import Glance, numbers
 from interp.report.heatmap import SEQUENTIAL, ink
-from interp.report.patterns import token_text
 
 _MOST_TOKENS = 60
 _FRAME_COLUMNS = ("depth", "example", "pos", "rank", "log_prob", "entropy", "kl")

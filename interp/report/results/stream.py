@@ -8,10 +8,10 @@ import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
+from interp.report.attention_patterns import token_text
 from interp.report.drawing import Figure, despined, draw_table, label_text, require, require_rows, wrapped_title
 from interp.report.glance import Glance, numbers
 from interp.report.heatmap import SEQUENTIAL
-from interp.report.patterns import token_text
 from interp.report.words import decimal
 
 _MOST_COMPONENTS, _MOST_TOKENS = 40, 80

@@ -39,12 +39,12 @@ def test_joined_documents_are_scored_as_one_document(monkeypatch):
     assert (joined.provenance["n_documents"], joined.provenance["n_clusters"]) == (48, 24)
     assert (apart.provenance["n_documents"], apart.provenance["n_clusters"]) == (48, 48)
     estimates = ["accuracy", "attention", "excess"]
-    assert np.allclose(joined.frame[estimates], apart.frame[estimates], atol=1e-12)
-    assert set(joined.frame["n_documents"]) == {24}
+    assert np.allclose(joined.summary()[estimates], apart.summary()[estimates], atol=1e-12)
+    assert set(joined.summary()["n_documents"]) == {24}
     by_hand = [merged(pair) for pair in zip(documents[::2], documents[1::2], strict=True)]
     monkeypatch.undo()
     expected = attend(knowing([*choosing, *documents], share=0.5), by_hand, ["dep"], choose_on=choosing)
-    assert joined.frame.equals(expected.frame)
+    assert joined.summary().equals(expected.summary())
 
 
 def merged(pair):

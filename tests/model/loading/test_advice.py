@@ -52,7 +52,7 @@ def test_the_attention_of_a_body_without_a_head(tmp_path, treebank, family):
     assert bridge(torch.tensor([[4, 5]])).isnan().all()
     found = interp.attend(bridge, treebank, ["nsubj"])
     expected = interp.attend(load_model(whole, dtype="float64", tokenizer=tokenizer), treebank, ["nsubj"])
-    got, wanted = (each.frame["attention"].dropna().to_numpy() for each in (found, expected))
+    got, wanted = (each.summary()["attention"].dropna().to_numpy() for each in (found, expected))
     assert len(got) > 0
     assert got == pytest.approx(wanted, abs=1e-5)
     for measure in (interp.ablate, interp.patch, behaviour, interp.heads, compare_replacements):

@@ -1,0 +1,346 @@
+"""Attention patterns of heads on one sentence, as maps: queries down, keys across, the heads side by side.
+
+1. Attention comes as an ``ActivationCache`` (heads are then called ``2.1``), or as an array: ``[query key]``,
+   ``[head query key]`` or ``[batch head query key]``.
+2. A weight below 0 or above 1 is no attention: scores before the softmax are told apart by ``scores=True``.
+3. What a causal mask hides is hatched: scores of minus infinity, and the future where all of its weights are 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from interp.errors import InputError, shown
+from interp.report.drawing import UNMEASURED, Figure, diverging, short
+from interp.report.heatmap import SEQUENTIAL
+
+Head = str | int | tuple[int, int]
+MOST_HEADS = 144
+_LONGEST_TOKEN = 16
+_ROUNDING = 1e-3
+_POINT = "blocks.{layer}.attn.hook_{what}"
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The patterns of some heads on one sentence.
+
+    Attributes:
+        names: Of the heads, such as ``2.1``; empty for a single one that has none.
+        weights: ``[head query key]``; NaN where the mask hides scores.
+        queries: The texts of the rows.
+        keys: The texts of the columns.
+    """
+
+    names: tuple[str, ...]
+    weights: np.ndarray
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+def patterns_of(
+    attention: Any,
+    tokens: Sequence[str],
+    heads: Sequence[Head] | Head | None,
+    *,
+    key_tokens: Sequence[str] | None = None,
+    example: int = 0,
+    scores: bool = False,
+) -> Patterns:
+    """Read patterns from whatever holds them.
+
+    Raises:
+        InputError: There are no such heads, no such example, more or fewer tokens than positions, or weights that are
+            none.
+    """
+    names, stacked = _from_cache(attention, heads, example, scores) if _is_cache(attention) else (None, None)
+    if names is None or stacked is None:
+        names, stacked = _from_array(attention, heads, example)
+    if len(names) > MOST_HEADS:
+        raise InputError(f"heads: expected {MOST_HEADS} at most in one figure, got {len(names)}; say which")
+    queries, keys = _texts(tokens), _texts(tokens if key_tokens is None else key_tokens)
+    if stacked.shape[1:] != (len(queries), len(keys)):
+        raise InputError(
+            f"tokens: expected a text for each of {stacked.shape[1]} query and {stacked.shape[2]} key positions, got "
+            f"{len(queries)} and {len(keys)}; take model.to_str_tokens of the same prompt, special tokens included"
+        )
+    return Patterns(tuple(names), _checked(stacked, scores), queries, keys)
+
+
+def token_text(token: object) -> str:
+    """A token as a figure shows it: without the space before it, legible, and short."""
+    text = str(token)
+    return short(text.strip(" ").replace("\n", "\\n").replace("\t", "\\t") or "␣", _LONGEST_TOKEN)
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Numbers of any kind, a tensor's too, as doubles."""
+    for step in ("detach", "cpu", "float"):  # NumPy has no bfloat16
+        values = getattr(values, step)() if hasattr(values, step) and not isinstance(values, np.ndarray) else values
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"attention: expected an ActivationCache or an array of numbers, got {shown(values)}"
+        ) from error
+
+
+def head_title(name: str, *, room: bool = True) -> str:
+    """What stands above a head's pattern: ``layer 2, head 1`` of ``2.1``, ``L2H1`` where there is no room."""
+    layer, dot, head = name.partition(".")
+    if not dot:
+        return name
+    return f"layer {layer}, head {head}" if room else f"L{layer}H{head}"
+
+
+def without_future(weights: np.ndarray) -> np.ndarray:
+    """Patterns ``[head query key]`` with NaN in place of the future, where no head gives any of it attention."""
+    ahead = np.triu(np.ones(weights.shape[1:], dtype=bool), k=1)
+    if weights.shape[1] != weights.shape[2] or np.any(weights[:, ahead] != 0):
+        return weights
+    return np.where(ahead, np.nan, weights)
+
+
+def _is_cache(attention: Any) -> bool:
+    return isinstance(attention, Mapping) or hasattr(attention, "cache_dict")
+
+
+def _from_cache(
+    cache: Any, heads: Sequence[Head] | Head | None, example: int, scores: bool
+) -> tuple[list[str], np.ndarray]:
+    known = getattr(cache, "cache_dict", cache)
+    layers, what = {}, "attn_scores" if scores else "pattern"
+    for name in known:
+        parts = str(name).split(".")
+        if len(parts) == 4 and name == _POINT.format(layer=parts[1], what=what):
+            layers[int(parts[1])] = known[name]
+    if not layers:
+        raise InputError(
+            f"attention: expected a cache with blocks.0.attn.hook_{what} or that of another layer, got one without; "
+            "keep it, as by model.run_with_cache(prompt)"
+        )
+    patterns = {layer: _one_example(as_array(values), example) for layer, values in sorted(layers.items())}
+    every = [(layer, head) for layer, values in patterns.items() for head in range(len(values))]
+    listed = every if heads is None else [_pair(each) for each in _several(heads)]
+    for layer, head in listed:
+        if (layer, head) not in every:
+            there = f"layers {', '.join(map(str, patterns))} of {len(next(iter(patterns.values())))} heads"
+            raise InputError(f"heads: no head {layer}.{head} in the cache, which holds {there}")
+    return [f"{layer}.{head}" for layer, head in listed], np.stack([patterns[layer][head] for layer, head in listed])
+
+
+def _from_array(attention: Any, heads: Sequence[Head] | Head | None, example: int) -> tuple[list[str], np.ndarray]:
+    values = as_array(attention)
+    if values.ndim == 2 and heads is None:
+        return [""], values[None]
+    values = values[None] if values.ndim == 2 else values
+    if values.ndim not in (3, 4):
+        raise InputError(
+            f"attention: expected [query key], [head query key] or [batch head query key], got {values.ndim} axes"
+        )
+    values = _one_example(values, example)
+    listed = list(range(len(values))) if heads is None else _several(heads)
+    for each in listed:
+        if not isinstance(each, int | np.integer) or isinstance(each, bool) or not 0 <= each < len(values):
+            raise InputError(
+                f"heads: expected numbers from 0 to {len(values) - 1}, as an array has no layers, got {each!r}"
+            )
+    return [f"head {each}" for each in listed], values[[int(each) for each in listed]]
+
+
+def _one_example(values: np.ndarray, example: int) -> np.ndarray:
+    if values.ndim == 3:
+        return values
+    if not 0 <= example < len(values):
+        raise InputError(f"example: expected a prompt from 0 to {len(values) - 1}, got {example!r}")
+    return values[example]
+
+
+def _several(heads: Sequence[Head] | Head) -> list[Any]:
+    if isinstance(heads, str | int | np.integer):
+        return [heads]
+    pair = isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(each, int) for each in heads)
+    listed = [heads] if pair else list(heads)
+    if not listed:
+        raise InputError("heads: expected one at least, got none; leave it out for all")
+    return listed
+
+
+def _pair(head: Any) -> tuple[int, int]:
+    parts = head.split(".") if isinstance(head, str) else head
+    try:
+        layer, number = (int(each) for each in parts)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"heads: expected heads such as '2.1' or (2, 1), got {head!r}") from error
+    return layer, number
+
+
+def _texts(tokens: Any) -> tuple[str, ...]:
+    if isinstance(tokens, str):
+        raise InputError(f"tokens: expected a list of texts, one a position, got the text {shown(tokens)}")
+    return tuple(token_text(each) for each in tokens)
+
+
+def _checked(weights: np.ndarray, scores: bool) -> np.ndarray:
+    if scores:
+        return np.where(np.isfinite(weights), weights, np.nan)
+    low, high = np.nanmin(weights, initial=0.0), np.nanmax(weights, initial=0.0)
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        raise InputError(
+            f"attention: expected weights from 0 to 1, got {low:.3g} to {high:.3g}; for scores before the softmax give "
+            "scores=True"
+        )
+    return weights
+
+
+_LARGEST, _LARGEST_OF_MANY, _LARGEST_OF_HUNDREDS, _SMALLEST = 5.6, 2.7, 1.0, 0.9
+"""Inches of a panel."""
+_LEFT, _RIGHT, _TITLE, _GAP = 0.3, 0.75, 0.3, 0.12
+_SMALLEST_LETTERS = 4.0
+_TITLED = 1.1
+"""Inches that a title with words takes."""
+
+
+def attention_pattern(
+    attention: Any,
+    tokens: Sequence[str],
+    *,
+    heads: Sequence[Head] | Head | None = None,
+    key_tokens: Sequence[str] | None = None,
+    example: int = 0,
+    scores: bool = False,
+) -> Figure:
+    """How much attention each token (down) gives to each (across), one panel a head.
+
+    Attention has colours from 0 to 1, the same in all panels; scores diverge from 0. What a causal model cannot look at
+    is hatched.
+
+    Args:
+        attention: An ``ActivationCache`` with patterns, or an array: ``[query key]``, ``[head query key]`` or
+            ``[batch head query key]``.
+        tokens: The text at each position, as ``model.to_str_tokens`` gives them.
+        heads: Which: of a cache ``"2.1"`` or ``(2, 1)``, or several of these; of an array numbers. None for all.
+        key_tokens: What is attended to, where that is another text, as a translator's source.
+        example: Which prompt of a batch.
+        scores: Whether these are scores before the softmax; what the mask hides is hatched.
+
+    Raises:
+        InputError: There are no such heads (or more than 144), no such example, more or fewer tokens than positions, or
+            weights that are no attention.
+    """
+    given = patterns_of(attention, tokens, heads, key_tokens=key_tokens, example=example, scores=scores)
+    weights = given.weights if scores or key_tokens is not None else without_future(given.weights)
+    plan = _Plan.of(given)
+    figure, axes = plan.figure()
+    reach = max(1.0, float(np.nanmax(np.abs(given.weights), initial=0.0))) if scores else 1.0
+    for number, ax in enumerate(axes.flat):
+        if number < len(given.names):
+            _draw_map(ax, weights[number], reach, scores)
+            ax.set_title(
+                head_title(given.names[number], room=plan.wide > _TITLED), fontsize=9 if plan.wide > _TITLED else 7
+            )
+        else:
+            ax.set_axis_off()
+    _name(axes, given, plan)
+    bar = figure.colorbar(axes[0, 0].collections[0], cax=plan.bar(figure))
+    bar.set_label("score" if scores else "attention", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where everything stands, in inches: panels of one size, so that no layout has to be tried out.
+
+    Attributes:
+        n_across: Panels of a row.
+        n_down: Rows of panels.
+        wide: Of a panel.
+        high: Of a panel.
+        letters: Points of the tokens' letters; 0 where there is no room for them.
+        margin: What the longest token takes.
+    """
+
+    n_across: int
+    n_down: int
+    wide: float
+    high: float
+    letters: float
+    margin: float
+
+    @classmethod
+    def of(cls, given: Patterns) -> "_Plan":
+        """Of panels for these patterns."""
+        n_heads, n_keys = len(given.names), max(len(given.keys), len(given.queries))
+        n_across = min(n_heads, 4 if n_heads <= 16 else 12)
+        largest = _LARGEST if n_heads == 1 else _LARGEST_OF_MANY if n_heads <= 16 else _LARGEST_OF_HUNDREDS
+        cell = max(_SMALLEST, min(largest, 0.26 * n_keys)) / n_keys
+        letters = min(8.0, 72 * 0.8 * cell)
+        letters = letters if letters >= _SMALLEST_LETTERS else 0.0
+        margin = 0.0084 * letters * max(map(len, (*given.queries, *given.keys))) + 0.1 if letters else 0.3
+        size = (cell * len(given.keys), cell * len(given.queries))
+        return cls(n_across, ceil(n_heads / n_across), *size, letters, margin)
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        wide = _LEFT + self.margin + self.n_across * (self.wide + _GAP) + _RIGHT
+        return wide, _TITLE + self.n_down * (self.high + _TITLE) + self.margin + _LEFT
+
+    def figure(self) -> tuple[Figure, np.ndarray]:
+        """The figure and its panels, ``[down across]``."""
+        (wide, high), left, below = self._size, _LEFT + self.margin, _LEFT + self.margin
+        figure = Figure(figsize=(wide, high), dpi=150)
+        places = {"left": left / wide, "right": 1 - (_RIGHT + _GAP) / wide, "bottom": below / high}
+        gaps = {"wspace": _GAP / self.wide, "hspace": _TITLE / self.high}
+        axes = figure.subplots(
+            self.n_down, self.n_across, squeeze=False, gridspec_kw={**places, **gaps, "top": 1 - _TITLE / high}
+        )
+        figure.text((left + (wide - _RIGHT)) / 2 / wide, 0.06 / high, "to", fontsize=8, ha="center")
+        figure.text(0.1 / wide, (below + high) / 2 / high, "from", fontsize=8, va="center", rotation=90)
+        return figure, axes
+
+    def bar(self, figure: Figure) -> Axes:
+        """The place of the colours' bar: beside the panels, no longer than two of them."""
+        (wide, high), below = self._size, _LEFT + self.margin
+        long = min(high - below - _TITLE, 2 * self.high + _TITLE)
+        return figure.add_axes(((wide - _RIGHT) / wide, (high - _TITLE - long) / high, 0.13 / wide, long / high))
+
+
+def _draw_map(ax: Axes, weights: np.ndarray, reach: float, scores: bool) -> None:
+    palette = diverging() if scores else sns.color_palette(SEQUENTIAL, as_cmap=True)
+    low = -reach if scores else 0.0
+    if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
+        ax.add_patch(_behind(weights.shape))
+    ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
+    ax.set_aspect("equal")
+    ax.set_xlim(0, weights.shape[1])
+    ax.set_ylim(weights.shape[0], 0)
+
+
+def _behind(shape: tuple[int, ...]) -> Rectangle:
+    return Rectangle(
+        (0, 0), shape[1], shape[0], facecolor="0.92", edgecolor="0.6", hatch=UNMEASURED, linewidth=0, zorder=0
+    )
+
+
+def _name(axes: np.ndarray, given: Patterns, plan: _Plan) -> None:
+    """Texts at the left and below the panels; where there is no room for each, some positions' numbers."""
+    n_heads = len(given.names)
+    for number, ax in enumerate(axes.flat[:n_heads]):
+        ax.tick_params(length=0, labelsize=plan.letters or 7)
+        outer = {"x": number + plan.n_across >= n_heads, "y": number % plan.n_across == 0}
+        for axis, texts in (("x", given.keys), ("y", given.queries)):
+            if not outer[axis]:
+                ax.tick_params(axis=axis, labelbottom=False, labelleft=False)
+            elif plan.letters:
+                name = ax.set_xticks if axis == "x" else ax.set_yticks
+                name(np.arange(len(texts)) + 0.5, labels=texts, rotation=90 if axis == "x" else 0, parse_math=False)
+            else:
+                (ax.xaxis if axis == "x" else ax.yaxis).set_major_locator(MaxNLocator(3, integer=True, prune="upper"))
