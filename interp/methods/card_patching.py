@@ -24,7 +24,7 @@ from interp.interventions.intervention import Cell, Intervention, heads_at
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Progress, Sweep, SweepResult
-from interp.methods.ablation import Head, head_name
+from interp.methods.ablation import head_name
 from interp.methods.attention_baselines import is_testable
 from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions

@@ -9,23 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.attended import attending_heads, scored
 from interp.report.attention_words import attending_heads, scored
 from interp.report.card_figures import card as card_figure
 from interp.report.card_figures import card_paths
-from interp.report.card_frames import (
-    COLUMNS,
-    at_a_glance,
-    how_to_read,
-    quoted,
-)
 from interp.report.card_sentences import across_tasks, baseline_note, findings, further
 from interp.report.card_tables import COLUMNS, at_a_glance, maps_of, measured, named, of_task, quoted, unit_of
 from interp.report.heads_frames import VERDICTS, file_names
 from interp.report.heads_reading import what_p_is
 from interp.report.html import attention_data, flatten, model_with_hash
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
-from interp.report.sortable import Table
 from interp.report.tables import Column
 from interp.report.words import about, counted, estimate, left_out, listed
 

@@ -43,7 +43,7 @@ ERASURE = "interp erasure report"
 CALIBRATION = "interp calibration report"
 CARD = "interp head card"
 ATTENTION = "interp attention report"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, CALIBRATION, CARD, ATTENTION)
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, ERASURE, CALIBRATION, CARD, ATTENTION)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

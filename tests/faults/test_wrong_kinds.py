@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from interp.methods.erasure.erase.erase import erase
 from random_tasks import random_task
 from tiny_models import random_gpt2
 

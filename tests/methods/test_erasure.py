@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 from hand_model import IS, N_CLUSTERS, HandModel, hand_task, hand_weights, number, pair, prompts, relabelled, task_of
-from interp.methods.erasure.erase.erase import erase
 
 import interp
 from interp.claims.claim import Measured, claim

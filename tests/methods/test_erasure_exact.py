@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from hand_model import relabelled
-from interp.methods.erasure.erase.erase import erase
 from random_tasks import random_task
 from tiny_models import random_model
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from as_users_call import unchecked
 from hand_model import NEAR, HandModel, hand_task, hand_weights, number, pair, prompts, relabelled, task_of, varied_task
-from interp.methods.erasure.erase.erase import _check_methods, erase
 from random_tasks import random_task
 from tiny_models import random_model, word_tokenizer
 

@@ -1,7 +1,6 @@
 """Is a task measured only on the tokens that the model's own tokenizer makes of its text?"""
 
 import pytest
-from interp.methods.erasure.erase.erase import erase
 from random_tasks import random_task
 from transformers import PreTrainedTokenizerFast
 

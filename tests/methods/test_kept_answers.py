@@ -156,7 +156,7 @@ def run_begun(asked, folder, **options):
         (probed, {"min_examples": 2}),
         (judged, {"seed": 1}),
         (judged, {"minimum_effect": 0.2}),
-        (carded, {"most_units": 7}),
+        (carded, {"max_units": 7}),
         (probed, {"permuted_labels": False}),
         (probed, {"site": "q"}),
     ],

@@ -15,7 +15,6 @@ from synthetic_sweeps import sweep
 from interp.calibration.calibrate import Calibration
 from interp.report.heads import render_page
 from interp.report.html import as_page
-from interp.report.probes import render_probes
 from interp.report.sections import page_of
 from interp.report.sweep import render_sweep
 
@@ -129,8 +128,8 @@ PAGES = {
     "head": lambda: as_page(page_of(card()), COMMAND),
     "sweep": lambda: render_sweep(sweep_frames(), command=COMMAND),
     "attend": lambda: as_page(page_of(relations()), COMMAND),
-    "probe": lambda: render_probes(probes(), command=COMMAND),
-    "calibration": lambda: render_calibration(calibration(), command=COMMAND),
+    "probe": lambda: as_page(page_of(probes()), COMMAND),
+    "calibration": lambda: as_page(page_of(calibration()), COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}
 SEEN = tuple(HOSTILE.values())

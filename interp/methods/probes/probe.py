@@ -215,6 +215,8 @@ class _Reading:
     def provenance(self) -> dict[str, Any]:
         """Of the data and the options, as far as they say something of such data."""
         asked = {name: value for name, value in self._asked.asked().items() if value is not None}
+        said: dict[str, Any]
+        foreign: tuple[str, ...]
         if isinstance(self._data, ActivationStore):
             request, foreign = self._data.manifest.request, ("at", "context")
             said = {"data_hash": request.data_hash, "store": str(self._data.folder)}

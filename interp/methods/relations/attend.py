@@ -27,7 +27,6 @@ from typing import Any
 
 from interp.arguments import as_names
 from interp.errors import InputError
-from interp.interventions.numbers import as_names
 from interp.interventions.provenance import model_asked, model_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.relations.counting import Counting, named
