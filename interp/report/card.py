@@ -113,7 +113,11 @@ def _of_task(card: Any, number: int) -> list[Section]:
     ]
     maps = maps_of(card)
     if maps:
-        found.append(Heatmaps("", maps, "Of the clean run's answer, 0 is none of it and 1 is all."))
+        found.append(
+            Heatmaps(
+                "", maps, "Share brought back: of the clean run's answer, by patching; 0 is none of it and 1 is all."
+            )
+        )
     weights = _weights(card)
     if weights:
         found.append(Custom("", "folded_facts", {"pairs": weights, "title": "Its weights on the task's own words"}))

@@ -130,9 +130,9 @@ def _glance(card: Any, task: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
 def maps_of(card: Any) -> list[tuple[str, Heatmap]]:
     """Of a card of one task, what patching brings back and what is taken out, each with its caption."""
     maps = {
-        "The share of the answer that patching what it writes brings back, at which words": _by_word(card),
-        "The share that the largest direct paths into it bring back": by_path(card.feeds),
-        "The share that the largest direct paths from it bring back": by_path(card.readers),
+        "What it writes, by word: share brought back": _by_word(card),
+        "Direct paths into it: share brought back": by_path(card.feeds),
+        "Direct paths from it: share brought back": by_path(card.readers),
         "Taken out where it reads: the effect; a cost is negative": _taken_out(card),
     }
     return [(caption, each) for caption, each in maps.items() if each is not None]

@@ -12,7 +12,7 @@ from interp.report.card_tables import COLUMNS, at_a_glance, by_path, maps_of, n_
 from interp.report.html import as_page
 from interp.report.sections import page_of
 
-WORDS = "The share of the answer that patching what it writes brings back, at which words"
+WORDS = "What it writes, by word: share brought back"
 TAKEN_OUT = "Taken out where it reads: the effect; a cost is negative"
 
 
