@@ -11,6 +11,7 @@ from scipy.stats import false_discovery_control
 from tiny_models import random_model
 
 from interp.methods.relations.attend import attend
+from interp.options import AttendOptions
 
 
 def test_a_planted_head_is_always_right_and_is_said_to_attend():
@@ -140,6 +141,27 @@ def test_coreference_is_read_across_sentences():
     assert [row(frame, looks, head, "coref:nearest")["accuracy"] for head in (0, 1)] == [1.0, 0.5]
     assert row(frame, looks, 0, "coref")["n"] == 2 * N_DOCUMENTS
     assert row(frame, looks, 0, "coref")["attention"] == 1.0
+
+
+def test_examples_are_what_the_summary_counts():
+    documents = list(trees())
+    result = attend(knowing(documents, share=0.4), documents, ["dep"])
+    cell = ["relation", "looks", "layer", "head"]
+    sums = result.examples.groupby(cell, observed=True)[["pairs", "right", "right_baseline"]].sum().reset_index()
+    both = result.summary().merge(sums, on=cell, validate="one_to_one")
+    assert len(both) == len(result.summary()) == 4
+    assert (both["pairs"] == both["n"]).all()
+    assert np.allclose(both["right"] / both["n"], both["accuracy"])
+    assert np.allclose((both["right"] - both["right_baseline"]) / both["n"], both["excess"])
+    assert result.examples.groupby(cell, observed=True)["document"].nunique().tolist() == [N_DOCUMENTS] * 4
+
+
+def test_options_are_an_object_or_its_fields():
+    documents = list(trees(2))
+    model = knowing(documents)
+    one = attend(model, documents, ["dep"], AttendOptions(exclude="self", max_window=9))
+    assert one == attend(model, documents, ["dep"], exclude=["self"], max_window=9)
+    assert (one.provenance["exclude"], one.provenance["max_window"], one.provenance["min_effect"]) == (["self"], 9, 0.1)
 
 
 def test_an_untrained_model_is_silent():

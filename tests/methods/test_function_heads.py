@@ -103,3 +103,12 @@ def test_rows_that_cannot_be_carried(rows, says):
 def test_a_context_without_room():
     with pytest.raises(InputError, match="expected a context of 5 tokens at least"):
         function_heads(random_model(n_ctx=4))
+
+
+def test_examples_are_what_the_summary_averages():
+    result = function_heads(interp.load_model(), n_rows=4)
+    rows = result.examples.assign(sums=result.examples["attention"] * result.examples["n_queries"])
+    sums = rows.groupby(["function", "layer", "head"], as_index=False)[["sums", "n_queries"]].sum()
+    both = result.summary().merge(sums, on=["function", "layer", "head"], validate="one_to_one")
+    assert both["score"].to_numpy() == pytest.approx((both["sums"] / both["n_queries"]).to_numpy())
+    assert len(both) == 4 * 12
