@@ -125,8 +125,8 @@ def cross_fit(
     of_example = chosen[:, round_of_atom[torch.from_numpy(folds.atom).to(x.device)]]
     own = (torch.arange(len(x), device=x.device)[:, None], of_example, torch.arange(x.shape[1], device=x.device)[None])
     sizes = torch.tensor(ordered, dtype=torch.float64, device=x.device)
-    hit, lost, strength = (each.cpu().numpy() for each in (hits[own], loss[own], sizes[chosen]))
-    return CrossFit(hit, lost, strength, sums[..., 0].numel(), n_converged)
+    found, lost, strength = (each.cpu().numpy() for each in (hits[own], loss[own], sizes[chosen]))
+    return CrossFit(found, lost, strength, sums[..., 0].numel(), n_converged)
 
 
 ByStrength = Float[Tensor, "cell strength example"]

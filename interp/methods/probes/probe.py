@@ -216,15 +216,14 @@ class _Reading:
         """Of the data and the options, as far as they say something of such data."""
         asked = {name: value for name, value in self._asked.asked().items() if value is not None}
         said: dict[str, Any]
-        foreign: tuple[str, ...]
         if isinstance(self._data, ActivationStore):
-            request, foreign = self._data.manifest.request, ("at", "context")
+            request, foreign = self._data.manifest.request, {"at", "context"}
             said = {"data_hash": request.data_hash, "store": str(self._data.folder)}
             asked["pooling"] = request.pooling
         elif isinstance(self._data, Task):
-            said, foreign = {"task": self._data.name, "data_hash": self._data.hash}, ("context",)
+            said, foreign = {"task": self._data.name, "data_hash": self._data.hash}, {"context"}
         else:
-            contents, foreign = self._data.contents, ("at",)
+            contents, foreign = self._data.contents, {"at"}
             said = {"data_hash": contents.hash, "n_documents": len(contents.documents)}
         return {**said, **{name: value for name, value in asked.items() if name not in foreign}}
 
