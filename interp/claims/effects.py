@@ -97,7 +97,7 @@ def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
     Raises:
         InputError: A share outside 0 and 1, or a KL divergence, which is 0 for the base run.
     """
-    check_share("minimum_effect", minimum_effect)
+    check_share("min_effect", minimum_effect)
     check_share("alpha", alpha)
     if metric == "kl_divergence":
         raise InputError(

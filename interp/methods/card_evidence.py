@@ -26,7 +26,8 @@ from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import DRAWS, Kind
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Head
-from interp.methods.replacements_compared import KINDS, ReplacementComparison, compare_replacements
+from interp.methods.replacements_compared import REPLACEMENTS as KINDS
+from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 from interp.model.sites import Site
 from interp.tasks.task import Task
 
@@ -139,7 +140,7 @@ class Comparisons:
 
     def __init__(self, model: Any, *, minimum_effect: float, alpha: float, seed: int, draws: int = DRAWS):
         self._model, self._seed = model, seed
-        self._options: Any = {"minimum_effect": minimum_effect, "alpha": alpha, "seed": seed, "draws": draws}
+        self._options: Any = {"min_effect": minimum_effect, "alpha": alpha, "seed": seed, "draws": draws}
         self._found: dict[str, Compared] = {}
 
     def of(self, task: Task, progress: Progress | None = None) -> "Compared":
@@ -168,10 +169,12 @@ class Comparisons:
             if not refused or len(KINDS) - len(refused) < 2:
                 raise
             possible = [kind for kind in KINDS if kind not in refused]
-            found = compare_replacements(self._model, task, kinds=possible, **self._options, progress=progress)
+            found = compare_replacements(self._model, task, replacements=possible, **self._options, progress=progress)
         if not found.provenance["complete"]:
             raise KeyboardInterrupt
-        return Compared(found, found.effects(), found.agreement()[list(AGREEMENT)], refused)
+        return Compared(
+            found, found.summary().rename(columns={"replacement": "kind"}), found.agreement()[list(AGREEMENT)], refused
+        )
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def _refused(model: Any, task: Task, seed: int) -> dict[Kind, str]:
 def _of_head(found: Compared, head: Head) -> pd.DataFrame:
     by_kind = found.effects.groupby("kind")["effect"]
     effects = found.effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
-    examples = _rows_of(found.comparison.frame, head)
+    examples = _rows_of(found.comparison.examples.rename(columns={"replacement": "kind"}), head)
     own = _rows_of(effects, head).set_index("kind").join(_shares(examples, found.comparison.provenance["seed"]))
     frame = own.reindex(list(KINDS)).rename_axis("kind").reset_index()
     return frame.assign(reason=[found.refused.get(kind, "") for kind in KINDS])[list(COLUMNS)]

@@ -94,4 +94,6 @@ def test_after_a_screen_every_cell_is_there():
 
 def test_what_is_no_sweep_is_refused():
     with pytest.raises(InputError, match=r"expected what interp.ablate or interp.patch returns, got a DataFrame"):
+        sweep_frames(sweep().cells)
+    with pytest.raises(InputError, match="expected a row at least, got an empty frame"):
         sweep_frames(replace(sweep(), examples=sweep().examples.head(0)))
