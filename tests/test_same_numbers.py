@@ -54,7 +54,7 @@ def probe(model):
 
 
 def erase(model):
-    from interp.methods.erasure.erase.erase.erase import erase
+    from interp.methods.erasure.erase import erase
 
     return {"erase": erase(model, "agreement", "number", layers=[1, 2], n=60).summary()}
 

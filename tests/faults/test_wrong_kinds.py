@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from interp.methods.erasure.erase.erase.erase import erase
 from random_tasks import random_task
 from tiny_models import random_gpt2
 
 import interp
 from interp.arguments import named_arguments
 from interp.errors import CLEAR, HookError, InputError, InterpError
+from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads
 from interp.methods.paths import parse_path
 from interp.residual.logit_lens import logit_lens

@@ -1,7 +1,6 @@
 """One of every result that a public call returns: measured on the embedded model, or made up where that takes long."""
 
 from fake_jobs import fake_job
-from interp.methods.erasure.erase.erase import erase
 from made_up_card import made_up_card
 from synthetic_heads import synthetic_report
 from synthetic_probes import probing
@@ -11,6 +10,7 @@ import interp
 from interp.calibration.calibrate import Job, Size, calibrate
 from interp.methods.attribution import attribute
 from interp.methods.dossier import HeadsReport
+from interp.methods.erasure.erase import erase
 from interp.methods.head_sets import greedy, pairwise
 from interp.methods.replacements_compared import compare_replacements
 from interp.methods.self_repair import self_repair
