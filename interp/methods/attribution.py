@@ -41,7 +41,7 @@ class AttributionResult(Result):
 
     labels: tuple[str, ...] = ("layer", "head")
 
-    shown_by: ClassVar[str] = "estimates"
+    shown_by: ClassVar[str] = "results.estimates"
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.

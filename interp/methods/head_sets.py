@@ -63,7 +63,7 @@ class PairwiseResult(Result):
         provenance: How the numbers were made.
     """
 
-    shown_by: ClassVar[str] = "pairs"
+    shown_by: ClassVar[str] = "results.pairs"
 
     def summary(self) -> pd.DataFrame:
         """One row per pair, over balanced units.

@@ -81,7 +81,7 @@ class Screen(Result):
     completeness: Mapping[str, float]
     complete: bool = True
 
-    shown_by: ClassVar[str] = "screen"
+    shown_by: ClassVar[str] = "results.estimates"
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, measured or not: ``cells``."""

@@ -152,7 +152,7 @@ class SelfRepairResult(Result):
         provenance: How the numbers were made.
     """
 
-    shown_by: ClassVar[str] = "self_repair"
+    shown_by: ClassVar[str] = "results.self_repair"
 
     def summary(self) -> pd.DataFrame:
         """One row per head, over balanced units.

@@ -78,7 +78,7 @@ def _sections(frames: SweepFrames, cells: pd.DataFrame, placed: Panel | None, ca
         note = " ".join(f"{text}." for text in (_marks(cells), _left_out(placed)) if text)
         found.append(Heatmaps("Heatmap", [(caption, _coloured(frames, cells, placed))], note))
     if len(cells) <= MOST_DRAWN:
-        draw = partial(greedy_figure if call == "greedy" else sweep, frames)
+        draw = partial(greedy_figure, frames) if call == "greedy" else partial(sweep, frames.result)
         found.append(Picture("", call, draw, title(frames)))
     said = [f"{done(frames)[0].upper()}{done(frames)[1:]}: {evidence(frames)}."]
     found.append(Sentences("Findings", [*said, *findings(frames, cells), *nothing_changed(cells)], unchanged(frames)))
