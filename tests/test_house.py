@@ -13,12 +13,14 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"arguments", "errors", "shapes", "special_tokens"}
+BASE = {"arguments", "errors", "options", "result", "shapes", "special_tokens"}
 MAY_IMPORT = {
     "arguments": {"errors"},
     "errors": set(),
     "shapes": set(),
     "special_tokens": set(),
+    "options": {"arguments", "errors"},
+    "result": {"report"},
     "source": set(),
     "model": BASE,
     "residual": BASE | {"model", "report"},

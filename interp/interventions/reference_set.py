@@ -62,7 +62,7 @@ def reference_rows(task: Task) -> list[Row]:
         if fold >= len(task.references) or not task.references[fold]:
             raise InputError(
                 f"task {task.name!r} has no reference examples for its fold {fold}",
-                "use zero ablation (kind='zero')",
+                "use zero ablation (replacement='zero')",
                 "give the task a reference set of examples that are not measured (interp.encode_task)",
                 "take more units",
             )
@@ -232,7 +232,7 @@ def make_replacement(
         return Zero()
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     has_mean = all(site.name != "pattern" for site in sites)
-    ways = ["use kind='mean', which needs no alignment" if has_mean else "use kind='zero'", _MORE]
+    ways = ["use replacement='mean', which needs no alignment" if has_mean else "use replacement='zero'", _MORE]
     if kind in ("mean", "template_mean"):
         _require_positions_alike(sites)
 
