@@ -1,4 +1,4 @@
-"""Which argument made a documented function fail, and whole numbers and names that were given.
+"""Names the argument, or the field of the options, that made a documented function fail: one of another kind.
 
 ``named_arguments`` names an argument of another kind than its function's signature says. It is looked for when the call
 has failed: so what works stays allowed, such as an array in the place of a list. A seed is looked at before the work,
@@ -10,13 +10,14 @@ hold; floats and booleans are refused.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from errno import ENAMETOOLONG
 from functools import wraps
 from inspect import Parameter, Signature, formatannotation, signature
 from numbers import Integral
 from operator import index
 from types import NoneType, UnionType
-from typing import Any, ParamSpec, TypeGuard, TypeVar, Union, get_args, get_origin
+from typing import Any, NoReturn, ParamSpec, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from typeguard import CollectionCheckStrategy, ForwardRefPolicy, TypeCheckError, check_type
@@ -41,9 +42,9 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
         if "seed" in named and not optional:  # also one that is handed on
-            named["seed"] = _whole(named["seed"])
+            named["seed"] = whole_seed(named["seed"])
         if len(args) > place and not optional:
-            args = (*args[:place], _whole(args[place]), *args[place + 1 :])  # type: ignore[assignment]  # P is no plain tuple
+            args = (*args[:place], whole_seed(args[place]), *args[place + 1 :])  # type: ignore[assignment]  # P is no plain tuple
         try:
             return function(*args, **named)
         except (InterpError, AssertionError, MemoryError):  # these are no fault of an argument's kind
@@ -58,7 +59,7 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def _whole(seed: Any) -> int:
+def whole_seed(seed: Any) -> int:
     """A seed as Python's own kind of number, whose text is the same wherever a run's key is made of it."""
     try:
         whole = index(seed)
@@ -79,15 +80,14 @@ def _check_kinds(
         return  # an argument is missing or unknown, as Python says itself
     for name, value in given.arguments.items():
         parameter = signed.parameters[name]
-        if not _is_of_kind(value, parameter):
-            raise InputError(
-                f"{name}: expected {_named(parameter.annotation)}, got {shown(value)}; "
-                f"see help({function.__module__}.{function.__qualname__})"
-            )
+        several = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        if not several and not _is_of_kind(value, parameter.annotation):
+            _refuse(name, parameter.annotation, value, function)
         if name == "model" and not hasattr(value, "cfg"):  # of any class that follows TransformerLens' protocol
             raise InputError(
                 f"model: expected a model, got {shown(value)}; interp.load_model makes one of a transformers module"
             )
+    _check_fields(function, signed, given.arguments)
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         raise InputError(f"{shown(error.filename)}: expected the path of a file or folder, got a longer text")
     if isinstance(error, UnicodeEncodeError):
@@ -96,14 +96,35 @@ def _check_kinds(
         raise InputError(f"{function.__name__}: expected the path of a file or folder, got one with a null character")
 
 
-def _is_of_kind(value: Any, parameter: Parameter) -> bool:
-    several = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    if several or isinstance(parameter.annotation, str):  # the name of a class that is not there while it runs
+def _check_fields(function: Callable[..., Any], signed: Signature, given: Mapping[str, Any]) -> None:
+    """Refuse the first field of the options that is of another kind than their class says."""
+    if "options" not in signed.parameters:
+        return
+    kinds = get_args(signed.parameters["options"].annotation) or (signed.parameters["options"].annotation,)
+    options = next((kind for kind in kinds if is_dataclass(kind)), None)
+    if options is None:
+        return
+    asked = given.get("options")
+    values = {each.name: getattr(asked, each.name) for each in fields(options)} if is_dataclass(asked) else {}
+    hints = get_type_hints(options)
+    for name, value in {**values, **given.get("fields", {})}.items():
+        if name in hints and not _is_of_kind(value, hints[name]):
+            _refuse(name, hints[name], value, function)
+
+
+def _refuse(name: str, kind: Any, value: Any, function: Callable[..., Any]) -> NoReturn:
+    raise InputError(
+        f"{name}: expected {_named(kind)}, got {shown(value)}; see help({function.__module__}.{function.__qualname__})"
+    )
+
+
+def _is_of_kind(value: Any, kind: Any) -> bool:
+    if isinstance(kind, str):  # the name of a class that is not there while it runs
         return True
     try:
         check_type(
             value.item() if isinstance(value, np.generic) else value,
-            Any if parameter.annotation is Parameter.empty else parameter.annotation,
+            Any if kind is Parameter.empty else kind,
             forward_ref_policy=ForwardRefPolicy.IGNORE,
             collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS,
         )

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hin
 
 import numpy as np
 
+from interp.arguments import whole_seed
 from interp.errors import InputError, shown, suggest
 
 ReplacementName = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
@@ -42,6 +43,9 @@ class Options:
             value = _frozen(getattr(self, each.name))
             object.__setattr__(self, each.name, value)
             _check_choice(each.name, value, hints[each.name])
+        if "seed" in hints:
+            object.__setattr__(self, "seed", whole_seed(getattr(self, "seed", None)))
+        require_shares(self, *(name for name in ("min_effect", "alpha") if name in hints))
 
     @classmethod
     def of(cls, options: Self | None, given: Mapping[str, Any]) -> Self:
@@ -95,56 +99,88 @@ def require_shares(options: Options, *names: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(Options):
-    """What every sweep is asked.
+class MeasureOptions(Options):
+    """What every measurement on a task is asked.
 
     Attributes:
-        metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
         n: Units to draw of a task that is given by its name; None for the task's own default.
         seed: Seed of every random draw: the task's, the replacements' and the statistics'.
         memory_budget: Bytes that may be used beside the model's weights and the results; None for the device's
             default, 1 GiB on a CPU and 4 GiB on a GPU.
     """
 
-    metric: MetricName | None = None
     n: int | None = None
     seed: int = 0
     memory_budget: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(SweepOptions):
-    """What ``interp.ablate`` is asked.
+class SweepOptions(MeasureOptions):
+    """What every sweep is asked.
 
     Attributes:
-        components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write) or ``neurons``
-            (after the activation).
-        replacement: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``;
-            in Python also what ``make_replacement`` has made.
+        metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
+    """
+
+    metric: MetricName | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComponentOptions(SweepOptions):
+    """Which components are ablated, one by one.
+
+    Attributes:
+        components: ``heads`` (their ``z``), ``mlps`` (all that they write) or ``neurons`` (after the activation).
         heads: ``(layer, head)`` pairs that are ablated one by one; None for all heads.
         sets: Sets of such pairs; the heads of a set are ablated together.
         layers: Layers whose heads, MLPs or neurons are ablated; None for all. Neurons have one cell each, so name the
             layers where the model is large.
-        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; ``z`` where only ``by`` is
-            given.
-        by: What makes a cell at this site: ``layer``, ``head``, ``pos``, ``key`` or ``neuron``. What is left out is
-            ablated all at once; None for one cell a layer, or a head where the site has heads.
         draws: How many resamples an effect is averaged over.
     """
 
     components: Components = "heads"
-    replacement: ReplacementName | Any = "mean"
     heads: Sequence[Head] | None = None
     sets: Sequence[Sequence[Head]] | None = None
     layers: Sequence[int] | None = None
-    site: str | None = None
-    by: Sequence[Axis] | None = None
     draws: int = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatchOptions(SweepOptions):
-    """What ``interp.patch`` is asked.
+class AblateOptions(ComponentOptions):
+    """What ``interp.ablate`` is asked.
+
+    Attributes:
+        replacement: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``;
+            in Python also what ``make_replacement`` has made.
+        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; ``z`` where only ``by`` is
+            given.
+        by: What makes a cell at this site: ``layer``, ``head``, ``pos``, ``key`` or ``neuron``. What is left out is
+            ablated all at once; None for one cell a layer, or a head where the site has heads.
+    """
+
+    replacement: ReplacementName | Any = "mean"
+    site: str | None = None
+    by: Sequence[Axis] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(ComponentOptions):
+    """What ``compare_replacements`` is asked.
+
+    Attributes:
+        replacements: The replacements that are compared, at least two; None for all.
+        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        alpha: The chance of any false claim over all components, under each replacement.
+    """
+
+    replacements: Sequence[ReplacementName] | None = None
+    min_effect: float = 0.1
+    alpha: float = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridOptions(SweepOptions):
+    """Which cells are patched, and from which run.
 
     Attributes:
         site: What is patched: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``, ``z``,
@@ -153,39 +189,40 @@ class PatchOptions(SweepOptions):
             ``mlp_post``). What is left out is patched all at once.
         direction: ``denoise`` puts the clean run's activation into the corrupted run; ``noise`` the other way round.
         layers: Layers that are patched; None for all.
+    """
+
+    site: str = "z"
+    by: Sequence[Axis] = ("layer", "head")
+    direction: Direction = "denoise"
+    layers: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions(GridOptions):
+    """What ``interp.patch`` is asked.
+
+    Attributes:
         screen: Whether only the ``top`` cells by a gradient estimate are measured, and an ``audit`` of the others: True
             for ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
         top: How many cells a screen measures because they come first: a whole number, or the share of all cells.
         audit: How many of the other cells it draws at random, to say what it missed; likewise.
     """
 
-    site: str = "z"
-    by: Sequence[Axis] = ("layer", "head")
-    direction: Direction = "denoise"
-    layers: Sequence[int] | None = None
     screen: bool | GradientMethod = False
     top: int | float = 0.1
     audit: int | float = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributeOptions(SweepOptions):
-    """What ``attribute`` is asked.
+class AttributeOptions(GridOptions):
+    """What ``attribute`` is asked: which effects of patching are estimated.
 
     Attributes:
-        site: What would be patched; as of ``PatchOptions``.
-        by: What makes a cell; as of ``PatchOptions``.
-        direction: As of ``PatchOptions``.
-        layers: Layers that would be patched; None for all.
         method: ``attribution`` (the gradient at the run) or ``integrated_gradients`` (its average between the
             embeddings of the run and its source: ``steps`` times the work).
         steps: Points of that average.
     """
 
-    site: str = "z"
-    by: Sequence[Axis] = ("layer", "head")
-    direction: Direction = "denoise"
-    layers: Sequence[int] | None = None
     method: GradientMethod = "attribution"
     steps: int = 8
 
@@ -209,15 +246,58 @@ class PathPatchOptions(SweepOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadSetOptions(SweepOptions):
-    """What is asked of methods that ablate heads singly and together: ``greedy``, ``pairwise``, ``self_repair``.
+class ExchangeOptions(MeasureOptions):
+    """What ``exchange_word`` is asked.
 
     Attributes:
         heads: ``(layer, head)`` pairs; None for all heads of the model.
+    """
+
+    heads: Sequence[Head] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfRepairOptions(ExchangeOptions):
+    """What ``self_repair`` is asked.
+
+    Attributes:
+        replacement: What takes the heads' place, as of ``AblateOptions``.
+        draws: How many resamples an effect is averaged over.
+        min_effect: The smallest direct effect whose repaired share is told, as a share of the base run's mean metric.
+    """
+
+    replacement: ReplacementName | Any = "mean"
+    draws: int = 4
+    min_effect: float = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyOptions(SweepOptions):
+    """What ``greedy`` is asked.
+
+    Attributes:
+        n_heads: Steps: how many heads the largest set has.
+        heads: ``(layer, head)`` pairs to choose among; None for all heads of the model.
         replacement: What takes their place, as of ``AblateOptions``.
         draws: How many resamples an effect is averaged over.
-        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        alpha: The chance of any false claim over all cells.
+    """
+
+    n_heads: int = 5
+    heads: Sequence[Head] | None = None
+    replacement: ReplacementName = "mean"
+    draws: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairwiseOptions(SweepOptions):
+    """What ``pairwise`` is asked.
+
+    Attributes:
+        heads: ``(layer, head)`` pairs whose pairs are taken, at least two; None for all heads of the model.
+        replacement: What takes their place, as of ``AblateOptions``.
+        draws: How many resamples an effect is averaged over.
+        min_effect: The smallest interaction that counts, as a share of the base run's mean metric.
+        alpha: The chance of any false claim of redundancy or series, over all pairs.
     """
 
     heads: Sequence[Head] | None = None
@@ -225,29 +305,6 @@ class HeadSetOptions(SweepOptions):
     draws: int = 4
     min_effect: float = 0.1
     alpha: float = 0.05
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_shares(self, "min_effect", "alpha")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareOptions(AblateOptions):
-    """What ``compare_replacements`` is asked: as ``AblateOptions``, but for ``replacement``.
-
-    Attributes:
-        replacements: The kinds of replacement that are compared; None for all.
-        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        alpha: The chance of any false claim over all components, of each kind.
-    """
-
-    replacements: Sequence[ReplacementName] | None = None
-    min_effect: float = 0.1
-    alpha: float = 0.05
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_shares(self, "min_effect", "alpha")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,8 @@ MAY_IMPORT = {
     "result": {"report"},
     "shapes": set(),
     "special_tokens": set(),
+    "options": {"arguments", "errors"},
+    "result": {"report"},
     "source": set(),
     "model": BASE,
     "residual": BASE | {"model", "report"},

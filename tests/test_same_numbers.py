@@ -23,7 +23,7 @@ def heads(model):
 
 def ablate(model):
     return {
-        f"ablate_{kind}": interp.ablate(model, "agreement", kind=kind, n=48).summary()
+        f"ablate_{kind}": interp.ablate(model, "agreement", replacement=kind, n=48).summary()
         for kind in ("zero", "mean", "positional_mean", "resample")
     }
 

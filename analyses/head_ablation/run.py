@@ -24,7 +24,7 @@ MINIMUM = 0.1
 
 def compare(model: interp.HookedTransformer, n: int, seed: int) -> dict[str, ReplacementComparison]:
     """Every head's effect on every task under every kind of ablation."""
-    return {name: compare_replacements(model, name, kinds=KINDS, n=n, seed=seed) for name in TASKS}
+    return {name: compare_replacements(model, name, replacements=KINDS, n=n, seed=seed) for name in TASKS}
 
 
 def effects(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:

@@ -72,9 +72,9 @@ def ablate(
             autocompletion=completing.AXES,
         ),
     ] = None,
-    kind: Annotated[
+    replacement: Annotated[
         Ablation,
-        typer.Option("--kind", "--ablation", help=f"What takes their place: {ABLATIONS}.", metavar="KIND"),
+        typer.Option("--replacement", help=f"What takes their place: {ABLATIONS}.", metavar="NAME"),
     ] = "mean",
     metric: MetricOption = None,
     model: ModelOption = None,
@@ -118,14 +118,14 @@ def ablate(
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
-    options: dict[str, Any] = {**which, "kind": kind, "metric": metric, "seed": seed}
+    options: dict[str, Any] = {**which, "replacement": replacement, "metric": metric, "seed": seed}
     options["memory_budget"] = limited(memory)
     with warnings_as_lines():
         with progress_bar("ablate") as progress:
             result = ablate_components(loaded, given, **options, progress=progress, run=run)
         frames = sweep_frames(result)
     folder = sweeps.save(result, out)
-    asked = {"task": task, **which, "kind": kind, "metric": frames.metric}
+    asked = {"task": task, **which, "replacement": replacement, "metric": frames.metric}
     if as_json and head is not None:
         _print_head_json(frames, asked, sweeps.facts(frames, folder, started))
     elif as_json:
@@ -173,11 +173,11 @@ def _print_head(frames: "SweepFrames", task: str) -> None:
     from interp.report.words import METRICS, UNITS
 
     (row,) = records(frames.cells)
-    kind = frames.provenance["replacement"]
+    replacement = frames.provenance["replacement"]
     interval = "no interval" if row["low"] is None else f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
     sign = "" if frames.metric == "kl_divergence" else ", a cost where it is negative"
     say(
-        f"head {row['layer']}.{row['head']}, {task}, {kind} ablation, "
+        f"head {row['layer']}.{row['head']}, {task}, {replacement} ablation, "
         f"{row['n_units']} units in {row['n_clusters']} clusters"
     )
     if partial_sentence(frames):

@@ -21,7 +21,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "one head, with its interval": "interp ablate --head 2.1 --task agreement",
         "every head by itself, as a page": "interp ablate --task agreement --out ablation",
         "the MLPs, each replaced by that of another example": (
-            "interp ablate --task ioi --components mlps --kind resample --out ablation"
+            "interp ablate --task ioi --components mlps --replacement resample --out ablation"
         ),
         "every place of the residual stream": "interp ablate --task ioi --site resid_pre --by layer,pos --out ablation",
     },

@@ -234,7 +234,7 @@ def small_run() -> Iterator[Finding]:
 
     model = load_model()
     task = load_task(TASK, n=UNITS, seed=0, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
-    result = ablate(model, task, heads=[HEAD], kind="zero")
+    result = ablate(model, task, heads=[HEAD], replacement="zero")
     audit = result.provenance["audit"]
     difference, allowed = audit["largest_difference"], audit["tolerance"]
     says = f"engine and plain way differ by {difference:.1e} (at most {allowed:.0e})"

@@ -61,7 +61,7 @@ def reference_rows(task: Task) -> list[Row]:
         if fold >= len(task.references) or not task.references[fold]:
             raise InputError(
                 f"task {task.name!r} has no reference examples for its fold {fold}",
-                "use zero ablation (kind='zero')",
+                "use zero ablation (replacement='zero')",
                 "give the task a reference set of examples that are not measured (interp.encode_task)",
                 "take more units",
             )
@@ -194,12 +194,9 @@ def make_replacement(
         return Zero()
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     has_mean = all(site.name != "pattern" for site in sites)
-    ways = ["use kind='mean', which needs no alignment" if has_mean else "use kind='zero'", _MORE]
-    if kind in ("mean", "template_mean") and any("query_pos" in site.axes for site in sites):
-        raise InputError(
-            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
-            "use positional_mean, resample or zero"
-        )
+    ways = ["use replacement='mean', which needs no alignment" if has_mean else "use replacement='zero'", _MORE]
+    if kind in ("mean", "template_mean"):
+        _require_positions_alike(sites)
 
     def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], arg: Any) -> Later:
         return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)

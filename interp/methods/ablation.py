@@ -1,16 +1,11 @@
-"""What is ablated? Heads, sets of heads, MLPs or neurons, each with the labels of its cell.
-
-A component is one or several parts: a head is a part of its layer's ``z``, an MLP a layer's ``mlp_out``, a neuron
-a part of its layer's ``mlp_post``; a set of heads has a part in every layer that it has heads in.
-
-Does the model need this component? Ablate one at a time and see what happens to a task.
+"""Ablation: what happens to a task when one component at a time is replaced.
 
 1. Prepare the replacement (zero, mean, positional mean, resample) from the task's reference set.
 2. For every head, set of heads, MLP or neuron, replace what it computes at all positions and measure the task again.
+   A head is a part of its layer's ``z``, an MLP its layer's ``mlp_out``, a neuron a part of its layer's ``mlp_post``.
 3. The effect is the change of the metric, example by example, paired with the base run.
 
-Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; replacements as in
-``interventions/replacement.py``.
+Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?".
 """
 
 import re
@@ -18,27 +13,38 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from interp.arguments import as_list, is_whole, numbers_below
-from interp.errors import InputError, suggest
+from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName, check_metric
 from interp.interventions.reference_set import make_replacement
-from interp.interventions.replacement import DRAWS, Kind, Means, Replacement
+from interp.interventions.replacement import Means, Replacement, Resample, Zero
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
-from interp.methods.grid import Axis, Grid, as_grid, grid_cells
+from interp.methods.grid import Grid, as_grid, grid_cells
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.sites import SITES, Site
+from interp.options import (
+    AblateOptions,
+    Axis,
+    ComponentOptions,
+    Components,
+    GreedyOptions,
+    MeasureOptions,
+    PairwiseOptions,
+    ReplacementName,
+    SelfRepairOptions,
+    SweepOptions,
+)
+from interp.options import (
+    Head as Head,
+)
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
-
-Components = Literal["heads", "mlps", "neurons"]
-Head = tuple[int, int]
-"""Layer and head, both from 0."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +97,9 @@ def choose_components(
         layers: Only those of these layers; None for all.
 
     Raises:
-        InputError: An unknown kind; heads, sets or layers that the model does not have, or named twice; or a choice
+        InputError: Heads, sets or layers that the model does not have, or named twice; or a choice
             that does not go with another one; or MLPs or neurons of a model of attention alone.
     """
-    if components not in get_args(Components):
-        raise InputError(f"components: {components!r} is unknown; {suggest(str(components), get_args(Components))}")
     given = [name for name, each in (("heads", heads), ("sets", sets), ("layers", layers)) if each is not None]
     if len(given) > 1 or (components != "heads" and given not in ([], ["layers"])):
         raise InputError(
@@ -223,48 +227,22 @@ def _head_set(heads: Sequence[Head]) -> Component:
 def ablate(
     model: Any,
     task: Task | str,
+    options: AblateOptions | None = None,
     *,
-    components: Components = "heads",
-    kind: Kind | Means = "mean",
-    heads: Sequence[Head] | None = None,
-    sets: Sequence[Sequence[Head]] | None = None,
-    layers: Sequence[int] | None = None,
-    site: str | None = None,
-    by: Sequence[Axis] | None = None,
-    metric: MetricName | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = DRAWS,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> SweepResult:
     """Ablate components one at a time, or sets of heads together, at all positions.
 
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.
-        components: What is ablated one by one: ``heads`` (their ``z``), ``mlps`` (all that they write, with their
-            bias) or ``neurons`` (after the activation).
-        kind: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``; or
-            means that ``make_replacement`` has made, for who measures several times.
-        heads: ``(layer, head)`` pairs, one by one; None for all of the model's.
-        sets: Sets of such pairs; those of a set are ablated together.
-        layers: Layers whose heads, MLPs or neurons are ablated; None for all. A sweep over neurons has one cell for
-            each, so give the layers where the model is large.
-        site: In place of components, any site that ``patch`` knows, such as ``attn_out``; ``z`` where only `by` is
-            given.
-        by: What makes a cell at this site, as for ``patch``: ``("layer", "head", "pos")``. What is left out is ablated
-            all at once; None for one cell a layer, and head where the site has heads.
-        metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-        memory_budget: Bytes that the sweep holds beside the model's weights, what the replacement keeps of the
-            reference set, and the results; None for the device's default.
+        options: What is asked; or its fields by name: see ``AblateOptions``.
         progress: Called with (components done, components in all).
         run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
             says who measures. None to keep nothing.
+        fields: Those of `options` that are given by name.
 
     Returns:
         One row per component and example, labelled ``layer`` and ``head``; ``heads`` (such as ``1.1+2.2``) for sets;
@@ -276,40 +254,82 @@ def ablate(
             provide, rows that the model cannot carry, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
+
+    Example:
+        >>> result = interp.ablate(interp.load_model(), "agreement", replacement="zero", n=24)
+        >>> list(result.summary().columns[:3])
+        ['layer', 'head', 'effect']
     """
-    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
-    measured = as_measured(given, metric)
-    prepared = partial(make_replacement, kind, model, measured, draws=draws, seed=seed, memory_budget=memory_budget)
-    if site is None and by is None:
-        chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
-        replacement = prepared(sites=sites_of(chosen))
-        cells = [each.cell(replacement) for each in chosen]
-    else:
-        grid = _grid(site or "z", by, layers, components, {"heads": heads, "sets": sets})
-        replacement = prepared(sites=grid.sites(model))
+    asked = AblateOptions.of(options, fields)
+    given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
+    prepared = partial(as_replacement, asked.replacement, model, given, asked)
+    at_a_site = asked.site is not None or asked.by is not None
+    if at_a_site:
+        grid = _grid(asked)
+        replacement = prepared(grid.sites(model))
         cells = grid_cells(model, given, grid, replacement, given.examples)
-    options: Any = {"metric": metric, "seed": seed, "memory_budget": memory_budget, "progress": progress}
-    result = Sweep(cells).run(model, given, run=as_run(run), **options)
+    else:
+        chosen = choose_components(model, asked.components, heads=asked.heads, sets=asked.sets, layers=asked.layers)
+        replacement = prepared(sites_of(chosen))
+        cells = [each.cell(replacement) for each in chosen]
+    result = measure(model, given, cells, asked, progress=progress, run=run)
     how = {
-        "components": components if site is None and by is None else None,
+        "components": None if at_a_site else asked.components,
         "replacement": replacement.kind,
         "reference_hash": replacement.reference_hash,
     }
     return SweepResult(result.examples, {**result.provenance, **how}, result.labels)
 
 
-def _grid(
-    site: str, by: Sequence[Axis] | None, layers: Sequence[int] | None, components: str, others: Mapping[str, Any]
-) -> Grid:
+def as_replacement(
+    replacement: ReplacementName | Means,
+    model: Any,
+    task: Task,
+    asked: ComponentOptions | GreedyOptions | PairwiseOptions | SelfRepairOptions,
+    sites: Sequence[Site],
+) -> Zero | Means | Resample:
+    """The replacement at these sites, made from the task's reference set."""
+    metric = "logit_difference" if isinstance(asked, SelfRepairOptions) else asked.metric
+    return make_replacement(
+        replacement,
+        model,
+        as_measured(task, metric),
+        sites=sites,
+        draws=asked.draws,
+        seed=asked.seed,
+        memory_budget=asked.memory_budget,
+    )
+
+
+def measure(
+    model: Any,
+    task: Task,
+    cells: Sequence[Cell],
+    asked: MeasureOptions,
+    *,
+    progress: Progress | None = None,
+    run: Run | str | PathLike[str] | None = None,
+    **how: Any,
+) -> SweepResult:
+    """The sweep over `cells` with what is asked of every sweep; `how` goes to ``Sweep.run`` as well."""
+    if isinstance(asked, SweepOptions):
+        how["metric"] = asked.metric
+    return Sweep(cells).run(
+        model, task, seed=asked.seed, memory_budget=asked.memory_budget, progress=progress, run=as_run(run), **how
+    )
+
+
+def _grid(asked: AblateOptions) -> Grid:
     """The grid that is asked for in place of components."""
-    twice = [name for name, each in others.items() if each is not None]
-    if twice or components != "heads":
+    twice = [name for name in ("heads", "sets") if getattr(asked, name) is not None]
+    if twice or asked.components != "heads":
         raise InputError(
             f"{' and '.join(twice) or 'components'}: expected none of these beside site or by, which say what is "
             "ablated; leave one or the other out"
         )
+    site = asked.site or "z"
     axes: tuple[Axis, ...] = ("layer", "head") if "head" in SITES.get(site, ("", ()))[1] else ("layer",)
-    return as_grid(site, axes if by is None else by, layers)
+    return as_grid(site, axes if asked.by is None else asked.by, asked.layers)
 
 
 def as_measured(task: Task, metric: MetricName | None) -> Task:

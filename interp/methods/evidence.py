@@ -189,8 +189,8 @@ def gather(
     steps = [part_of(progress, number, 3 if probes else 2, n_heads) for number in range(3)]
     how: Any = {"seed": seed, "draws": draws, "run": run}
     means = _means(model, task)
-    resampled = _complete(ablate(model, task, kind="resample", **how, progress=steps[0]))
-    averaged = _complete(ablate(model, task, kind=means, **how, progress=steps[1]))
+    resampled = _complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
+    averaged = _complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
     excess = None
     if attention.testable:
         excess = attention.table("excess").only(attention.has_room(minimum_attention))

@@ -1,4 +1,4 @@
-"""What would patching each cell do, to first order? All cells of a grid from a few gradients.
+"""First-order estimates of what patching each cell would do: all cells of a grid from a few gradients.
 
 ``estimate = sum over a cell's components of (source's activation - run's activation) * d metric / d activation``
 
@@ -14,7 +14,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,20 +23,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.claims.units import UnitTable, estimates
-from interp.errors import InputError, suggest
+from interp.errors import InputError
 from interp.interventions.hooked_runs import EMBEDDED, DifferentiableRun, differentiable_runs
-from interp.interventions.metrics import MetricName, as_numbers, check_metric
-from interp.interventions.rows import Batch, Direction, Row, example_labels, read_source, task_rows
+from interp.interventions.metrics import as_numbers
+from interp.interventions.rows import Batch, Row, example_labels, read_source, task_rows
 from interp.interventions.sweep import Cell
 from interp.methods.grid import SITE_AXIS, Grid
 from interp.model.devices import documented
 from interp.model.sites import SITES
+from interp.options import AttributeOptions, GradientMethod, MetricName
 from interp.residual.activations import read
 from interp.shapes import Residual
 from interp.tasks.task import Task
-
-Method = Literal["attribution", "integrated_gradients"]
-STEPS = 8
 
 _LETTER = {"batch": "b", "pos": "p", "query_pos": "p", "key_pos": "k", "head": "h", "d_mlp": "n"}
 
@@ -57,7 +55,7 @@ class Estimates:
     values: Float[np.ndarray, "cell example"]
     cells: pd.DataFrame
     examples: pd.DataFrame
-    method: Method
+    method: GradientMethod
     completeness: Mapping[str, float]
 
     def frame(self) -> pd.DataFrame:
@@ -79,16 +77,7 @@ class Estimates:
 
 @documented
 def estimate_cells(
-    model: Any,
-    task: Task,
-    grid: Grid,
-    cells: Sequence[Cell],
-    *,
-    direction: Direction,
-    metric: MetricName | None = None,
-    method: Method = "attribution",
-    steps: int = STEPS,
-    memory_budget: int | None = None,
+    model: Any, task: Task, grid: Grid, cells: Sequence[Cell], options: AttributeOptions | None = None, **fields: Any
 ) -> Estimates:
     """Estimate the effect of every cell on every example of `task`.
 
@@ -97,25 +86,24 @@ def estimate_cells(
         task: What is measured.
         grid: What the cells were made from.
         cells: All of them, in the grid's order.
-        direction: ``denoise`` or ``noise``.
-        metric: What is estimated; None for the task's own.
-        method: Where the gradients are taken.
-        steps: Points of the average of integrated gradients.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        options: How they are estimated: ``direction``, ``metric``, ``method``, ``steps`` and ``memory_budget`` of
+            ``AttributeOptions``; or these by name.
+        fields: Those of `options` that are given by name.
 
     Raises:
         InputError: An unknown method, a metric without a gradient, no steps, or a point that the model lacks.
     """
-    asked: MetricName = task.metric if metric is None else metric
-    _check(asked, method, steps)
-    rows = task_rows(asked, task.units, direction)
+    how = AttributeOptions.of(options, fields)
+    asked: MetricName = how.metric or task.metric
+    _check(asked, how)
+    rows = task_rows(asked, task.units, how.direction)
     by_cell = _ByCell(grid, cells)
     names = [site.hook_name for site in grid.sites(model)]
-    path = _path(steps) if method == "integrated_gradients" else None
+    path = _path(how.steps) if how.method == "integrated_gradients" else None
     points = names if path is None else [*names, EMBEDDED]
     values = np.zeros((len(task.examples), len(cells)))
     gaps, changes = np.zeros(len(values)), np.zeros(len(values))
-    for batch, run in differentiable_runs(model, rows, asked, points, memory_budget):
+    for batch, run in differentiable_runs(model, rows, asked, points, how.memory_budget):
         signs = np.array([row.sign for row in batch.rows], dtype=float)
         way = _at_the_run(model, run, batch) if path is None else _along_the_way(model, run, batch, path)
         found = by_cell([way.differences[name] for name in names], [way.slopes[name] for name in names], batch)
@@ -128,16 +116,15 @@ def estimate_cells(
     values[~by_cell.present(rows, len(values))] = np.nan
     labels = pd.DataFrame([dict(cell.labels) for cell in cells], columns=list(grid.by))
     completeness = {"largest_gap": float(np.abs(gaps).max()), "largest_change": float(np.abs(changes).max())}
-    return Estimates(values.T, labels, pd.DataFrame(example_labels(task)), method, {} if path is None else completeness)
+    return Estimates(
+        values.T, labels, pd.DataFrame(example_labels(task)), how.method, {} if path is None else completeness
+    )
 
 
-def _check(metric: MetricName, method: str, steps: int) -> None:
-    check_metric(metric)
-    if method not in get_args(Method):
-        raise InputError(f"method: {method!r} is unknown; {suggest(method, get_args(Method))}")
-    if steps < 1:
-        raise InputError(f"steps: expected at least 1, got {steps}")
-    if metric == "kl_divergence" and method == "attribution":
+def _check(metric: MetricName, asked: AttributeOptions) -> None:
+    if asked.steps < 1:
+        raise InputError(f"steps: expected at least 1, got {asked.steps}")
+    if metric == "kl_divergence" and asked.method == "attribution":
         raise InputError(
             "kl_divergence is smallest at the run itself, so its gradient there is 0 and estimates nothing; "
             "use another metric, or in Python screen='integrated_gradients' (patch) or method='integrated_gradients' "

@@ -6,7 +6,7 @@ Axes that are not among these are changed together: without ``pos`` all position
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from interp.arguments import numbers_below, whole_numbers
 from interp.errors import InputError, suggest
@@ -14,10 +14,10 @@ from interp.interventions.intervention import WRITTEN, Intervention, Positions, 
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site, require_sites
+from interp.options import Axis
 from interp.tasks.alignment import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
 
-Axis = Literal["layer", "head", "pos", "key", "neuron"]
 SITE_AXIS = {"head": "head", "key": "key_pos", "neuron": "d_mlp"}
 
 

@@ -1,30 +1,25 @@
-"""Do heads stand in for each other? Heads ablated two by two, against one by one.
+"""Heads ablated together: pairs against one by one, and a set that grows by the head that costs most.
 
-1. In one sweep, every head alone and every pair together.
-2. The **interaction** of a pair, example by example: ``effect(both) - effect(first) - effect(second)``.
-3. It is judged like an effect (``claims/effects.py``), one family over all pairs:
-   below 0, the two together cost more than one by one: each hides what the other does, they are **redundant**;
-   above 0, they cost less: each alone breaks what both are needed for, as where one reads what the other wrote, they
-   are **in series**; shown to be smaller than the minimum, they are **additive**; else *undecided*.
+**Pairs.** In one sweep, every head alone and every pair together. The interaction of a pair, example by example, is
+``effect(both) - effect(first) - effect(second)``, judged like an effect, one family over all pairs. Below 0, the two
+together cost more than one by one: each hides what the other does, they are **redundant**. Above 0, they cost less:
+each alone breaks what both are needed for, as where one reads what the other wrote, they are **in series**. Shown to
+be smaller than the minimum, they are **additive**; else *undecided*. A logit difference adds up where heads write to it
+side by side, a probability near 0 or 1 does not. And a task can be lost once only: heads that cost most of it each cost
+less together than one by one.
 
-An interaction is one of the metric: a logit difference adds up where heads write to it side by side, a probability near
-0 or 1 does not. And a task can be lost once only: heads that cost most of it each, in series or not, cost less together
-than one by one.
-``methods/greedy.py`` follows larger sets.
-
-McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads).
-
-Which set of heads does a task rest on? Ablate one more head at each step, the one that costs most.
+**Greedy.**
 
 1. The clusters are split in two at random. On the **choosing** half, every head that is left is ablated together with
-   those chosen before; the one that costs most is chosen, cost being the mean effect over balanced units.
+   those chosen before; the one with the largest mean cost over balanced units is chosen.
 2. Its effect is measured anew on the **scored** half, with all chosen before it, and only that is reported: the
    largest of many noisy means is too large, and would grow with the number of heads even if none did anything.
 3. The **gain** of a step is its effect minus that of the step before, example by example.
 
-Greedy choice finds one head of a redundant pair only if that head costs something by itself, however little;
-``methods/redundancy.py`` looks at all pairs. As in forward selection; Michel, Levy & Neubig (2019), "Are sixteen heads
-really better than one?", prune greedily by importance.
+Greedy choice finds one head of a redundant pair only if that head costs something by itself.
+
+McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads); Michel,
+Levy & Neubig (2019), "Are sixteen heads really better than one?" (greedy pruning by importance).
 """
 
 import dataclasses
@@ -34,7 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -44,13 +39,13 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.effects import check_judged, conclusions, means_of
 from interp.claims.units import estimates
 from interp.errors import InputError
-from interp.interventions.metrics import MetricName
-from interp.interventions.replacement import DRAWS, Kind, Means
+from interp.interventions.numbers import whole_number
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import Head, ablate, check_heads, head_name, set_name
-from interp.methods.in_one_line import InOneLine
+from interp.methods.ablation import ablate, check_heads, head_name, set_name
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
+from interp.options import AblateOptions, GreedyOptions, Head, PairwiseOptions
+from interp.result import Result
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -58,26 +53,18 @@ PAIR = ("first", "second")
 RELATION = {"drop": "redundant", "rise": "in series", "none": "additive", "undecided": "undecided"}
 
 
-@dataclass(frozen=True, repr=False)
-class PairwiseResult(InOneLine):
+@dataclass(frozen=True, eq=False, repr=False)
+class PairwiseResult(Result):
     """What pairs of heads cost together.
 
     Attributes:
-        frame: One row per pair and example: ``first``, ``second`` (such as ``2.1``), ``unit``, ``example``,
+        examples: One row per pair and example: ``first``, ``second`` (such as ``2.1``), ``unit``, ``example``,
             ``cluster``, ``template``, ``layout``, ``base``, ``base_correct``, ``effect_first``, ``effect_second``,
             ``effect`` (of both together), ``interaction``.
         provenance: How the numbers were made.
     """
 
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.pairs import pairs_glance
-
-        return as_html(pairs_glance(self))
+    shown_by: ClassVar[str] = "results.pairs"
 
     def summary(self) -> pd.DataFrame:
         """One row per pair, over balanced units.
@@ -86,9 +73,10 @@ class PairwiseResult(InOneLine):
         ``p_adjusted`` (family-wise over the pairs), ``relation``, ``effect_first``, ``effect_second``, ``effect``,
         ``base``, ``minimum``, ``n_units``, ``n_clusters``.
         """
-        asked = {name: self.provenance[name] for name in ("metric", "minimum_effect", "alpha", "seed")}
-        judged = conclusions(self.frame, "interaction", PAIR, **asked)
-        means = means_of(self.frame, ("effect_first", "effect_second", "effect"), PAIR)
+        how = self.provenance
+        asked = {"metric": how["metric"], "alpha": how["alpha"], "seed": how["seed"]}
+        judged = conclusions(self.examples, "interaction", PAIR, minimum_effect=how["min_effect"], **asked)
+        means = means_of(self.examples, ("effect_first", "effect_second", "effect"), PAIR)
         found = judged.merge(means, on=list(PAIR)).assign(relation=judged["state"].map(RELATION))
         columns = ["interaction", "low", "high", "p", "p_adjusted", "relation", *means.columns[2:]]
         return found[[*PAIR, *columns, "base", "minimum", "n_units", "n_clusters"]]
@@ -98,36 +86,23 @@ class PairwiseResult(InOneLine):
 def pairwise(
     model: Any,
     task: Task | str,
+    options: PairwiseOptions | None = None,
     *,
-    heads: Sequence[Head] | None = None,
-    kind: Kind | Means = "mean",
-    metric: MetricName | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = DRAWS,
-    minimum_effect: float = 0.1,
-    alpha: float = 0.05,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> PairwiseResult:
     """Ablate every pair of heads, and compare with the two alone.
+
+    Of H heads there are ``H (H - 1) / 2`` pairs, so choose some where the model is large.
 
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster.
         task: A task, or the name of one.
-        heads: ``(layer, head)`` pairs whose pairs are taken, at least two; None for all of the model's. Of H heads
-            there are ``H (H - 1) / 2`` pairs, so choose some where the model is large.
-        kind: What takes their place, as for ``ablate``.
-        metric: What is measured; None for the task's own.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-        minimum_effect: The smallest interaction that counts, as a share of the base run's mean metric.
-        alpha: Chance of any false claim of redundancy or series, over all pairs.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        options: What is asked; or its fields by name: see ``PairwiseOptions``.
         progress: Called with (cells done, cells in all).
         run: Where the sweep is kept, as for ``ablate``; None for nowhere.
+        fields: Those of `options` that are given by name.
 
     Returns:
         Interactions by pair and example. Interrupted (Ctrl-C), they are those of the examples that are complete, and
@@ -136,30 +111,31 @@ def pairwise(
     Raises:
         InputError: As ``ablate``; fewer than two heads; a KL divergence; shares out of range.
         AuditError: The engine's numbers are not those of the plain way.
+
+    Example:
+        >>> from interp.methods.head_sets import pairwise
+        >>> pairs = pairwise(interp.load_model(), "agreement", heads=[(2, 1), (2, 2)], n=24).summary()
+        >>> list(pairs.columns[:3])
+        ['first', 'second', 'interaction']
     """
-    chosen = check_heads(model, heads)
+    asked = PairwiseOptions.of(options, fields)
+    chosen = check_heads(model, asked.heads)
     if len(chosen) < 2:
         raise InputError(f"heads: a pair needs two, got {', '.join(map(head_name, chosen))}; give more, or ablate")
-    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
-    asked: MetricName = given.metric if metric is None else metric
-    check_judged(asked, minimum_effect, alpha)
+    given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
+    check_judged(asked.metric or given.metric, asked.min_effect, asked.alpha)
     pairs = list(combinations(chosen, 2))
-    result = ablate(
-        model,
-        given,
-        sets=[*((head,) for head in chosen), *pairs],
-        kind=kind,
-        metric=metric,
-        seed=seed,
-        draws=draws,
-        memory_budget=memory_budget,
-        progress=progress,
-        run=run,
-    )
+    both = AblateOptions(sets=[*((head,) for head in chosen), *pairs], **_shared(asked))
+    result = ablate(model, given, both, progress=progress, run=run)
     by_set = dict(iter(result.examples.groupby("heads", sort=False)))
     frame = pd.concat([_interaction(pair, by_set) for pair in pairs], ignore_index=True)
-    how = {"minimum_effect": minimum_effect, "alpha": alpha}
+    how = {"min_effect": asked.min_effect, "alpha": asked.alpha}
     return PairwiseResult(frame, {**result.provenance, **how})
+
+
+def _shared(asked: PairwiseOptions | GreedyOptions) -> dict[str, Any]:
+    """What an ablation of sets is asked, too."""
+    return {name: getattr(asked, name) for name in ("replacement", "metric", "seed", "draws", "memory_budget")}
 
 
 def _interaction(pair: tuple[Head, Head], by_set: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
@@ -174,11 +150,11 @@ def _interaction(pair: tuple[Head, Head], by_set: Mapping[Any, pd.DataFrame]) ->
     return found
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GreedyResult(SweepResult):
     """The curve of a growing set of heads, on the scored half.
 
-    ``frame`` has one row per step and example, labelled ``step`` (from 1), ``layer`` and ``head`` (the one that is
+    ``examples`` has one row per step and example, labelled ``step`` (from 1), ``layer`` and ``head`` (the one that is
     added), with ``gain`` (``effect`` minus the step before's). ``provenance["effects_where_chosen"]`` are the steps'
     mean effects on the choosing half, which flatter.
     """
@@ -200,31 +176,19 @@ class GreedyResult(SweepResult):
 def greedy(
     model: Any,
     task: Task | str,
+    options: GreedyOptions | None = None,
     *,
-    k: int = 5,
-    heads: Sequence[Head] | None = None,
-    kind: Kind = "mean",
-    metric: MetricName | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = DRAWS,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
+    **fields: Any,
 ) -> GreedyResult:
     """Grow a set of ablated heads, and measure each step where it was not chosen.
 
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
-        task: A task, or the name of one.
-        k: Steps: how many heads the largest set has.
-        heads: ``(layer, head)`` pairs to choose among; None for all of the model's.
-        kind: What takes their place.
-        metric: What is measured; None for the task's own. A KL divergence is a cost where it rises.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the split, the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        task: A task, or the name of one. A KL divergence is a cost where it rises.
+        options: What is asked; or its fields by name: see ``GreedyOptions``.
         progress: Called with (steps done, steps in all).
+        fields: Those of `options` that are given by name.
 
     Returns:
         The steps that are complete: interrupted (Ctrl-C), those so far, with a warning, and
@@ -234,19 +198,27 @@ def greedy(
         InputError: As ``ablate``; more steps than heads, or a task of a single cluster.
         AuditError: The engine's numbers are not those of the plain way.
         KeyboardInterrupt: Interrupted before the first step was complete.
+
+    Example:
+        >>> from interp.methods.head_sets import greedy
+        >>> len(greedy(interp.load_model(), "agreement", heads=[(2, 1), (2, 2)], n_heads=1, n=24).chosen)
+        1
     """
-    candidates = check_heads(model, heads)
-    n_heads = len(candidates)
-    k = whole_number("k", k, expected=f"1 to {n_heads} steps, as many as there are heads", most=n_heads)
-    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
-    choosing, scored = halves(given, seed)
-    run = partial(ablate, model, kind=kind, metric=metric, seed=seed, draws=draws, memory_budget=memory_budget)
-    sign = -1.0 if metric == "kl_divergence" else 1.0
+    asked = GreedyOptions.of(options, fields)
+    candidates = check_heads(model, asked.heads)
+    most = len(candidates)
+    n_heads = whole_number(
+        "n_heads", asked.n_heads, expected=f"1 to {most} steps, as many as there are heads", most=most
+    )
+    given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
+    choosing, scored = halves(given, asked.seed)
+    run = partial(ablate, model, **_shared(asked))
+    sign = -1.0 if asked.metric == "kl_divergence" else 1.0
     sets: list[list[Head]] = []
     results: list[SweepResult] = []
     flattering: list[float] = []
     try:
-        while len(sets) < k:
+        while len(sets) < n_heads:
             before = sets[-1] if sets else []
             tried = [[*before, head] for head in candidates if head not in before]
             effects = _mean_effects(_whole(run(choosing, sets=tried)), tried)
@@ -255,12 +227,12 @@ def greedy(
             sets.append(tried[best])
             flattering.append(float(effects[best]))
             if progress is not None:
-                progress(len(sets), k)
+                progress(len(sets), n_heads)
     except KeyboardInterrupt:
         if not sets:
             raise
         warnings.warn("interrupted: the result holds the steps that were complete", RuntimeWarning, stacklevel=2)
-    complete = len(sets) == k
+    complete = len(sets) == n_heads
     split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": complete}
     frames = [each.examples for each in results[: len(sets)]]
     return GreedyResult(_curve(sets, frames), {**results[0].provenance, **split}, ("step", "layer", "head"))

@@ -1,4 +1,4 @@
-"""Where does the information travel? Patch one activation from one run into another, and see what the answer does.
+"""Activation patching: one activation of one run is put into another, to see what the answer does.
 
 1. A unit's two examples are the clean and the corrupted prompt, each in turn; the clean one's answers are scored.
 2. **Denoising** runs the corrupted prompt with an activation of the clean run: what suffices to bring the answer back.
@@ -13,10 +13,9 @@ patching" (denoising and noising).
 """
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,29 +23,28 @@ import pandas as pd
 from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
-from interp.errors import InputError, suggest
-from interp.interventions.metrics import MetricName
 from interp.interventions.replacement import Patch
-from interp.interventions.rows import Direction
-from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
-from interp.methods.gradient_estimates import Method, estimate_cells
-from interp.methods.grid import Axis, Grid, as_grid, grid_cells
-from interp.methods.screen import SHARE, Screen, choose
+from interp.interventions.sweep import Cell, Progress, SweepResult
+from interp.methods.ablation import measure
+from interp.methods.gradient_estimates import estimate_cells
+from interp.methods.grid import Grid, as_grid, grid_cells
+from interp.methods.screen import Screen, choose
 from interp.methods.task_arguments import as_pairs
 from interp.model.devices import documented
-from interp.runs.run import Run, as_run
+from interp.options import AttributeOptions, Direction, GradientMethod, PatchOptions
+from interp.runs.run import Run
 from interp.tasks.task import EncodedExample, Task
 
 OTHER: dict[Direction, Direction] = {"denoise": "noise", "noise": "denoise"}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PatchResult(SweepResult):
     """Effects of every patch on every example; ``base`` is the run that is patched, ``source`` the one patched from.
 
     Attributes:
-        screen: What a screen estimated, chose and missed; None where every cell was measured. After one, the frame
-            has the measured cells only.
+        screen: What a screen estimated, chose and missed; None where every cell was measured. After one, the
+            examples are of the measured cells only.
     """
 
     screen: Screen | None = None
@@ -102,43 +100,22 @@ class PatchResult(SweepResult):
 def patch(
     model: Any,
     task: Task | str,
+    options: PatchOptions | None = None,
     *,
-    site: str = "z",
-    by: Sequence[Axis] = ("layer", "head"),
-    direction: Direction = "denoise",
-    metric: MetricName | None = None,
-    layers: Sequence[int] | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
-    screen: bool | Method = False,
-    top: int | float = SHARE,
-    audit: int | float = SHARE,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> PatchResult:
     """Patch activations between the two examples of every unit.
 
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.
-        site: What is patched: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``, ``z``,
-            ``result``, ``q``, ``k``, ``v``, ``pattern``, ``mlp_pre``, ``mlp_post``.
-        by: What makes a cell: ``layer``, ``pos``, ``head``, ``neuron`` (at ``mlp_pre`` and ``mlp_post``), ``key`` (the
-            position attended to, at ``pattern``). What is left out is patched all at once.
-        direction: ``denoise`` or ``noise``.
-        metric: What is measured; None for the task's own.
-        layers: Layers that are patched; None for all.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the statistics and the audit.
-        memory_budget: Bytes beside the model's weights and the results; None for the device's default.
+        options: What is asked; or its fields by name: see ``PatchOptions``.
         progress: Called with (cells done, cells in all).
-        screen: Whether to measure only the `top` cells by a gradient estimate and an `audit` of the others. True
-            takes ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
-        top: How many cells a screen measures for being first: a whole number, or as a float the share of all cells.
-        audit: Likewise how many of the others it draws, to say what it missed.
         run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
             says who measures. None to keep nothing.
+        fields: Those of `options` that are given by name.
 
     Returns:
         One row per cell and example; ``summary()`` has one row per cell. Prompts of one length are resolved by
@@ -150,37 +127,38 @@ def patch(
             that nothing aligns; a budget too small for one cell; a screen by a metric without a gradient.
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
+
+    Example:
+        >>> result = interp.patch(interp.load_model(), "agreement", by=("layer", "head"), n=24)
+        >>> "normalised" in result.summary()
+        True
     """
-    if direction not in get_args(Direction):
-        raise InputError(f"direction: {direction!r} is unknown; {suggest(str(direction), get_args(Direction))}")
-    method = _screen_method(screen)
-    grid = as_grid(site, by, layers)
-    given = as_pairs(task, model, n=n, seed=seed, metric=metric)
-    cells = patch_cells(model, given, grid, direction)
-    how: dict[str, Any] = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
+    asked = PatchOptions.of(options, fields)
+    grid = as_grid(asked.site, asked.by, asked.layers)
+    given = as_pairs(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
+    cells = patch_cells(model, given, grid, asked.direction)
     choice = None
-    if method is not None:
-        estimated = estimate_cells(model, given, grid, cells, method=method, **how)
-        choice = choose(estimated, top=top, audit=audit, seed=seed)
+    if asked.screen:
+        choice = choose(
+            estimate_cells(model, given, grid, cells, _estimated(asked)),
+            top=asked.top,
+            audit=asked.audit,
+            seed=asked.seed,
+        )
         cells = [cells[number] for number in choice.measured]
-    result = Sweep(cells).run(model, given, seed=seed, progress=progress, run=as_run(run), **how)
-    provenance = {**result.provenance, "direction": direction, "dropped": dict(given.dropped)}
+    result = measure(model, given, cells, asked, progress=progress, run=run, direction=asked.direction)
+    provenance = {**result.provenance, "direction": asked.direction, "dropped": dict(given.dropped)}
     if choice is None:
         return PatchResult(result.examples, provenance, result.labels)
     screened = choice.judge(result)
-    return PatchResult(result.examples, provenance | {"screen": screened.provenance()}, result.labels, screened)
+    return PatchResult(result.examples, provenance | {"screen": screened.facts()}, result.labels, screened)
 
 
-def _screen_method(screen: Any) -> Method | None:
-    """How a screen estimates; None where there is none."""
-    if isinstance(screen, bool | np.bool_):
-        return "attribution" if screen else None
-    if screen not in get_args(Method):
-        raise InputError(
-            f"screen: expected True, False or a method, got {screen!r}; {suggest(str(screen), get_args(Method))}"
-        )
-    method: Method = screen
-    return method
+def _estimated(asked: PatchOptions) -> AttributeOptions:
+    """How a screen estimates."""
+    method: GradientMethod = "attribution" if asked.screen is True else asked.screen or "attribution"
+    kept = {name: getattr(asked, name) for name in ("direction", "metric", "memory_budget")}
+    return AttributeOptions(method=method, **kept)
 
 
 @named_arguments

@@ -1,33 +1,19 @@
-"""What arrives at the end of paths? The change of a sender's output, as it comes to what a receiver reads.
-
-1. A sender's output changes by ``d``, from the run to its source. All heads write what they write in the run.
-2. Where MLPs are **recomputed**, every MLP between the sender and the next node writes what it makes of its changed
-   input, and that arrives, too (Wang et al. 2022). Where they are **frozen**, ``d`` alone arrives: an edge of the graph
-   (Goldowsky-Dill et al. 2023). Layer norms are recomputed in both.
-3. A receiver on the way reads what arrives on top of its input in the run, and the change of its output goes on from
-   there in the same way. Paths that share their ends meet where these begin.
-4. The last receiver. Of paths that are patched together, Wang et al. take what every receiver reads from this frozen
-   pass, whatever the others do to it. An edge's change comes on top of what the others have changed already, as in
-   Goldowsky-Dill et al.'s set of paths.
-
-Wang et al. (2022), "Interpretability in the wild", appendix B; Goldowsky-Dill et al. (2023), "Localizing model behavior
-with path patching".
-
-Which component tells which? Patch what one writes into what another one reads, and nowhere else.
+"""Path patching: what one component writes is patched into what another one reads, and nowhere else.
 
 1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers that it
    passes through, and a last receiver (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made
    from; ``mlp.2``; ``logits``).
-2. The sender writes what it writes in the source, all other heads what they write in the run. What the receiver reads
-   then is kept (``path_changes.py``): with the MLPs between **recomputed** (Wang et al. 2022), so that what these make
-   of the sender's change belongs to the path; or with all MLPs **frozen** as well, so that a path is one edge
-   (Goldowsky-Dill et al. 2023). A receiver on the way passes the change of its output on in the same way.
-3. The last receiver reads what was kept, all else is as in the run up to there, and from there the model runs on.
+2. The sender writes what it writes in the source, all other heads what they write in the run. Where MLPs are
+   **recomputed**, every MLP between the sender and the next node writes what it makes of its changed input (Wang et al.
+   2022). Where they are **frozen**, the sender's change alone arrives: one edge of the graph (Goldowsky-Dill et al.
+   2023). Layer norms are recomputed in both.
+3. A receiver on the way passes the change of its output on in the same way. Paths that share their ends meet there.
+4. What the last receiver reads then is kept; all else is as in the run up to there, and from there the model runs on.
 
-A direct path is one of two nodes. With frozen MLPs, all direct paths from a sender together are its activation patch.
+A direct path has two nodes. With frozen MLPs, all direct paths from a sender together are its activation patch.
 
-Wang et al. (2022), "Interpretability in the wild: a circuit for indirect object identification in GPT-2 small";
-Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
+Wang et al. (2022), "Interpretability in the wild: a circuit for indirect object identification in GPT-2 small",
+appendix B; Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -35,18 +21,19 @@ from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
 from os import PathLike
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from interp.arguments import as_list
-from interp.errors import InputError, suggest
+from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import MetricName
-from interp.interventions.rows import Batch, Direction, Row, read_source
-from interp.interventions.sweep import Cell, Progress, Sweep
+from interp.interventions.numbers import as_list
+from interp.interventions.rows import Batch, Row, read_source
+from interp.interventions.sweep import Cell, Progress
+from interp.methods.ablation import measure
 from interp.methods.patching import PatchResult
 from interp.methods.paths import Node, Path, mlp_nodes, parse_path
 from interp.methods.task_arguments import as_pairs
@@ -55,13 +42,12 @@ from interp.model.loading.modules import require_ours
 from interp.model.positions import places_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.options import Mlps, PathPatchOptions
 from interp.residual.activations import read
 from interp.residual.stream import require_additive
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run
 from interp.shapes import Residual
 from interp.tasks.task import Task
-
-Mlps = Literal["recomputed", "frozen"]
 
 
 class Runs:
@@ -220,44 +206,32 @@ def path_patch(
     model: Any,
     task: Task | str,
     paths: Sequence[Sequence[str]],
+    options: PathPatchOptions | None = None,
     *,
-    mlps: Mlps = "recomputed",
-    together: bool = False,
-    direction: Direction = "denoise",
-    metric: MetricName | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> PatchResult:
     """Patch along paths, one after the other or all at once.
+
+    Of a single receiver, without MLPs between, recomputed and frozen MLPs are the same. Where paths are patched
+    together, each of several receivers reads what it reads in the frozen pass of its own paths' senders, whatever the
+    others do to it (Wang et al. 2022); with frozen MLPs, an edge's change comes on top of what earlier receivers have
+    changed (Goldowsky-Dill et al. 2023).
 
     Args:
         model: One of ours.
         task: A task, or the name of one.
         paths: Lists of nodes; ``paths_to`` and ``paths_from`` give the direct ones.
-        mlps: What the MLPs between the nodes of a path do. ``recomputed``: they hear the sender, and what they make of
-            it arrives, too; heads are frozen, layer norms are not (Wang et al. 2022). ``frozen``: they write what they
-            write in the run, so that a path is a single edge (Goldowsky-Dill et al. 2023). Of a single receiver,
-            without MLPs between, both are the same.
-        together: Whether all paths are patched in one cell; otherwise each is a cell. Of several receivers, each reads
-            what it reads in the frozen pass of its own paths' senders, whatever the others do to it (Wang et al. 2022).
-            With frozen MLPs, an edge's change comes on top of what earlier receivers have changed: a set of paths
-            (Goldowsky-Dill et al. 2023).
-        direction: ``denoise`` runs the corrupted prompt with the clean run's change along the path, ``noise`` the
-            clean prompt with the corrupted run's.
-        metric: What is measured; None for the task's own.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the statistics and the audit.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        options: What is asked; or its fields by name: see ``PathPatchOptions``.
         progress: Called with (cells done, cells in all).
         run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
             says who measures. None to keep nothing.
+        fields: Those of `options` that are given by name.
 
     Returns:
         One row per path (``sender``, ``via``, ``receiver``) and example, as ``patch`` gives them; the provenance has
-        `mlps`.
+        ``mlps``.
 
     Raises:
         InputError: A node that the model does not have, a path that no information can take, no unit with a
@@ -265,10 +239,13 @@ def path_patch(
             receivers in one cell with recomputed MLPs, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
+
+    Example:
+        >>> result = interp.path_patch(interp.load_model(), "agreement", [["0.1", "2.2.k"]], n=24)
+        >>> result.labels
+        ('sender', 'via', 'receiver')
     """
-    for name, given, known in (("direction", direction, Direction), ("mlps", mlps, Mlps)):
-        if given not in get_args(known):
-            raise InputError(f"{name}: {given!r} is unknown; {suggest(str(given), get_args(known))}")
+    asked = PathPatchOptions.of(options, fields)
     require_ours(model, "path patching")  # its attention is repeated
     require_additive(model)
     listed = as_list(paths)
@@ -277,15 +254,15 @@ def path_patch(
     parsed = [parse_path(path, model) for path in listed]
     if not parsed or len(set(parsed)) < len(parsed):
         raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in listed]}")
-    if together and mlps == "recomputed":
+    if asked.together and asked.mlps == "recomputed":
         _require_heard(parsed)
-    runs = Runs(model, parsed, mlps)
-    groups = [parsed] if together else [[path] for path in parsed]
-    cells = [Cell(_labels(group, together), tuple(_changes(group, runs))) for group in groups]
-    pairs = as_pairs(task, model, n=n, seed=seed, metric=metric)
-    how: Any = {"metric": metric, "direction": direction, "memory_budget": memory_budget}
-    result = Sweep(cells).run(model, pairs, seed=seed, progress=progress, run=as_run(run), **how)
-    return PatchResult(result.examples, {**result.provenance, "direction": direction, "mlps": mlps}, result.labels)
+    runs = Runs(model, parsed, asked.mlps)
+    groups = [parsed] if asked.together else [[path] for path in parsed]
+    cells = [Cell(_labels(group, asked.together), tuple(_changes(group, runs))) for group in groups]
+    pairs = as_pairs(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
+    result = measure(model, pairs, cells, asked, progress=progress, run=run, direction=asked.direction)
+    how = {"direction": asked.direction, "mlps": asked.mlps}
+    return PatchResult(result.examples, {**result.provenance, **how}, result.labels)
 
 
 def _require_heard(paths: Sequence[Path]) -> None:

@@ -1,20 +1,20 @@
-"""Does it matter what replaces an ablated component? The same sweep under several replacements, and where they part.
+"""Whether it matters what replaces an ablated component: the same sweep under several replacements.
 
-1. One sweep over components x kinds of replacement: the same examples, the same base run.
-2. For each kind by itself, the conclusion about each component as a report with that kind would draw it
-   (``claims/effects.py``; one family of tests per kind).
-3. A conclusion **flips** where two kinds reach different decided conclusions: one says drop, rise or none, another
-   says another of these. Where kinds differ only in that one of them is undecided, nothing flips: it stays **open**.
-4. Rank agreement between two kinds is Kendall's tau-b over the components' mean effects, signs included.
+1. One sweep over components x replacements: the same examples, the same base run.
+2. For each replacement by itself, the conclusion about each component as a report with that one would draw it
+   (``claims/effects.py``; one family of tests per replacement).
+3. A conclusion **flips** where two replacements lead to different decided conclusions (drop, rise or none). Where they
+   differ only in that one of them leaves it undecided, nothing flips: it stays **open**.
+4. Rank agreement between two replacements is Kendall's tau-b over the components' mean effects, signs included.
 
 Zhang & Nanda (2024), "Towards best practices of activation patching"; Chan et al. (2022), "Causal scrubbing".
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, cast, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,61 +25,62 @@ from interp.arguments import as_names
 from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError, suggest
-from interp.interventions.metrics import MetricName
-from interp.interventions.reference_set import make_replacement, reference_hash
-from interp.interventions.replacement import DRAWS, Kind
-from interp.interventions.sweep import Cell, Progress, Sweep
-from interp.methods.ablation import Component, Components, Head, as_measured, choose_components, sites_of
-from interp.methods.in_one_line import InOneLine
+from interp.interventions.numbers import as_names
+from interp.interventions.reference_set import reference_hash
+from interp.interventions.sweep import Cell, Progress
+from interp.methods.ablation import (
+    as_measured,
+    as_replacement,
+    choose_components,
+    measure,
+    sites_of,
+)
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
+from interp.options import CompareOptions, ReplacementName
+from interp.result import Result
 from interp.tasks.task import Task
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+REPLACEMENTS: tuple[ReplacementName, ...] = get_args(ReplacementName)
 RESAMPLES = 500
 
 
-@dataclass(frozen=True, repr=False)
-class ReplacementComparison(InOneLine):
-    """Effects of every component under every kind of replacement.
+@dataclass(frozen=True, eq=False, repr=False)
+class ReplacementComparison(Result):
+    """Effects of every component under every replacement.
 
     Attributes:
-        frame: One row per kind, component and example, as ``SweepResult.frame``, with ``kind``.
+        examples: One row per replacement, component and example, as ``SweepResult.examples``, with ``replacement``.
         provenance: How the numbers were made.
-        kinds: The replacements, in the order given.
+        replacements: In the order given.
         labels: The columns that name a component.
     """
 
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
-    kinds: tuple[Kind, ...]
-    labels: tuple[str, ...]
+    replacements: tuple[ReplacementName, ...] = REPLACEMENTS
+    labels: tuple[str, ...] = ("layer", "head")
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.replacements import replacements_glance
+    shown_by: ClassVar[str] = "results.replacements"
 
-        return as_html(replacements_glance(self))
-
-    def effects(self) -> pd.DataFrame:
-        """One row per kind and component, as ``conclusions`` gives them: ``effect``, ``low``, ``high``, ``state``."""
-        asked = {name: self.provenance[name] for name in ("metric", "minimum_effect", "alpha", "seed")}
-        parts = [
-            conclusions(self.frame[self.frame["kind"] == kind], "effect", self.labels, **asked).assign(kind=kind)
-            for kind in self.kinds
-        ]
-        found = pd.concat(parts, ignore_index=True)
-        return found[["kind", *(name for name in found.columns if name != "kind")]]
+    def summary(self) -> pd.DataFrame:
+        """One row per replacement and component, as ``conclusions`` gives them: ``effect``, ``low``, ``state`` ..."""
+        how = self.provenance
+        asked = {"metric": how["metric"], "alpha": how["alpha"], "seed": how["seed"]}
+        found = []
+        for name in self.replacements:
+            rows = self.examples[self.examples["replacement"] == name]
+            table = conclusions(rows, "effect", self.labels, minimum_effect=how["min_effect"], **asked)
+            table.insert(0, "replacement", name)
+            found.append(table)
+        return pd.concat(found, ignore_index=True)
 
     def conclusions(self) -> pd.DataFrame:
-        """One row per component: its labels, its state under each kind, and ``agreement``.
+        """One row per component: its labels, its state under each replacement, and ``agreement``.
 
-        That is ``agrees`` where all kinds reach the same decided conclusion, ``flips`` where two of them reach
+        That is ``agrees`` where all replacements lead to the same decided conclusion, ``flips`` where two of them reach
         different decided ones, and ``open`` where one is undecided and the others do not contradict each other.
         """
-        effects = self.effects()
-        wide = effects.pivot(index=list(self.labels), columns="kind", values="state")[list(self.kinds)]
+        table = self.summary()
+        wide = table.pivot(index=list(self.labels), columns="replacement", values="state")[list(self.replacements)]
         decided = [set(states) - {"undecided"} for states in wide.to_numpy()]
         settled = (wide != "undecided").all(axis=1)
         wide["agreement"] = [
@@ -95,103 +96,87 @@ class ReplacementComparison(InOneLine):
         return found[found["agreement"] == "flips"].reset_index(drop=True)
 
     def agreement(self) -> pd.DataFrame:
-        """How alike two kinds order the components, one row per pair of kinds.
+        """How alike two replacements order the components, one row per pair of them.
 
         Columns: ``first``, ``second``, ``kendall`` (tau-b) with the percentile interval ``low``, ``high`` (95 %,
         cluster bootstrap), ``spearman``, ``n_cells``. The order of components that do nothing is noise: many such keep
         the agreement from 1, and resampling moves them most, so that the estimate can lie near an end of its interval.
-        NaN where a kind gives all components the same effect.
+        NaN where a replacement gives all components the same effect.
         """
-        table = UnitTable.from_frame(self.frame, "effect", by=("kind", *self.labels))
-        kind_of = table.cells.get_level_values("kind")
+        table = UnitTable.from_frame(self.examples, "effect", by=("replacement", *self.labels))
+        name_of = table.cells.get_level_values("replacement")
         means, resampled = estimates(table), _resampled_means(table, self.provenance["seed"])
-        columns = {kind: np.flatnonzero(kind_of == kind) for kind in self.kinds}
+        columns = {name: np.flatnonzero(name_of == name) for name in self.replacements}
         rows = []
-        for first, second in combinations(self.kinds, 2):
+        for first, second in combinations(self.replacements, 2):
             one, other = columns[first], columns[second]
             kendall, spearman = (_ranks_alike(by, means[one], means[other]) for by in (kendalltau, spearmanr))
             drawn = [_ranks_alike(kendalltau, each[one], each[other]) for each in resampled]
             low, high = np.nanquantile(drawn, [0.025, 0.975]) if np.isfinite(drawn).any() else (np.nan, np.nan)
             labels = {"first": first, "second": second}
             rows.append({**labels, "kendall": kendall, "low": low, "high": high, "spearman": spearman})
-        return pd.DataFrame(rows).assign(n_cells=len(means) // len(self.kinds))
+        return pd.DataFrame(rows).assign(n_cells=len(means) // len(self.replacements))
 
 
 @documented
 def compare_replacements(
     model: Any,
     task: Task | str,
+    options: CompareOptions | None = None,
     *,
-    kinds: Sequence[Kind] = KINDS,
-    components: Components = "heads",
-    heads: Sequence[Head] | None = None,
-    sets: Sequence[Sequence[Head]] | None = None,
-    layers: Sequence[int] | None = None,
-    metric: MetricName | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = DRAWS,
-    minimum_effect: float = 0.1,
-    alpha: float = 0.05,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
+    **fields: Any,
 ) -> ReplacementComparison:
     """Ablate components under several replacements and compare what each would have one conclude.
 
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster.
         task: A task, or the name of one.
-        kinds: The replacements, at least two.
-        components: What is ablated; this and the next three as in ``ablate``.
-        heads: Heads, one by one.
-        sets: Sets of heads, each together.
-        layers: Layers.
-        metric: What is measured; None for the task's own.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        alpha: Chance of any false drop or rise, for each kind by itself.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        options: What is asked; or its fields by name: see ``CompareOptions``.
         progress: Called with (cells done, cells in all).
+        fields: Those of `options` that are given by name.
 
     Returns:
         Effects, conclusions and their agreement. Interrupted (Ctrl-C), they are those of the examples that are
-        complete under every kind, and ``provenance["complete"]`` is False.
+        complete under every replacement, and ``provenance["complete"]`` is False.
 
     Raises:
-        InputError: As ``ablate``; fewer than two kinds or one twice; a KL divergence; shares out of range.
+        InputError: As ``ablate``; fewer than two replacements or one twice; a KL divergence; shares out of range.
         AuditError: The engine's numbers are not those of the plain way.
+
+    Example:
+        >>> from interp.methods.replacements_compared import compare_replacements
+        >>> compared = compare_replacements(interp.load_model(), "agreement", replacements=("zero", "mean"), n=24)
+        >>> len(compared.summary())
+        24
     """
-    kinds = cast("list[Kind]", as_names("kinds", kinds))
-    _check_kinds(kinds)
-    chosen = choose_components(model, components, heads=heads, sets=sets, layers=layers)
-    given = as_predicted(task, model, n=n, seed=seed, metric=metric)
-    asked: MetricName = given.metric if metric is None else metric
-    check_judged(asked, minimum_effect, alpha)
-    measured, sites = as_measured(given, metric), sites_of(chosen)
+    asked = CompareOptions.of(options, fields)
+    names = _checked(asked.replacements)
+    chosen = choose_components(model, asked.components, heads=asked.heads, sets=asked.sets, layers=asked.layers)
+    given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
+    check_judged(asked.metric or given.metric, asked.min_effect, asked.alpha)
     cells: list[Cell] = []
-    for kind in kinds:
-        replacement = make_replacement(
-            kind, model, measured, sites=sites, draws=draws, seed=seed, memory_budget=memory_budget
+    for name in names:
+        replacement = as_replacement(name, model, given, asked, sites_of(chosen))
+        cells += [replace(each, labels={"replacement": name, **each.labels}).cell(replacement) for each in chosen]
+    result = measure(model, given, cells, asked, progress=progress)
+    how: dict[str, Any] = {name: getattr(asked, name) for name in ("components", "min_effect", "alpha")}
+    how["reference_hash"] = reference_hash(as_measured(given, asked.metric))
+    return ReplacementComparison(result.examples, {**result.provenance, **how}, names, tuple(chosen[0].labels))
+
+
+def _checked(replacements: Any) -> tuple[ReplacementName, ...]:
+    if replacements is None:
+        return REPLACEMENTS
+    names: tuple[Any, ...] = tuple(as_names("replacements", replacements))
+    for name in names:
+        if name not in REPLACEMENTS:
+            raise InputError(f"replacement {name!r} is unknown; {suggest(str(name), REPLACEMENTS)}")
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(
+            f"replacements: expected different replacements, at least two, got {list(names)}; with one, ablate"
         )
-        cells += [_of_kind(kind, each).cell(replacement) for each in chosen]
-    result = Sweep(cells).run(model, given, metric=metric, seed=seed, memory_budget=memory_budget, progress=progress)
-    how: dict[str, Any] = {"components": components, "minimum_effect": minimum_effect, "alpha": alpha}
-    how["reference_hash"] = reference_hash(measured)
-    return ReplacementComparison(result.examples, {**result.provenance, **how}, tuple(kinds), tuple(chosen[0].labels))
-
-
-def _of_kind(kind: Kind, component: Component) -> Component:
-    return replace(component, labels={"kind": kind, **component.labels})
-
-
-def _check_kinds(kinds: Sequence[str]) -> None:
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), KINDS)}")
-    if len(kinds) < 2 or len(set(kinds)) < len(kinds):
-        raise InputError(f"kinds: expected different replacements, at least two, got {list(kinds)}; with one, ablate")
+    return names
 
 
 def _ranks_alike(by: Callable[..., Any], one: Float[np.ndarray, " cell"], other: Float[np.ndarray, " cell"]) -> float:

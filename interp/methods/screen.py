@@ -1,4 +1,4 @@
-"""Which cells are worth an exact run? A ranking by gradients, checked by a random sample of what it left out.
+"""Screening: cells are ranked by gradients, and a random sample of the others says what was missed.
 
 1. Every cell is estimated (``gradient_estimates.py``) and ranked by the size of its mean over balanced units.
 2. The first ``top`` cells are measured exactly, and so is an ``audit``: a simple random sample of the others.
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,9 @@ from interp.arguments import is_whole
 from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.sweep import SweepResult
-from interp.methods.gradient_estimates import Estimates, Method
-from interp.methods.in_one_line import InOneLine
+from interp.methods.gradient_estimates import Estimates
+from interp.options import GradientMethod
+from interp.result import Result
 
 TOP, AUDIT, UNMEASURED = "top", "audit", "not measured"
 SHARE = 0.1
@@ -60,12 +61,14 @@ class Recall:
     high: float
 
 
-@dataclass(frozen=True, repr=False)
-class Screen(InOneLine):
+@dataclass(frozen=True, eq=False, repr=False)
+class Screen(Result):
     """What a screen estimated, chose and found.
 
     Attributes:
-        frame: One row per cell: its labels, ``estimate`` (by gradients) and ``effect`` (exact; NaN where it was not
+        examples: One row per cell and example: the labels of both, and ``estimate``.
+        provenance: How the exact effects were made.
+        cells: One row per cell: its labels, ``estimate`` (by gradients) and ``effect`` (exact; NaN where it was not
             measured), both means over balanced units, and ``chosen``: ``top``, ``audit`` or ``not measured``.
         method: How the cells were estimated.
         completeness: See ``Estimates``.
@@ -73,17 +76,16 @@ class Screen(InOneLine):
             sweep tells no recall.
     """
 
-    frame: pd.DataFrame
-    method: Method
+    cells: pd.DataFrame
+    method: GradientMethod
     completeness: Mapping[str, float]
     complete: bool = True
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.estimates import screen_glance
+    shown_by: ClassVar[str] = "results.estimates"
 
-        return as_html(screen_glance(self))
+    def summary(self) -> pd.DataFrame:
+        """One row per cell, measured or not: ``cells``."""
+        return self.cells
 
     def recall(self, sought: int | None = None, *, confidence: float = 0.95) -> Recall:
         """Of the `sought` cells with the largest exact effects, the share that is in the top.
@@ -95,25 +97,25 @@ class Screen(InOneLine):
         Raises:
             InputError: Fewer than one cell is sought, or more than the top has.
         """
-        size = self.frame["effect"].abs().fillna(0.0)
-        top, audit = (size[self.frame["chosen"] == which].to_numpy() for which in (TOP, AUDIT))
+        size = self.cells["effect"].abs().fillna(0.0)
+        top, audit = (size[self.cells["chosen"] == which].to_numpy() for which in (TOP, AUDIT))
         found = recall(top, audit, len(size) - len(top), sought=sought, confidence=confidence)
         return found if self.complete else Recall(found.sought, np.nan, np.nan, np.nan)
 
     @property
     def correlation(self) -> float:
         """Pearson's, of estimates and exact effects over the audit; NaN where that has no spread."""
-        audit = self.frame[self.frame["chosen"] == AUDIT]
+        audit = self.cells[self.cells["chosen"] == AUDIT]
         if min(audit["estimate"].nunique(), audit["effect"].nunique()) < 2:
             return float("nan")
         return float(np.corrcoef(audit["estimate"], audit["effect"])[0, 1])
 
-    def provenance(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """The screen in a few plain values."""
-        found, chosen = self.recall(), self.frame["chosen"].value_counts()
+        found, chosen = self.recall(), self.cells["chosen"].value_counts()
         return {
             "method": self.method,
-            "cells": len(self.frame),
+            "cells": len(self.cells),
             "top": int(chosen.get(TOP, 0)),
             "audit": int(chosen.get(AUDIT, 0)),
             "correlation": self.correlation,
@@ -154,7 +156,8 @@ class Choice:
             frame.loc[numbers, "chosen"] = name
         frame["effect"] = frame["effect"].where(frame["chosen"] != UNMEASURED)
         complete = bool(exact.provenance["complete"]) and not frame.loc[self.measured, "effect"].isna().any()
-        return Screen(frame, self.estimated.method, self.estimated.completeness, complete)
+        estimated = self.estimated
+        return Screen(estimated.frame(), exact.provenance, frame, estimated.method, estimated.completeness, complete)
 
 
 def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float = SHARE, seed: int = 0) -> Choice:

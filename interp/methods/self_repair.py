@@ -1,11 +1,4 @@
-"""What does a head write to the logit difference by itself? Its direct effect, with nothing after it run anew.
-
-``d = (z' - z) W_O``, at the position that predicts, is added to the last residual stream ``x``. The last LayerNorm
-either keeps its scale ``s(x)``, and is then linear: ``(d - mean(d)) / s(x) * w @ (W_U[right] - W_U[wrong])``, the
-change of the head's direct logit attribution; or it takes the scale of ``x + d``, as along the direct path of path
-patching.
-
-How much of what a head does is made up for when it is gone? Its direct effect against its total effect.
+"""Self-repair: how much of what a head does is made up for when it is gone, its direct against its total effect.
 
 Of ablating a head, ``z -> z'``, with ``d = (z' - z) W_O`` at the position that predicts:
 
@@ -22,9 +15,9 @@ language models"; the effect itself McGrath et al.'s (2023), "The Hydra effect: 
 computations".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -38,18 +31,18 @@ from interp.claims.effects import check_share
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.engine.plan import rows_in_one_run
 from interp.interventions.metrics import Answers, as_numbers
-from interp.interventions.reference_set import make_replacement
-from interp.interventions.replacement import DRAWS, Kind, Replacement
+from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, batches, task_rows
-from interp.interventions.sweep import Progress, Sweep
-from interp.methods.ablation import Component, Head, as_measured, check_heads, choose_components, sites_of
-from interp.methods.in_one_line import InOneLine
+from interp.interventions.sweep import Progress
+from interp.methods.ablation import Component, as_replacement, check_heads, choose_components, measure, sites_of
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.loading.modules import require_ours
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.options import SelfRepairOptions
 from interp.residual.activations import read
+from interp.result import Result
 from interp.tasks.task import Task
 
 
@@ -148,26 +141,18 @@ CELL = ("layer", "head")
 MEASURES = ("direct", "total", "repair", "repair_by_norm", "repair_by_later")
 
 
-@dataclass(frozen=True, repr=False)
-class SelfRepairResult(InOneLine):
+@dataclass(frozen=True, eq=False, repr=False)
+class SelfRepairResult(Result):
     """Direct and total effects of ablating heads, in logits.
 
     Attributes:
-        frame: One row per head and example: ``layer``, ``head``, ``unit``, ``example``, ``cluster``, ``template``,
+        examples: One row per head and example: ``layer``, ``head``, ``unit``, ``example``, ``cluster``, ``template``,
             ``layout``, ``base``, ``direct``, ``total``, ``repair`` (total - direct), ``repair_by_norm`` and
             ``repair_by_later``, which sum to ``repair``.
         provenance: How the numbers were made.
     """
 
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.self_repair import self_repair_glance
-
-        return as_html(self_repair_glance(self))
+    shown_by: ClassVar[str] = "results.self_repair"
 
     def summary(self) -> pd.DataFrame:
         """One row per head, over balanced units.
@@ -180,7 +165,7 @@ class SelfRepairResult(InOneLine):
         the head; below 0, later parts of the model use what it writes, and fail with it.
         """
         seed = self.provenance["seed"]
-        tables = {name: UnitTable.from_frame(self.frame, name, by=CELL) for name in MEASURES}
+        tables = {name: UnitTable.from_frame(self.examples, name, by=CELL) for name in MEASURES}
         columns: dict[str, np.ndarray] = {}
         for name, table in tables.items():
             found = cluster_bootstrap(table, seed=seed)
@@ -193,10 +178,10 @@ class SelfRepairResult(InOneLine):
 
     def _repaired(self, found: pd.DataFrame) -> pd.DataFrame:
         """The repaired shares, of the heads that have a direct effect to repair."""
-        base = estimates(UnitTable.from_frame(self.frame, "base", by=CELL))
+        base = estimates(UnitTable.from_frame(self.examples, "base", by=CELL))
         clear = (found["direct_low"] > 0) | (found["direct_high"] < 0)
-        heads = found.index[clear & (found["direct"].abs() >= self.provenance["minimum_effect"] * np.abs(base))]
-        frame = self.frame.assign(_lost=-self.frame["direct"])
+        heads = found.index[clear & (found["direct"].abs() >= self.provenance["min_effect"] * np.abs(base))]
+        frame = self.examples.assign(_lost=-self.examples["direct"])
         frame = frame[frame.set_index(list(CELL)).index.isin(heads)]
         repair, lost = (UnitTable.from_frame(frame, name, by=CELL) for name in ("repair", "_lost"))
         share = cluster_bootstrap(repair, per=lost, seed=self.provenance["seed"])
@@ -208,30 +193,19 @@ class SelfRepairResult(InOneLine):
 def self_repair(
     model: HookedTransformer,
     task: Task | str,
+    options: SelfRepairOptions | None = None,
     *,
-    heads: Sequence[Head] | None = None,
-    kind: Kind = "mean",
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = DRAWS,
-    minimum_effect: float = 0.1,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
+    **fields: Any,
 ) -> SelfRepairResult:
     """Compare what ablating each head does directly to the logits with all that it does.
 
     Args:
         model: One of ours: its last LayerNorm is taken apart.
         task: A task whose answers are single tokens, or the name of one; the logit difference is measured.
-        heads: ``(layer, head)`` pairs; None for all of the model's.
-        kind: What takes their place.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-        minimum_effect: The smallest direct effect whose repaired share is told, as a share of the base run's mean logit
-            difference.
-        memory_budget: Bytes beside the model's weights; None for the device's default.
+        options: What is asked; or its fields by name: see ``SelfRepairOptions``.
         progress: Called with (heads done, heads in all).
+        fields: Those of `options` that are given by name.
 
     Returns:
         Effects by head and example. Interrupted (Ctrl-C), they are those of the examples that are complete, and
@@ -241,19 +215,22 @@ def self_repair(
         InputError: A model of others, a head that the model does not have, answers of several tokens, a
             replacement that the task cannot provide, or a share out of range.
         AuditError: The engine's numbers are not those of the plain way.
+
+    Example:
+        >>> from interp.methods.self_repair import self_repair
+        >>> found = self_repair(interp.load_model(), "agreement", heads=[(2, 2)], n=24).summary()
+        >>> list(found.columns[:3])
+        ['layer', 'head', 'direct']
     """
     require_ours(model, "self_repair")  # whose last LayerNorm is known
-    check_share("minimum_effect", minimum_effect)
-    chosen = choose_components(model, heads=check_heads(model, heads))
-    given = as_predicted(task, model, n=n, seed=seed)
-    measured = as_measured(given, "logit_difference")
-    replacement = make_replacement(
-        kind, model, measured, sites=sites_of(chosen), draws=draws, seed=seed, memory_budget=memory_budget
-    )
-    direct = direct_effects(model, given, chosen, replacement, memory_budget)
-    result = Sweep([each.cell(replacement) for each in chosen]).run(
-        model, given, metric="logit_difference", seed=seed, memory_budget=memory_budget, progress=progress
-    )
+    asked = SelfRepairOptions.of(options, fields)
+    check_share("min_effect", asked.min_effect)
+    chosen = choose_components(model, heads=check_heads(model, asked.heads))
+    given = as_predicted(task, model, n=asked.n, seed=asked.seed)
+    replacement = as_replacement(asked.replacement, model, given, asked, sites_of(chosen))
+    direct = direct_effects(model, given, chosen, replacement, asked.memory_budget)
+    cells = [each.cell(replacement) for each in chosen]
+    result = measure(model, given, cells, asked, progress=progress, metric="logit_difference")
     columns = [*CELL, "unit", "example", "cluster", "template", "layout", "base"]
     total = result.examples[columns].assign(total=result.examples["effect"])
     frame = total.merge(direct, on=[*CELL, "example"], how="left")
@@ -261,5 +238,5 @@ def self_repair(
     frame["repair_by_norm"] = frame["direct_renormalised"] - frame["direct"]
     frame["repair_by_later"] = frame["total"] - frame["direct_renormalised"]
     used = {"replacement": replacement.kind, "reference_hash": replacement.reference_hash}
-    how = {"minimum_effect": minimum_effect, **used}
+    how = {"min_effect": asked.min_effect, **used}
     return SelfRepairResult(frame[[*columns, *MEASURES]], {**result.provenance, **how})

@@ -1,4 +1,4 @@
-"""Does what a head reads at the related word turn the answer? The word is exchanged, for one head at a time.
+"""Whether what a head reads at the related word turns the answer: the word is exchanged, for one head at a time.
 
 1. Of every example its word counterfactual is needed: the same prompt with another related word, and another right
    answer. It is the unit's other example, or one of its own (``Unit.word_counterfactuals``).
@@ -21,21 +21,21 @@ reads at one word.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 from interp.arguments import named_arguments
 from interp.interventions.intervention import Cell, Intervention
-from interp.interventions.sweep import Progress, Sweep, SweepResult
+from interp.interventions.sweep import Progress, SweepResult
 from interp.interventions.word_exchange import WordExchange
-from interp.methods.ablation import Head, check_heads
+from interp.methods.ablation import check_heads, measure
 from interp.methods.attention_baselines import is_testable
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.sites import Site
-from interp.runs.run import Run, as_run
+from interp.options import ExchangeOptions
+from interp.runs.run import Run
 from interp.tasks.task import EncodedExample, Task, Unit
 
 NO_WORD, NO_OTHER = "no related word in the prompt before the query", "no word counterfactual"
@@ -47,26 +47,22 @@ SAME_VALUE = "the word counterfactual has the same value of the feature"
 def exchange_word(
     model: Any,
     task: Task | str,
+    options: ExchangeOptions | None = None,
     *,
-    heads: Sequence[Head] | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    memory_budget: int | None = None,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> SweepResult | None:
     """Exchange the related word, for one head at a time.
 
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.
-        heads: ``(layer, head)`` pairs; None for all of the model's.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw, the statistics and the audit.
-        memory_budget: Bytes beside the model's weights and the results; None for the device's default.
+        options: What is asked; or its fields by name: see ``ExchangeOptions``.
         progress: Called with (heads done, heads in all).
         run: Where what is measured is kept at once, and found again: a folder of runs; or an ``interp.Run``, which also
             says who measures. None to keep nothing.
+        fields: Those of `options` that are given by name.
 
     Returns:
         One row per head and example, as of ``ablate``; ``source`` is the metric in the word counterfactual's run, to
@@ -79,8 +75,9 @@ def exchange_word(
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
     """
-    chosen = check_heads(model, heads)
-    given = against_other_words(as_predicted(task, model, n=n, seed=seed))
+    asked = ExchangeOptions.of(options, fields)
+    chosen = check_heads(model, asked.heads)
+    given = against_other_words(as_predicted(task, model, n=asked.n, seed=asked.seed))
     if not given.units or not shows_keys_and_values(model):
         return None
     words = {number: each.related for number, each in enumerate(given.examples)}
@@ -90,8 +87,7 @@ def exchange_word(
         Cell({"layer": layer, "head": head}, (Intervention(sites[layer], exchange, heads=(head,)),))
         for layer, head in chosen
     ]
-    how: dict[str, Any] = {"seed": seed, "memory_budget": memory_budget, "progress": progress, "run": as_run(run)}
-    result = Sweep(cells).run(model, given, direction="word", **how)
+    result = measure(model, given, cells, asked, progress=progress, run=run, direction="word")
     return SweepResult(result.examples, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
 
 

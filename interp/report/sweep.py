@@ -1,6 +1,7 @@
 """The page of a sweep: its cells in their places, the findings in sentences, and every cell in a table."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from interp.report.sweep_cells import (
     strongest_first,
 )
 from interp.report.sweep_figures import greedy_figure, heatmap_figure, strongest_figure, sweep
-from interp.report.sweep_frames import GROWING, SweepFrames, SweepLike, sweep_frames
+from interp.report.sweep_frames import GROWING, SweepFrames, sweep_frames
 from interp.report.sweep_sentences import (
     at_chance,
     audited,
@@ -47,7 +48,7 @@ from interp.report.tables import Column
 from interp.report.words import METRICS, about, decimal
 
 
-def page_of(result: SweepLike | SweepFrames) -> Page:
+def page_of(result: Any) -> Page:
     """The sections of an ablation, of patching, or of a growing set of heads."""
     frames = sweep_frames(result)
     cells = described(frames)
@@ -74,10 +75,10 @@ def _sections(frames: SweepFrames, cells: pd.DataFrame, placed: Panel | None, ca
     found: list[Section] = []
     if placed is not None:
         caption = f"{scale(frames)[0].upper()}{scale(frames)[1:]}"
-        note = ". ".join(filter(None, [_marks(cells), _left_out(placed)]))
+        note = " ".join(f"{text}." for text in (_marks(cells), _left_out(placed)) if text)
         found.append(Heatmaps("Heatmap", [(caption, _coloured(frames, cells, placed))], note))
     if len(cells) <= MOST_DRAWN:
-        draw = partial(greedy_figure if call == "greedy" else sweep, frames)
+        draw = partial(greedy_figure, frames) if call == "greedy" else partial(sweep, frames.result)
         found.append(Picture("", call, draw, title(frames)))
     said = [f"{done(frames)[0].upper()}{done(frames)[1:]}: {evidence(frames)}."]
     found.append(Sentences("Findings", [*said, *findings(frames, cells), *nothing_changed(cells)], unchanged(frames)))
@@ -92,10 +93,17 @@ def _asked(frames: SweepFrames) -> list[tuple[str, str]]:
     """The few facts that a reader asks for; the rest stands under `How it was made`."""
     known = dict(flatten(frames.provenance))
     known |= model_with_hash(known)
-    facts = [("Task", f"{task_name(frames)} ({evidence(frames)})"), *frames.task.items()]
+    facts = [("Task", f"{task_name(frames)} ({evidence(frames)})"), *_of_task(frames)]
     facts += [("Changed", done(frames)), ("Measured", METRICS.get(frames.metric, frames.metric))]
     facts += [(key.capitalize(), known[key]) for key in ("model", "seed", "device") if key in known]
     return [(name, text) for name, text in facts if text]
+
+
+def _of_task(frames: SweepFrames) -> list[tuple[str, str]]:
+    how = frames.provenance
+    shares = "; ".join(f"{name}: {share:.0f} %" for name, share in how.get("coverage", {}).items())
+    left_out = "; ".join(f"{name}: {n}" for name, n in how.get("dropped", {}).items())
+    return [("Phenomenon", how.get("question", "")), ("Left out", left_out), ("Coverage", shares)]
 
 
 def _coloured(frames: SweepFrames, cells: pd.DataFrame, placed: Panel) -> Heatmap:
@@ -154,6 +162,8 @@ def _table(frames: SweepFrames, cells: pd.DataFrame) -> Table:
     columns += [Column(name) for name in ("estimate", "chosen") if name in first]
     columns.append(Column("status", "what changed"))
     caption = "Every step" if growing else "The strongest cells first"
+    if len(cells) > MOST_ROWS and not growing:
+        caption = f"The {MOST_ROWS} strongest of {len(cells):,} cells; all of them are in cells.csv"
     return Table("Cells", caption, first, columns, "cells.csv", len(cells))
 
 

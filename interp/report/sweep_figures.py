@@ -8,6 +8,7 @@ What does a sweep look like? The figures that take a result itself; ``plots.py``
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ from interp.report.sweep_cells import (
     panel,
     strongest_first,
 )
-from interp.report.sweep_frames import GROWING, SweepFrames, SweepLike, sweep_frames
+from interp.report.sweep_frames import GROWING, SweepFrames, sweep_frames
 from interp.report.sweep_sentences import along_paths, done, scale, task_name, unit
 
 _MOST_BARS = 20
@@ -145,14 +146,14 @@ def _legend(figure: Figure, found: list[str], states: list[str]) -> None:
 
 
 def _title(figure: Figure, frames: SweepFrames) -> None:
-    of = "" if frames.n_examples is None else f" of {frames.n_examples}"
+    of = "" if frames.n_asked is None else f" of {frames.n_asked}"
     partial = "" if frames.complete else f"\nPARTIAL: {frames.n_measured}{of} examples"
     what = textwrap.fill(done(frames), int(11 * figure.get_figwidth()))
     text = f"{short(task_name(frames), _LONGEST_TITLE)}\n{what}{partial}"
     figure.suptitle(text, fontsize=9, parse_math=False)
 
 
-def sweep(result: SweepLike | SweepFrames, *, tokens: Sequence[str] | None = None) -> Figure:
+def sweep(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     """Every cell in its place: layers by heads, or by positions; of a single axis, dots with 95 % intervals.
 
     Colours diverge from the run that is changed (0; where the clean run is patched into, 1), and reach as far above as
@@ -173,7 +174,7 @@ def sweep(result: SweepLike | SweepFrames, *, tokens: Sequence[str] | None = Non
     return strongest_figure(frames, cells) if placed is None else heatmap_figure(frames, cells, placed)
 
 
-def strongest(result: SweepLike | SweepFrames, *, tokens: Sequence[str] | None = None) -> Figure:
+def strongest(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     """The 20 strongest cells as dots with their 95 % intervals; all cells in their order where there is one short axis.
 
     Args:
@@ -187,7 +188,7 @@ def strongest(result: SweepLike | SweepFrames, *, tokens: Sequence[str] | None =
     return strongest_figure(frames, described(frames))
 
 
-def greedy(result: SweepLike) -> Figure:
+def greedy(result: Any) -> Figure:
     """What a growing set of ablated heads costs, step by step, with 95 % intervals: the half that did not choose them.
 
     Args:

@@ -1,19 +1,13 @@
-"""What does a sweep's report need? The data frames of a finished sweep, and what was asked, in words.
+"""A sweep as its page, its figures and the terminal take it, and what its cells are called.
 
-The report never sees a model: whoever ran the sweep fills this in, for example the command line.
-
-What does a report need to know of a sweep that stands by itself, without its task? What the result itself says.
-
-A result knows no prompts: positions are called by their numbers unless their texts are given, and the runs that cells
-are held against have means and no intervals.
-
-What is a cell called, and what are the headings of a table of cells?
+A result knows no prompts: positions are called by the tokens that its provenance has, or by those that are given.
 """
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -21,60 +15,57 @@ from interp.errors import InputError
 from interp.report.drawing import require
 from interp.report.words import visible
 
-CELL_COLUMNS = ("effect", "low", "high", "p", "p_adjusted", "base", "value", "accuracy_base", "accuracy_intervened")
-COUNTS = ("n_units", "n_clusters")
-NORMALISED = ("normalised", "normalised_low", "normalised_high")
-RUN_COLUMNS = ("run", "mean", "low", "high", "accuracy", "above_chance", *COUNTS)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SweepFrames:
-    """A sweep, as its report takes it.
+    """A sweep, its cells summarised once.
 
     Attributes:
-        cells: One row per cell: its labels, ``CELL_COLUMNS``, ``COUNTS`` and, where activations were patched,
-            ``NORMALISED``.
-        examples: One row per cell and example: the labels, ``example``, ``status`` and the effect.
-        labels: The columns that name a cell.
-        runs: One row per ``run`` that the cells are held against, ``RUN_COLUMNS``: the unablated model, or the clean
-            and the corrupted run: the metric's ``mean`` with its interval, ``accuracy`` (NaN where it is not known),
-            and whether it is shown to be ``above_chance`` (None where nobody knows).
+        result: Of ``interp.ablate``, ``interp.patch``, ``interp.path_patch`` or ``greedy``.
         tokens: One row per position, where these mean the same in all prompts: ``pos``, ``token`` (the commonest
             there) and ``share`` (of the prompts that have it); empty where positions have names of their own.
-        estimates: After a screen one row per cell, measured or not: the labels, ``estimate`` of the effect, and what it
-            was ``chosen`` for; without a screen None.
-        task: Facts about the task for the page's top, by their names.
-        n_examples: How many examples were asked for; None where that is not known.
-        provenance: How the numbers were made.
-
-    Raises:
-        InputError: A column is missing, or there is no cell.
     """
 
-    cells: pd.DataFrame
-    examples: pd.DataFrame
-    labels: tuple[str, ...]
-    runs: pd.DataFrame
+    result: Any
     tokens: pd.DataFrame
-    estimates: pd.DataFrame | None
-    task: Mapping[str, str]
-    n_examples: int | None
-    provenance: Mapping[str, Any]
 
-    def __post_init__(self) -> None:
-        patched = NORMALISED if "direction" in self.provenance else ()
-        expected = {
-            "cells": (*self.labels, *CELL_COLUMNS, *COUNTS, *patched),
-            "examples": (*self.labels, "example", "status"),
-            "runs": RUN_COLUMNS,
-            "tokens": ("pos", "token", "share"),
-        }
-        for name, columns in expected.items():
-            missing = [column for column in columns if column not in getattr(self, name).columns]
-            if missing:
-                raise InputError(f"a sweep's `{name}`: expected the columns {', '.join(columns)}, got no {missing[0]}")
-        if self.cells.empty:
-            raise InputError("a sweep's `cells`: expected at least one, got none; there is nothing to report")
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """The result's ``summary``."""
+        with warnings.catch_warnings():
+            # That there is nothing to recover is hatched, and said in the legend.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            table: pd.DataFrame = self.result.summary()
+        return table
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The runs that cells are held against."""
+        found: pd.DataFrame = self.result.runs()
+        return found
+
+    @property
+    def examples(self) -> pd.DataFrame:
+        """One row per cell and example."""
+        rows: pd.DataFrame = self.result.examples
+        return rows
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns that name a cell."""
+        return tuple(self.result.labels)
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """How the numbers were made."""
+        how: Mapping[str, Any] = self.result.provenance
+        return how
+
+    @property
+    def estimates(self) -> pd.DataFrame | None:
+        """After a screen one row per cell, measured or not: the labels, ``estimate`` and what it was ``chosen`` for."""
+        screen = getattr(self.result, "screen", None)
+        return None if screen is None else screen.summary()[[*self.labels, "estimate", "chosen"]]
 
     @property
     def patched(self) -> bool:
@@ -89,7 +80,7 @@ class SweepFrames:
     @property
     def tested(self) -> bool:
         """Whether cells have a p: those of a screen were chosen on the same units, and a divergence has no sign."""
-        return self.estimates is None and self.metric != "kl_divergence"
+        return getattr(self.result, "screen", None) is None and self.metric != "kl_divergence"
 
     @property
     def complete(self) -> bool:
@@ -101,71 +92,29 @@ class SweepFrames:
         """How many examples there are."""
         return int(self.examples["example"].nunique())
 
+    @property
+    def n_asked(self) -> int | None:
+        """How many examples were asked for; None where that is not known."""
+        known: int | None = self.provenance.get("n_asked")
+        return known
+
 
 _TOKENS = ["pos", "token", "share"]
 
 
-class SweepLike(Protocol):
-    """What a sweep gives; see ``interp.interventions.sweep.SweepResult``."""
-
-    @property
-    def examples(self) -> pd.DataFrame:
-        """One row per cell and example."""
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """How the numbers were made."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns that name a cell."""
-
-    def summary(self) -> pd.DataFrame:
-        """One row per cell."""
-
-    def runs(self) -> pd.DataFrame:
-        """The runs that cells are held against."""
-
-
-def sweep_frames(result: SweepLike | SweepFrames, tokens: Sequence[str] | None = None) -> SweepFrames:
-    """The report's frames of a sweep.
-
-    Args:
-        result: What ``interp.ablate``, ``interp.patch`` or ``interp.path_patch`` returns; or the frames themselves.
-        tokens: The text at each position, where all prompts have one length; None for numbers.
+def sweep_frames(result: Any, tokens: Sequence[str] | None = None) -> SweepFrames:
+    """A sweep, with the text at each position; None for what its provenance has, or numbers.
 
     Raises:
         InputError: It is no sweep, has no row, or there are fewer texts than positions.
     """
-    if isinstance(result, SweepFrames):
-        return result
     require(result, ("examples", "provenance", "labels", "summary", "runs"), "sweep", "interp.ablate or interp.patch")
     if result.examples.empty:
         raise InputError("sweep: expected a row at least, got an empty frame; there is nothing to draw")
-    with warnings.catch_warnings():
-        # That there is nothing to recover is hatched, and said in the legend.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        cells = result.summary()
-    screen = getattr(result, "screen", None)
-    how = result.provenance
-    return SweepFrames(
-        cells=cells,
-        examples=result.examples,
-        labels=tuple(result.labels),
-        runs=result.runs(),
-        tokens=_tokens(result, tokens),
-        estimates=None if screen is None else screen.frame[[*result.labels, "estimate", "chosen"]],
-        task={
-            "Question": how.get("question", ""),
-            "Left out": "; ".join(f"{name}: {n}" for name, n in how.get("dropped", {}).items()),
-            "Coverage": "; ".join(f"{name}: {share:.0f} %" for name, share in how.get("coverage", {}).items()),
-        },
-        n_examples=how.get("n_asked"),
-        provenance=result.provenance,
-    )
+    return SweepFrames(result, _tokens(result, tokens))
 
 
-def _tokens(result: SweepLike, tokens: Sequence[str] | None) -> pd.DataFrame:
+def _tokens(result: Any, tokens: Sequence[str] | None) -> pd.DataFrame:
     if tokens is None:
         known = result.provenance.get("positions", [])
         return pd.DataFrame([[pos, *each] for pos, each in enumerate(known)], columns=_TOKENS)

@@ -100,7 +100,7 @@ def partial_sentence(frames: SweepFrames) -> str:
     """That an interrupted sweep holds less than was asked for; empty for a complete one."""
     if frames.complete:
         return ""
-    asked = "examples" if frames.n_examples is None else counted(frames.n_examples, "example")
+    asked = "examples" if frames.n_asked is None else counted(frames.n_asked, "example")
     return (
         f"Partial: the sweep was interrupted. It holds {frames.n_measured} of the "
         f"{asked} that were asked for; all numbers are of these alone. "

@@ -25,7 +25,7 @@ def answer(monkeypatch):
 
 
 def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
-    result = run(*ONE, "--kind", "resample", "--n", 9)
+    result = run(*ONE, "--replacement", "resample", "--n", 9)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "head 0.1, agreement, resample ablation, 30 units in 30 clusters"
@@ -73,7 +73,7 @@ def test_all_heads_in_json(run):
 
 
 def test_every_option_is_handed_on(calls, run):
-    assert run(*ALL, "--metric", "kl_divergence", "--memory", "512MB", "--ablation", "zero").exit_code == 0
+    assert run(*ALL, "--metric", "kl_divergence", "--memory", "512MB", "--replacement", "zero").exit_code == 0
     options = calls["ablate"][1]
     assert (options["metric"], options["kind"], options["memory_budget"]) == ("kl_divergence", "zero", 512_000_000)
 

@@ -45,7 +45,7 @@ def offered(line):
     [
         ("interp he", ["heads", "head"]),
         ("interp model ", ["info", "plan", "convert"]),
-        ("interp ablate --kind t", ["template_mean"]),
+        ("interp ablate --replacement t", ["template_mean"]),
         ("interp heads --task i", ["ioi", "induction"]),
         ("interp patch --site resid_p", ["resid_pre", "resid_post"]),
     ],

@@ -59,7 +59,7 @@ def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypa
     [
         ("heads --out r --n abc", "'--n'"),
         ("heads --out r --nonsense", "--nonsense"),
-        ("ablate --task agreement --kind magic", "'magic' is not one of 'mean'"),
+        ("ablate --task agreement --replacement magic", "'magic' is not one of 'mean'"),
         ("heads", "Missing option '--out'"),
         ("nonsense", "No such command 'nonsense'"),
         ("--nonsense", "No such option: --nonsense"),

@@ -43,7 +43,7 @@ def test_what_could_not_be_typed_is_found():
     with pytest.raises(Exception, match="No such option: --nonsense"):
         parsed("interp tasks --nonsense")
     with pytest.raises(Exception, match="'magic' is not one of"):
-        parsed("interp ablate --task ioi --kind magic")
+        parsed("interp ablate --task ioi --replacement magic")
 
 
 def test_every_option_stands_under_a_heading_once_and_no_heading_names_another():

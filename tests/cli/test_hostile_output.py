@@ -43,7 +43,7 @@ def check(text):
     assert all(each in together for each in SEEN), text
 
 
-@pytest.mark.parametrize("command", ["ablate --kind mean", "patch"])
+@pytest.mark.parametrize("command", ["ablate --replacement mean", "patch"])
 def test_the_name_of_a_sweeps_task_is_read(run, monkeypatch, command):
     monkeypatch.setitem(fake_sweeps.PROVENANCE, "task", HOSTILE)
     result = run(*command.split(), "--task", "agreement")
@@ -95,7 +95,7 @@ def test_json_has_what_has_no_utf8_as_an_escape(capsys):
 
 
 def test_errors_and_warnings_are_read(run, fail_with, tmp_path):
-    check(run("ablate", "--task", "agreement", "--kind", HOSTILE).stderr)
+    check(run("ablate", "--task", "agreement", "--replacement", HOSTILE).stderr)
     check(run(HOSTILE).stderr)
     fail_with("interp.tasks.catalogue.load_task", TaskError(f"unknown task {HOSTILE}"))
     check(run("heads", "--out", tmp_path / "r", "--task", "x").stderr)

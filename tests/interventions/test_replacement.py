@@ -77,7 +77,7 @@ def test_positional_mean_keeps_positions_apart():
 
 def test_positional_mean_refuses_a_layout_without_reference():
     task = task_of([pair(prompts(0, 1))], [pair(prompts(1, 1))])
-    with pytest.raises(InputError, match=r"no reference example has the layout 'noun at 1 of 4'.*kind='mean'"):
+    with pytest.raises(InputError, match=r"no reference example has the layout 'noun at 1 of 4'.*replacement='mean'"):
         values("positional_mean", task)
 
 

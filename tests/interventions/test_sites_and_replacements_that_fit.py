@@ -48,9 +48,9 @@ WAYS_IN = {
     "patch": lambda model, task, site: interp.patch(model, task, site=site, by=("layer",)),
     "screen": lambda model, task, site: interp.patch(model, task, site=site, by=("layer",), screen=True),
     "attribute": lambda model, task, site: attribute(model, task, site=site, by=("layer",)),
-    "zero": lambda model, task, site: interp.ablate(model, task, site=site, by=("layer",), kind="zero"),
-    "mean": lambda model, task, site: interp.ablate(model, task, site=site, by=("layer",), kind="mean"),
-    "resample": lambda model, task, site: interp.ablate(model, task, site=site, by=("layer",), kind="resample"),
+    "zero": lambda model, task, site: interp.ablate(model, task, site=site, by=("layer",), replacement="zero"),
+    "mean": lambda model, task, site: interp.ablate(model, task, site=site, by=("layer",), replacement="mean"),
+    "resample": lambda model, task, site: interp.ablate(model, task, site=site, by=("layer",), replacement="resample"),
 }
 
 
@@ -64,7 +64,7 @@ def test_sites_of_an_mlp_are_refused_where_there_is_none(attention_alone, task, 
 
 def test_the_sites_that_are_named_can_be_changed(attention_alone, task):
     with pytest.raises(InputError) as caught:
-        interp.ablate(attention_alone, task, site="mlp_out", kind="zero")
+        interp.ablate(attention_alone, task, site="mlp_out", replacement="zero")
     named = str(caught.value).partition("choose among ")[2].split(", ")
     assert {"resid_pre", "resid_post", "attn_out", "z"} <= set(named)
     assert not set(OF_MLPS) & set(named)
@@ -128,8 +128,8 @@ def test_a_replacement_that_was_made_for_another_metrics_rows(model, own, metric
             swept(model, task, site, make_replacement(kind, model, task, sites=[site]), metric=metric, plainly=plainly)
     made = make_replacement(kind, model, as_measured(task, metric), sites=[site])
     found = swept(model, task, site, made, metric=metric, plainly=plainly)
-    expected = interp.ablate(model, task, site="z", by=("layer",), layers=[0], kind=kind, metric=metric)
-    assert found.examples["value"].tolist() == pytest.approx(expected.examples["value"].tolist(), rel=1e-9)
+    expected = interp.ablate(model, task, site="z", by=("layer",), layers=[0], replacement=kind, metric=metric)
+    assert found.frame["value"].tolist() == pytest.approx(expected.frame["value"].tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["mean", "positional_mean", "resample", "patch", "erase"])

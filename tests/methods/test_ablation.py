@@ -48,7 +48,7 @@ def zero_heads(*heads):
 @pytest.mark.parametrize("kind", ["zero", "mean", "positional_mean"])
 def test_ablating_the_copying_head_removes_what_it_copies(kind):
     task = task_of([pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, THERE])])
-    summary = ablate(HandModel(), task, kind=kind).summary().set_index("head")
+    summary = ablate(HandModel(), task, replacement=kind).summary().set_index("head")
     # Balanced means hold both answers equally: what is left of .75 is nothing.
     assert summary.loc[0, "effect"] == pytest.approx(-0.75)
     assert summary.loc[1, "effect"] == 0
@@ -56,7 +56,7 @@ def test_ablating_the_copying_head_removes_what_it_copies(kind):
 
 def test_a_mean_of_one_number_only_would_leak_and_shows_as_such():
     task = task_of([pair([BOS, KEY, NEAR, THERE])], [Unit(encode([BOS, KEY, BY, THERE]), None, "r")])
-    frame = ablate(HandModel(), task, heads=[(0, 0)]).frame
+    frame = ablate(HandModel(), task, heads=[(0, 0)]).examples
     leak = (0 + 1 / 2 + 1 / 3 + 3 / 4) / 4
     np.testing.assert_allclose(frame["effect"], [leak - 0.75, -leak - 0.75], rtol=1e-6)
 
@@ -64,33 +64,33 @@ def test_a_mean_of_one_number_only_would_leak_and_shows_as_such():
 def test_resample_by_hand():
     units = [Unit(encode([BOS, KEY, NEAR, THERE]), None, "c")]
     plural = Unit(pair([BOS, KEY, BY, THERE]).counterfactual, None, "r")
-    frame = ablate(HandModel(), task_of(units, [plural]), kind="resample", heads=[(0, 0)]).frame
+    frame = ablate(HandModel(), task_of(units, [plural]), replacement="resample", heads=[(0, 0)]).examples
     assert frame["effect"].item() == pytest.approx(-1.5)
     assert frame["fired"].item() == 4
 
 
 def test_provenance_names_the_replacement_and_its_source():
-    said = ablate(HandModel(), varied_task(), kind="mean", seed=5).provenance
+    said = ablate(HandModel(), varied_task(), replacement="mean", seed=5).provenance
     assert (said["replacement"], said["seed"], said["draws"]) == ("mean", 5, 1)
     assert len(said["reference_hash"]) == 64
-    assert ablate(HandModel(), varied_task(), kind="zero").provenance["reference_hash"] is None
+    assert ablate(HandModel(), varied_task(), replacement="zero").provenance["reference_hash"] is None
 
 
 def test_means_are_made_once_for_several_ablations():
     """And say where they come from, whatever task they are used on."""
     model, task, other = HandModel(), varied_task(), task_of([pair([BOS, KEY, NEAR, THERE])], [pair(prompts(0, 1))])
     made = make_replacement("mean", model, task, sites=[Site("z", 0)])
-    by_name, again = ablate(model, task, kind="mean"), ablate(model, task, kind=made)
-    pd.testing.assert_frame_equal(by_name.frame, again.frame)
+    by_name, again = ablate(model, task, replacement="mean"), ablate(model, task, replacement=made)
+    pd.testing.assert_frame_equal(by_name.examples, again.examples)
     assert by_name.provenance == again.provenance
-    assert ablate(model, other, kind=made).provenance["reference_hash"] == by_name.provenance["reference_hash"]
+    assert ablate(model, other, replacement=made).provenance["reference_hash"] == by_name.provenance["reference_hash"]
 
 
 def test_heads_out_of_a_frame():
     """As numpy's integers."""
     every = ablate(HandModel(), varied_task())
     chosen = every.summary()[["layer", "head"]].drop_duplicates().iloc[1:]
-    frame = ablate(HandModel(), varied_task(), heads=list(chosen.itertuples(index=False))).frame
+    frame = ablate(HandModel(), varied_task(), heads=list(chosen.itertuples(index=False))).examples
     assert set(zip(frame["layer"], frame["head"], strict=True)) == {(0, 1)}
 
 
@@ -99,14 +99,14 @@ def test_a_task_is_shown_in_a_line():
 
 
 def test_heads_of_some_layers(model):
-    summary = ablate(model, varied_task(), layers=[1], kind="zero").summary()
+    summary = ablate(model, varied_task(), layers=[1], replacement="zero").summary()
     assert list(zip(summary["layer"], summary["head"], strict=True)) == [(1, 0), (1, 1), (1, 2)]
 
 
 def test_a_set_of_heads_is_many_hooks_at_once(model):
     task = varied_task()
     chosen = [[(1, 2), (0, 0), (0, 2)], [(1, 1)]]
-    frame = ablate(model, task, kind="zero", sets=chosen).frame
+    frame = ablate(model, task, replacement="zero", sets=chosen).examples
     hooks = [("blocks.0.attn.hook_z", zero_heads(0, 2)), ("blocks.1.attn.hook_z", zero_heads(2))]
     by_hand = differences(last_logits(model, task, hooks), task)
     found = frame[frame["heads"] == "0.0+0.2+1.2"].sort_values("example")["value"]
@@ -117,9 +117,9 @@ def test_a_set_of_heads_is_many_hooks_at_once(model):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_set_of_one_head_is_that_head(model, kind):
     task = varied_task()
-    alone = ablate(model, task, kind=kind, heads=[(0, 1)], seed=2)
-    as_set = ablate(model, task, kind=kind, sets=[[(0, 1)]], seed=2)
-    np.testing.assert_allclose(as_set.frame["effect"], alone.frame["effect"], rtol=1e-9)
+    alone = ablate(model, task, replacement=kind, heads=[(0, 1)], seed=2)
+    as_set = ablate(model, task, replacement=kind, sets=[[(0, 1)]], seed=2)
+    np.testing.assert_allclose(as_set.examples["effect"], alone.examples["effect"], rtol=1e-9)
     assert as_set.summary()["effect"].item() == pytest.approx(alone.summary()["effect"].item())
 
 
@@ -140,14 +140,14 @@ def test_a_set_takes_the_mean_of_each_of_its_heads(model):
 
         return name, hook
 
-    frame = ablate(model, task, kind="mean", sets=[[(0, 1), (1, 0)]]).frame
+    frame = ablate(model, task, replacement="mean", sets=[[(0, 1), (1, 0)]]).examples
     by_hand = differences(last_logits(model, task, [mean(0, 1), mean(1, 0)]), task)
     np.testing.assert_allclose(frame.sort_values("example")["value"], by_hand, rtol=1e-9)
 
 
 def test_a_zeroed_mlp_is_one_that_writes_nothing(model):
     task = varied_task()
-    frame = ablate(model, task, components="mlps", kind="zero").frame
+    frame = ablate(model, task, components="mlps", replacement="zero").examples
     assert list(frame.columns[:2]) == ["layer", "unit"]
     for layer in (0, 1):
         without = random_model(d_vocab=8, n_ctx=12)
@@ -162,14 +162,14 @@ def test_a_zeroed_mlp_is_one_that_writes_nothing(model):
 
 def test_a_zeroed_neuron_is_one_without_output_weights(model):
     task = varied_task()
-    result = ablate(model, task, components="neurons", kind="zero", layers=[1])
+    result = ablate(model, task, components="neurons", replacement="zero", layers=[1])
     assert len(result.summary()) == 20
     for neuron in (0, 13):
         without = random_model(d_vocab=8, n_ctx=12)
         with torch.no_grad():
             without.blocks[1].mlp.W_out[neuron] = 0
         by_hand = differences(last_logits(without, task), task)
-        found = result.frame.query("layer == 1 and neuron == @neuron").sort_values("example")
+        found = result.examples.query("layer == 1 and neuron == @neuron").sort_values("example")
         np.testing.assert_allclose(found["value"], by_hand, rtol=1e-9)
         assert (found["effect"].abs() > 1e-6).mean() > 0.9
 
@@ -177,8 +177,8 @@ def test_a_zeroed_neuron_is_one_without_output_weights(model):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("components", ["mlps", "neurons"])
 def test_every_replacement_is_to_be_had_for_mlps_and_neurons(model, components, kind):
-    result = ablate(model, varied_task(4), components=components, kind=kind, layers=[0])
-    assert (result.frame["status"] == "changed").mean() > 0.5
+    result = ablate(model, varied_task(4), components=components, replacement=kind, layers=[0])
+    assert (result.examples["status"] == "changed").mean() > 0.5
     assert (result.provenance["components"], result.provenance["replacement"]) == (components, kind)
 
 
@@ -190,20 +190,20 @@ def test_every_metric_under_every_replacement(model, own, metric, kind):
     task = varied_task(4, metric=own)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = ablate(model, task, metric=metric, kind=kind, heads=[(0, 1)])
+        result = ablate(model, task, metric=metric, replacement=kind, heads=[(0, 1)])
     assert result.provenance["metric"] == metric
-    assert np.isfinite(result.frame["value"]).all()
-    assert (result.frame["change_norm"] > 0).any()
+    assert np.isfinite(result.examples["value"]).all()
+    assert (result.examples["change_norm"] > 0).any()
 
 
 def test_a_divergence_can_be_measured_where_answers_are_long(model):
     long = dataclasses.replace(encode([BOS, KEY, NEAR, THERE]), right=(IS, BY), wrong=(ARE, BY, BY))
     task = task_of([Unit(long, None, "c")], [Unit(long, None, "r"), pair([BOS, KEY, BY, THERE])])
     task = dataclasses.replace(task, metric="sentence_log_probability")
-    frame = ablate(model, task, metric="kl_divergence", kind="mean", heads=[(0, 1)]).frame
+    frame = ablate(model, task, metric="kl_divergence", replacement="mean", heads=[(0, 1)]).examples
     assert frame["value"].item() > 0
     with pytest.raises(InputError, match="a probability needs answers of one token"):
-        ablate(model, task, metric="probability", kind="mean")
+        ablate(model, task, metric="probability", replacement="mean")
 
 
 def test_metrics_by_hand(model):
@@ -218,14 +218,14 @@ def test_metrics_by_hand(model):
         "sentence_log_probability": differences(ablated, task),
     }
     for metric, by_hand in expected.items():
-        frame = ablate(model, task, metric=metric, kind="zero", heads=[(0, 1)]).frame
+        frame = ablate(model, task, metric=metric, replacement="zero", heads=[(0, 1)]).examples
         np.testing.assert_allclose(frame.sort_values("example")["value"], by_hand, rtol=1e-7, atol=1e-12)
 
 
 def test_a_budget_is_handed_on(model):
     with pytest.raises(InputError, match="memory budget: one cell on one row"):
-        ablate(model, varied_task(), kind="zero", memory_budget=10)
-    result = ablate(model, varied_task(), kind="zero", memory_budget=2**20)
+        ablate(model, varied_task(), replacement="zero", memory_budget=10)
+    result = ablate(model, varied_task(), replacement="zero", memory_budget=2**20)
     assert result.provenance["memory_budget"] == 2**20
 
 
@@ -236,17 +236,17 @@ class TestAtASite:
         model, task = random_model(n_layers=2), random_task(0)
         named, by_axes = ablate(model, task), ablate(model, task, site="z")
         assert by_axes.labels == ("layer", "head")
-        np.testing.assert_allclose(by_axes.frame["value"], named.frame["value"], rtol=1e-12)
+        np.testing.assert_allclose(by_axes.examples["value"], named.examples["value"], rtol=1e-12)
 
     def test_positions_are_ablated_one_by_one(self):
         model, task = random_model(n_layers=2), random_task(0, lengths=(5, 5, 5))
-        found = ablate(model, task, by=("layer", "pos"), kind="zero")
+        found = ablate(model, task, by=("layer", "pos"), replacement="zero")
         assert found.labels == ("layer", "pos")
-        last = found.frame.query("layer == 1 and pos == 4")
-        everywhere = ablate(model, task, by=("layer",), kind="zero").frame.query("layer == 1")
+        last = found.examples.query("layer == 1 and pos == 4")
+        everywhere = ablate(model, task, by=("layer",), replacement="zero").examples.query("layer == 1")
         # What the heads of the last layer write elsewhere reaches nothing.
         np.testing.assert_allclose(last["value"], everywhere["value"], rtol=1e-12)
-        assert set(found.frame.query("layer == 1 and pos < 4")["status"]) == {"unreachable"}
+        assert set(found.examples.query("layer == 1 and pos < 4")["status"]) == {"unreachable"}
 
     def test_it_is_a_site_or_components(self):
         model, task = random_model(n_layers=2), random_task(0)

@@ -90,7 +90,7 @@ def test_layouts_that_do_not_align_are_refused_before_anything_runs():
     seen = []
     task = task_of([pair(prompts(0, 1))], [pair(prompts(1, 1))])
     with pytest.raises(InputError, match="positional mean"):
-        ablate(HandModel(), task, kind="positional_mean", progress=lambda *step: seen.append(step))
+        ablate(HandModel(), task, replacement="positional_mean", progress=lambda *step: seen.append(step))
     assert seen == []
 
 

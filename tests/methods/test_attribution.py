@@ -70,7 +70,7 @@ def slopes(model, task, site, by, direction, metric=None):
             Cell(cell.labels, tuple(dataclasses.replace(each, replacement=there) for each in cell.interventions))
             for cell in cells
         ]
-        values.append(Sweep(moved).run(model, task, metric=metric, direction=direction, plainly=True).frame)
+        values.append(Sweep(moved).run(model, task, metric=metric, direction=direction, plainly=True).examples)
     up, down = values
     return up.assign(estimate=(up["value"] - down["value"]) / 2e-5)
 
@@ -88,7 +88,7 @@ def same(found, expected, column="estimate", tolerance=1e-7):
 def test_estimates_are_the_metrics_slopes_toward_the_source(site, direction):
     model, task, by = small_model(), random_task(lengths=SAME_LENGTH), FINEST[site]
     found = attribute(model, task, site=site, by=by, direction=direction)
-    same(found.frame, slopes(model, task, site, by, direction))
+    same(found.examples, slopes(model, task, site, by, direction))
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_of_every_metric(metric, answers, site):
     model, by = small_model(), ("layer", "head")
     task = random_task(lengths=(5, 4, 6), answers=answers)
     found = attribute(model, task, site=site, by=by, metric=metric)
-    same(found.frame, slopes(model, task, site, by, "denoise", metric))
+    same(found.examples, slopes(model, task, site, by, "denoise", metric))
 
 
 @pytest.mark.parametrize("site", FINEST)
 def test_coarse_cells_are_sums_of_fine_ones(site):
     model, task = small_model(), random_task(lengths=SAME_LENGTH)
-    fine = attribute(model, task, site=site, by=FINEST[site]).frame
+    fine = attribute(model, task, site=site, by=FINEST[site]).examples
     for axis in FINEST[site]:
-        coarse = attribute(model, task, site=site, by=(axis,)).frame
+        coarse = attribute(model, task, site=site, by=(axis,)).examples
         sums = fine.groupby([axis, "example"], sort=False)["estimate"].sum().reset_index()
         both = coarse.merge(sums, on=[axis, "example"], validate="1:1")
         assert len(both) == len(coarse)
@@ -117,7 +117,7 @@ def test_coarse_cells_are_sums_of_fine_ones(site):
 def test_exact_where_the_metric_is_linear():
     """The hand-made model has no LayerNorm: what its heads write is added to the logits."""
     task, by = varied_task(), ("layer", "head", "pos")
-    found, exact = attribute(HandModel(), task, by=by).frame, patch(HandModel(), task, by=by).frame
+    found, exact = attribute(HandModel(), task, by=by).examples, patch(HandModel(), task, by=by).examples
     keys = ["layer", "head", "pos", "example"]
     assert found[keys].equals(exact[keys])
     assert exact["effect"].abs().max() > 0.5
@@ -130,7 +130,7 @@ def test_on_transformer_lens_own_model(site, by, method):
     module, task = random_gpt2(), random_task(lengths=(6, 6))
     bridge = build_bridge_from_module(copy.deepcopy(module), architecture="GPT2LMHeadModel", hf_config=module.config)
     ours, theirs = (attribute(model, task, site=site, by=by, method=method) for model in (load_model(module), bridge))
-    same(theirs.frame, ours.frame, tolerance=1e-5)  # parts of theirs are in 32 bits
+    same(theirs.examples, ours.examples, tolerance=1e-5)  # parts of theirs are in 32 bits
 
 
 def test_a_point_that_the_model_does_not_run_is_no_zero():
@@ -152,7 +152,7 @@ def test_estimates_become_exact_as_the_prompts_come_together():
         model = small_model()
         with torch.no_grad():
             model.embed.W_E[:] = model.embed.W_E[:1] + distance * model.embed.W_E
-        found, exact = attribute(model, task).frame["estimate"], patch(model, task).frame["effect"]
+        found, exact = attribute(model, task).examples["estimate"], patch(model, task).examples["effect"]
         errors.append((found - exact).abs().max() / exact.abs().max())
     assert 1e-4 < errors[0] < 0.1
     assert errors[1] == pytest.approx(errors[0] / 10, rel=0.2)
@@ -174,7 +174,7 @@ def test_the_formula_by_transformer_lens_hooks():
         ((source[name] - acts[name]) * grads[name]).sum((0, 1, 3)).detach()
         for name in ("blocks.0.attn.hook_z", "blocks.1.attn.hook_z")
     ]
-    found = attribute(model, task).frame.query("example == 0")["estimate"]
+    found = attribute(model, task).examples.query("example == 0")["estimate"]
     np.testing.assert_allclose(found, torch.cat(expected).numpy(), rtol=1e-9)
 
 
@@ -185,7 +185,7 @@ def test_the_formula_by_transformer_lens_hooks():
 def test_integrated_gradients_are_complete(metric, answers):
     """Over the embeddings of all positions they sum to what the metric changes; the more steps, the nearer."""
     model, task = random_model(), random_task(lengths=(6, 5, 6), answers=answers)
-    exact = patch(model, task, site="resid_pre", by=("layer",), layers=[0], metric=metric).frame
+    exact = patch(model, task, site="resid_pre", by=("layer",), layers=[0], metric=metric).examples
     gaps = []
     for steps in (1, 8, 32):
         found = attribute(
@@ -198,7 +198,7 @@ def test_integrated_gradients_are_complete(metric, answers):
             method="integrated_gradients",
             steps=steps,
         )
-        gap = np.abs(found.frame["estimate"] - (exact["source"] - exact["base"])).max()
+        gap = np.abs(found.examples["estimate"] - (exact["source"] - exact["base"])).max()
         said = found.provenance["completeness"]
         assert said["largest_gap"] == pytest.approx(gap, rel=1e-6, abs=1e-12)
         assert said["largest_change"] == pytest.approx(np.abs(exact["source"] - exact["base"]).max())
@@ -219,7 +219,7 @@ def test_integrated_gradients_are_the_mean_slope_of_the_way():
     mean = sum(run.gradients(each)[1][names[1]] for each in embeddings) / 200
     expected = ((there[names[1]] - here[names[1]]) * mean).sum((1, 3)).T.flatten()
     found = attribute(model, task, layers=[1], method="integrated_gradients", steps=24)
-    order = found.frame.sort_values(["head", "example"])["estimate"]
+    order = found.examples.sort_values(["head", "example"])["estimate"]
     np.testing.assert_allclose(order, expected.detach(), rtol=1e-3, atol=1e-5)
     assert found.provenance["steps"] == 24
 
@@ -227,9 +227,9 @@ def test_integrated_gradients_are_the_mean_slope_of_the_way():
 def test_positions_of_unequal_prompts_go_by_their_names():
     model, task = random_model(d_vocab=8), varied_task(4)
     by_position = attribute(model, task, by=("layer", "pos"))
-    same(by_position.frame, slopes(model, task, "z", ("layer", "pos"), "denoise"))
+    same(by_position.examples, slopes(model, task, "z", ("layer", "pos"), "denoise"))
     n_short = sum(len(each.prompt) == 3 for each in task.examples)
-    counts = by_position.frame.query("layer == 0").groupby("pos")["example"].count()
+    counts = by_position.examples.query("layer == 0").groupby("pos")["example"].count()
     assert 0 < n_short < len(task.examples)
     assert counts["rest"] == len(task.examples) - n_short
     assert counts["related"] == len(task.examples)
@@ -257,8 +257,8 @@ def test_a_source_of_another_length_is_read_where_it_corresponds(direction):
         with torch.no_grad():
             model.embed.W_E[:] = model.embed.W_E[:1] + distance * model.embed.W_E
             model.pos_embed.W_pos[:] = model.pos_embed.W_pos[:1]
-            exact = patch(model, unequal_task(), by=("layer", "pos"), direction=direction).frame
-        found = attribute(model, unequal_task(), by=("layer", "pos"), direction=direction).frame
+            exact = patch(model, unequal_task(), by=("layer", "pos"), direction=direction).examples
+        found = attribute(model, unequal_task(), by=("layer", "pos"), direction=direction).examples
         assert found[["layer", "pos", "example"]].equals(exact[["layer", "pos", "example"]])
         errors.append((found["estimate"] - exact["effect"]).abs().max() / exact["effect"].abs().max())
     assert 1e-5 < errors[0] < 0.1
@@ -277,7 +277,7 @@ def test_summary_is_over_balanced_units():
     result = attribute(model, task, seed=4)
     summary = result.summary()
     assert list(summary.columns) == ["layer", "head", "estimate", "low", "high", "n_units", "n_clusters"]
-    by_unit = result.frame.query("layer == 1 and head == 2").groupby("unit")["estimate"].mean()
+    by_unit = result.examples.query("layer == 1 and head == 2").groupby("unit")["estimate"].mean()
     row = summary.query("layer == 1 and head == 2").iloc[0]
     assert row["estimate"] == pytest.approx(by_unit.mean())
     assert row["low"] < row["estimate"] < row["high"]
@@ -302,7 +302,7 @@ def test_the_model_is_left_as_it_was(wanted):
     with torch.inference_mode():
         found = attribute(model, task)
     expected = attribute(random_model(), task)
-    np.testing.assert_allclose(found.frame["estimate"], expected.frame["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(found.examples["estimate"], expected.examples["estimate"], rtol=1e-12)
     for name, parameter in model.named_parameters():
         assert parameter.requires_grad == (wanted != (name == "ln_final.w")), name
         assert parameter.grad is None
@@ -312,12 +312,12 @@ def test_the_model_is_left_as_it_was(wanted):
 
 def test_a_budget_makes_batches_and_leaves_the_numbers():
     model, task = random_model(), random_task(lengths=(6,) * 8)
-    whole = attribute(model, task).frame
+    whole = attribute(model, task).examples
     (batch,) = batches(model, task_rows(task.metric, task.units, "denoise"))
     names = [f"blocks.{layer}.attn.hook_z" for layer in range(2)]
     one = DifferentiableRun(model, batch.take([0]), "logit_difference", names).graph_bytes()
     assert DifferentiableRun(model, batch, "logit_difference", names).graph_bytes() <= 16 * one
-    parts = attribute(model, task, memory_budget=3 * one).frame
+    parts = attribute(model, task, memory_budget=3 * one).examples
     np.testing.assert_allclose(parts["estimate"], whole["estimate"], rtol=1e-9, atol=1e-12)
     with pytest.raises(InputError, match=rf"memory budget: the gradients of one row of 6 tokens take {one:,} bytes"):
         attribute(model, task, memory_budget=one - 1)

@@ -101,14 +101,14 @@ class TestANextToken:
             ablate(model, TASK)
 
     def test_without_a_tokenizer_the_task_is_the_users(self):
-        assert len(ablate(random_model(causal=False), TASK, kind="zero").summary()) == 6
+        assert len(ablate(random_model(causal=False), TASK, replacement="zero").summary()) == 6
 
     def test_a_sweep_asks_nothing(self, encoder):
         cells = [each.cell(Zero()) for each in choose_components(encoder)]
-        assert (Sweep(cells).run(encoder, TASK).frame["status"] == "changed").any()
+        assert (Sweep(cells).run(encoder, TASK).examples["status"] == "changed").any()
 
     def test_causal_models_are_asked(self):
-        assert len(ablate(random_model(tokenizer=word_tokenizer()), TASK, kind="zero").summary()) == 6
+        assert len(ablate(random_model(tokenizer=word_tokenizer()), TASK, replacement="zero").summary()) == 6
 
 
 class TestAMaskedToken:
@@ -117,13 +117,13 @@ class TestAMaskedToken:
         """The base run is what transformers says of the mask; bridge and engine agree."""
         found = ablate(encoder, MASKED, metric=metric)
         assert found.provenance["engine"] == "incremental"
-        assert (found.frame["status"] == "changed").all()
+        assert (found.examples["status"] == "changed").all()
         ours = ablate(load_model(folder), MASKED, metric=metric)
-        np.testing.assert_allclose(found.frame["value"], ours.frame["value"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found.examples["value"], ours.examples["value"], rtol=1e-4, atol=1e-6)
 
     def test_the_base_run_is_that_of_transformers(self, encoder, folder):
         theirs = BertForMaskedLM.from_pretrained(folder).eval()
-        found = ablate(encoder, MASKED, kind="zero").frame
+        found = ablate(encoder, MASKED, replacement="zero").examples
         base = found[(found["layer"] == 0) & (found["head"] == 0)]["base"]
         for value, each in zip(base, MASKED.examples, strict=True):
             with torch.no_grad():
@@ -133,7 +133,7 @@ class TestAMaskedToken:
     def test_patching(self, encoder):
         found = patch(encoder, MASKED, by=("layer",), site="resid_pre", layers=[0])
         assert found.provenance["engine"] == "incremental"
-        assert (found.frame["status"] == "changed").any()
+        assert (found.examples["status"] == "changed").any()
 
     def test_a_sentence_is_refused(self, encoder):
         message = "task 'random' would score words that the encoder has read.*give metric='logit_difference'"

@@ -79,15 +79,15 @@ def test_attention_from_the_query(bridge):
 
 @pytest.mark.parametrize("kind", ["zero", "mean", "positional_mean"])
 def test_ablation(bridge, kind):
-    found = ablate(bridge, TASK, kind=kind)
+    found = ablate(bridge, TASK, replacement=kind)
     assert by_the_engine(found)
     plain = ablated_plainly(bridge, kind)
     assert (plain.provenance["engine"], plain.provenance["why_plain"]) == ("plain", "it was asked for")
-    assert differ(found.frame, plain.frame) < BOUND
-    ours = ablate(load_model(bridge), TASK, kind=kind)
+    assert differ(found.examples, plain.examples) < BOUND
+    ours = ablate(load_model(bridge), TASK, replacement=kind)
     assert "engine_model" not in ours.provenance
-    assert differ(found.frame, ours.frame) < BOUND
-    assert found.frame["effect"].abs().max() > 100 * BOUND * found.frame["value"].abs().max()
+    assert differ(found.examples, ours.examples) < BOUND
+    assert found.examples["effect"].abs().max() > 100 * BOUND * found.examples["value"].abs().max()
 
 
 @pytest.mark.parametrize(("site", "by"), [("z", ("layer", "head")), ("k", ("head",)), ("resid_pre", ("layer",))])
@@ -98,17 +98,17 @@ def test_patching(bridge, site, by):
     cells = patch_cells(bridge, TASK, as_grid(site, by, None), "denoise")
     plain = Sweep(cells).run(bridge, TASK, direction="denoise", plainly=True)
     for each in (plain, patch(load_model(bridge), TASK, site=site, by=by)):
-        assert differ(found.frame, each.frame) < BOUND
-        assert (found.frame["status"] == each.frame["status"]).all()
-    assert found.frame["effect"].abs().max() > 100 * BOUND * found.frame["value"].abs().max()
+        assert differ(found.examples, each.examples) < BOUND
+        assert (found.examples["status"] == each.examples["status"]).all()
+    assert found.examples["effect"].abs().max() > 100 * BOUND * found.examples["value"].abs().max()
     assert isinstance(cells[0].interventions[0].replacement, Patch)
 
 
 @pytest.mark.parametrize("method", ["attribution", "integrated_gradients"])
 def test_attribution(bridge, method):
     found, ours = (attribute(each, TASK, method=method) for each in (bridge, load_model(bridge)))
-    assert differ(found.frame, ours.frame, "estimate") < BOUND
-    assert found.frame["estimate"].abs().max() > 0
+    assert differ(found.examples, ours.examples, "estimate") < BOUND
+    assert found.examples["estimate"].abs().max() > 0
 
 
 def test_a_screen(tmp_path):
@@ -117,20 +117,20 @@ def test_a_screen(tmp_path):
     found = patch(bridge, TASK, screen=True, top=2, audit=1)
     assert by_the_engine(found)
     ours = patch(load_model(bridge), TASK, screen=True, top=2, audit=1)
-    assert differ(found.frame, ours.frame) < BOUND
+    assert differ(found.examples, ours.examples) < BOUND
 
 
 @pytest.mark.parametrize("kind", ["zero", "mean"])
 def test_what_the_engine_does_not_know_runs_plainly(tmp_path, kind):
     bridge = booted("gpt_neo", tmp_path)
-    found = ablate(bridge, TASK, kind=kind)
+    found = ablate(bridge, TASK, replacement=kind)
     assert found.provenance["engine"] == "plain"
     reason = "GPTNeoForCausalLM: architecture 'gpt_neo' is not known here"
     assert found.provenance["why_plain"] == reason
     assert found.provenance["model"] == f"bridge:{tmp_path}"
-    assert (found.frame["status"] == "changed").all()
+    assert (found.examples["status"] == "changed").all()
     assert patch(bridge, TASK).provenance["why_plain"] == reason
-    assert np.isfinite(attribute(bridge, TASK).frame["estimate"]).all()
+    assert np.isfinite(attribute(bridge, TASK).examples["estimate"]).all()
 
 
 class Protocol:
@@ -153,13 +153,13 @@ class TestTheProtocolAlone:
     def test_methods_run_on_it(self):
         model, task = HandModel(), varied_task()
         for kind in ("zero", "mean"):
-            found, expected = (ablate(each, task, kind=kind) for each in (Protocol(model), model))
-            assert found.frame.equals(expected.frame)
-        assert patch(Protocol(model), task).frame.equals(patch(model, task).frame)
-        assert attribute(Protocol(model), task).frame.equals(attribute(model, task).frame)
+            found, expected = (ablate(each, task, replacement=kind) for each in (Protocol(model), model))
+            assert found.examples.equals(expected.examples)
+        assert patch(Protocol(model), task).examples.equals(patch(model, task).examples)
+        assert attribute(Protocol(model), task).examples.equals(attribute(model, task).examples)
 
     def test_what_is_not_known_of_it_is_not_said(self):
-        found = ablate(Protocol(HandModel()), varied_task(), kind="zero").provenance
+        found = ablate(Protocol(HandModel()), varied_task(), replacement="zero").provenance
         assert (found["model"], found["model_hash"]) == ("Protocol", None)
         assert (found["device"], found["dtype"]) == ("cpu", "float32")
         assert found["why_plain"].startswith("Protocol is neither a model of ours nor a TransformerBridge")

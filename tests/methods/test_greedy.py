@@ -12,7 +12,7 @@ from interp.methods.head_sets import greedy, halves
 
 
 def test_it_finds_both_heads_of_a_pair_that_hide_each_other():
-    result = greedy(GatedModel("nearly either"), varied_task(80), k=3, kind="zero", seed=1)
+    result = greedy(GatedModel("nearly either"), varied_task(80), n_heads=3, replacement="zero", seed=1)
     assert set(result.chosen[:2]) == {(0, 0), (0, 1)}
     summary = result.summary().set_index("step")
     base = summary["base"].iloc[0]
@@ -27,15 +27,18 @@ def test_each_step_takes_the_costliest_and_is_scored_elsewhere():
     model, task = GatedModel("sum"), varied_task(40)
     with_weak_second_head = model.blocks[0].attn.W_O.data
     with_weak_second_head[1] *= 0.5
-    result = greedy(model, task, k=2, kind="zero", seed=3)
+    result = greedy(model, task, n_heads=2, replacement="zero", seed=3)
     choosing, scored = halves(task, 3)
     assert result.chosen == [(0, 0), (0, 1)]
-    assert list(zip(result.frame["layer"], result.frame["head"], strict=True))[:: len(scored.examples)] == result.chosen
-    expected = ablate(model, scored, kind="zero", sets=[[(0, 0)], [(0, 0), (0, 1)]]).frame
-    np.testing.assert_array_equal(result.frame["effect"], expected["effect"])
-    where_chosen = ablate(model, choosing, kind="zero", heads=[(0, 0)]).summary()["effect"].item()
+    assert (
+        list(zip(result.examples["layer"], result.examples["head"], strict=True))[:: len(scored.examples)]
+        == result.chosen
+    )
+    expected = ablate(model, scored, replacement="zero", sets=[[(0, 0)], [(0, 0), (0, 1)]]).examples
+    np.testing.assert_array_equal(result.examples["effect"], expected["effect"])
+    where_chosen = ablate(model, choosing, replacement="zero", heads=[(0, 0)]).summary()["effect"].item()
     assert result.provenance["effects_where_chosen"][0] == pytest.approx(where_chosen)
-    assert set(result.frame["cluster"]) == {unit.cluster for unit in scored.units}
+    assert set(result.examples["cluster"]) == {unit.cluster for unit in scored.units}
 
 
 def test_halves_share_no_cluster_and_lose_no_unit():
@@ -58,16 +61,16 @@ def test_the_choosing_half_flatters_and_the_scored_one_does_not():
     ]
     task = task_of(units[:8], [])
     model = random_model(d_vocab=8, n_ctx=12, n_layers=1, n_heads=12, d_head=2)
-    results = [greedy(model, task, k=1, kind="zero", seed=seed) for seed in range(8)]
+    results = [greedy(model, task, n_heads=1, replacement="zero", seed=seed) for seed in range(8)]
     where_chosen = np.mean([each.provenance["effects_where_chosen"] for each in results])
-    assert where_chosen < np.mean([each.frame["effect"].mean() for each in results]) - 0.2
+    assert where_chosen < np.mean([each.examples["effect"].mean() for each in results]) - 0.2
 
 
 @pytest.mark.filterwarnings("ignore:.*bit-identical")
 def test_a_divergence_costs_where_it_rises():
     task = varied_task(40)
-    result = greedy(GatedModel("sum"), task, k=1, kind="zero", metric="kl_divergence")
-    of_each = ablate(GatedModel("sum"), halves(task, 0)[0], kind="zero", metric="kl_divergence").summary()
+    result = greedy(GatedModel("sum"), task, n_heads=1, replacement="zero", metric="kl_divergence")
+    of_each = ablate(GatedModel("sum"), halves(task, 0)[0], replacement="zero", metric="kl_divergence").summary()
     costliest = of_each.loc[of_each["effect"].idxmax()]
     assert result.chosen == [(costliest["layer"], costliest["head"])]
     assert of_each["effect"].min() > 0
@@ -75,13 +78,13 @@ def test_a_divergence_costs_where_it_rises():
 
 @pytest.mark.parametrize("k", [0, 5])
 def test_as_many_steps_as_heads(k):
-    with pytest.raises(InputError, match=f"k: expected 1 to 4 steps, as many as there are heads, got {k}"):
-        greedy(GatedModel("sum"), varied_task(), k=k)
+    with pytest.raises(InputError, match=f"n_heads: expected 1 to 4 steps, as many as there are heads, got {k}"):
+        greedy(GatedModel("sum"), varied_task(), n_heads=k)
 
 
 def test_one_cluster_cannot_be_split():
     with pytest.raises(InputError, match="has 1 clusters: a choice on one half"):
-        greedy(HandModel(), task_of([pair(prompts(1, 1))], []), k=1, kind="zero")
+        greedy(HandModel(), task_of([pair(prompts(1, 1))], []), n_heads=1, replacement="zero")
 
 
 def stop_at(step):
@@ -93,12 +96,12 @@ def stop_at(step):
 
 
 def test_interrupted_it_keeps_the_steps_that_are_complete():
-    whole = greedy(GatedModel("sum"), varied_task(40), k=3, kind="zero")
+    whole = greedy(GatedModel("sum"), varied_task(40), n_heads=3, replacement="zero")
     with pytest.warns(RuntimeWarning, match="interrupted: the result holds the steps that were complete"):
-        part = greedy(GatedModel("sum"), varied_task(40), k=3, kind="zero", progress=stop_at(2))
+        part = greedy(GatedModel("sum"), varied_task(40), n_heads=3, replacement="zero", progress=stop_at(2))
     assert (whole.provenance["complete"], part.provenance["complete"]) == (True, False)
     assert part.chosen == whole.chosen[:2]
-    np.testing.assert_array_equal(part.frame["effect"], whole.frame[whole.frame["step"] <= 2]["effect"])
+    np.testing.assert_array_equal(part.examples["effect"], whole.examples[whole.examples["step"] <= 2]["effect"])
 
 
 @pytest.mark.filterwarnings("ignore:interrupted")
@@ -117,6 +120,6 @@ def test_a_step_of_some_examples_is_none(monkeypatch, n_sweeps):
     monkeypatch.setattr(module, "ablate", interrupted)
     if n_sweeps < 2:
         with pytest.raises(KeyboardInterrupt):
-            greedy(GatedModel("sum"), varied_task(40), k=3, kind="zero")
+            greedy(GatedModel("sum"), varied_task(40), n_heads=3, replacement="zero")
     else:
-        assert len(greedy(GatedModel("sum"), varied_task(40), k=3, kind="zero").chosen) == 1
+        assert len(greedy(GatedModel("sum"), varied_task(40), n_heads=3, replacement="zero").chosen) == 1

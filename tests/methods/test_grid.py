@@ -106,8 +106,8 @@ class TestCells:
         cells = Grid(site, ("layer", "neuron"), layers=(0,)).cells(model, Zero(), [])
         assert [each.interventions[0].units for each in cells] == [(number,) for number in range(20)]
         task = random_task(0)
-        frame = Sweep(cells).run(model, task).frame
-        plain = Sweep(cells[3:5]).run(model, task, plainly=True).frame
+        frame = Sweep(cells).run(model, task).examples
+        plain = Sweep(cells[3:5]).run(model, task, plainly=True).examples
         some = frame[frame["neuron"].isin([3, 4])].reset_index(drop=True)
         np.testing.assert_allclose(some["value"], plain["value"], rtol=1e-10)
 
@@ -116,9 +116,9 @@ class TestCells:
         task = random_task(0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            together = interp.patch(model, task, site="mlp_post", by=("layer",), layers=[1]).frame
-            written = interp.patch(model, task, site="mlp_out", by=("layer",), layers=[1]).frame
-            single = interp.patch(model, task, site="mlp_post", by=("layer", "neuron"), layers=[1]).frame
+            together = interp.patch(model, task, site="mlp_post", by=("layer",), layers=[1]).examples
+            written = interp.patch(model, task, site="mlp_out", by=("layer",), layers=[1]).examples
+            single = interp.patch(model, task, site="mlp_post", by=("layer", "neuron"), layers=[1]).examples
         np.testing.assert_allclose(together["value"], written["value"], rtol=1e-10)
         assert single["neuron"].nunique() == 20
         assert single.groupby("neuron")["effect"].mean().nunique() == 20
@@ -173,6 +173,6 @@ def with_spans(unit, **spans):
 def test_spans_of_a_query_that_is_not_the_last_token():
     unit = with_spans(pair([BOS, KEY, BY, NEAR, THERE]), query=2)
     longer = with_spans(pair([BOS, BY, KEY, BY, NEAR, THERE]), query=3)
-    frame = interp.patch(HandModel(), task_of([unit, longer], []), site="z", by=("pos",)).frame
+    frame = interp.patch(HandModel(), task_of([unit, longer], []), site="z", by=("pos",)).examples
     assert set(frame["pos"]) == {"BOS", "related", "rest", "query", "last"}
     assert encode(prompts(0, 0)).query == 2

@@ -99,7 +99,7 @@ def ours(site, by, model, task, direction, **options):
     """The mean value of every cell, in the order of the cells."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        frame = interp.patch(model, task, site=site, by=by, direction=direction, **options).frame
+        frame = interp.patch(model, task, site=site, by=by, direction=direction, **options).examples
     shape = [frame[label].nunique() for label in by]
     return frame.groupby(list(by))["value"].mean().to_numpy().reshape(shape)
 
@@ -132,7 +132,7 @@ def normalised(model, task, cells, direction="denoise"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = Sweep(made).run(model, task, direction=direction)
-        result = PatchResult(result.frame, {**result.provenance, "direction": direction}, result.labels)
+        result = PatchResult(result.examples, {**result.provenance, "direction": direction}, result.labels)
         return result, result.normalised()["normalised"].to_numpy()
 
 
@@ -146,8 +146,8 @@ class TestIdentities:
         streams = [[change(name, layer, patch)] for name, layer in (("resid_pre", 0), ("resid_pre", 1))]
         result, effect = normalised(model, larger, [everything, *streams, [change("resid_post", 1, patch)]], direction)
         np.testing.assert_allclose(effect, 1.0 if direction == "denoise" else 0.0, atol=1e-10)
-        np.testing.assert_allclose(result.frame["value"], result.frame["source"], rtol=1e-10)
-        assert (result.frame["effect"].abs() > 1e-6).any()
+        np.testing.assert_allclose(result.examples["value"], result.examples["source"], rtol=1e-10)
+        assert (result.examples["effect"].abs() > 1e-6).any()
 
     def test_patching_less_than_all_leaves_something(self, model, larger):
         sites = [Site(name, layer) for name in ("attn_out", "mlp_out") for layer in range(LAYERS)]
@@ -161,7 +161,7 @@ class TestIdentities:
         itself = dataclasses.replace(task, units=tuple(twins))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            frame = interp.patch(model, itself, site=site, by=("layer",)).frame
+            frame = interp.patch(model, itself, site=site, by=("layer",)).examples
         assert (frame["effect"] == 0).all()
         assert (frame["value"] == frame["source"]).all()
         assert (frame["change_norm"] == 0).all()
@@ -174,7 +174,7 @@ class TestIdentities:
 
     def test_nothing_comes_from_before_the_first_different_token(self, model):
         task = dataclasses.replace(random_task(0), units=(two_that_differ_at(3),))
-        frame = interp.patch(model, task, site="resid_pre", by=("layer", "pos")).frame
+        frame = interp.patch(model, task, site="resid_pre", by=("layer", "pos")).examples
         before = frame[frame["pos"] < 3]
         assert set(before["status"]) == {"identical input"}
         assert (before["effect"] == 0).all()
@@ -234,7 +234,7 @@ class TestByHand:
         assert result.provenance["engine"] == expected
         # The clean prompt's answers are scored; the bias is for "is", right of the singular.
         clean = [2 * EACH + BIAS, 2 * EACH - BIAS]
-        frame = result.frame[result.frame["head"] == 0]
+        frame = result.examples[result.examples["head"] == 0]
         np.testing.assert_allclose(frame["source"], clean * 2, rtol=1e-4)
         np.testing.assert_allclose(frame["base"], [-2 * EACH + BIAS, -2 * EACH - BIAS] * 2, rtol=1e-4)
 
@@ -246,7 +246,7 @@ class TestByHand:
         expected = {(head, pos): none for head in range(2) for pos in range(5)} | {(0, 1): half, (0, 3): half}
         for cell, value in expected.items():
             assert effect[cell] == pytest.approx(value, abs=1e-4), cell
-        frame = result.frame.set_index(["head", "pos"])
+        frame = result.examples.set_index(["head", "pos"])
         values = [BIAS, -BIAS] * 2  # one noun for each answer
         np.testing.assert_allclose(frame.loc[[(0, 1)], "value"], values, rtol=1e-4)
 
@@ -254,7 +254,7 @@ class TestByHand:
         """The tokens after the nouns are the same in both runs, and so is what enters the first layer there."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            frame = self.result(make, "resid_pre", ("layer", "pos")).frame
+            frame = self.result(make, "resid_pre", ("layer", "pos")).examples
         assert set(frame[frame["pos"].isin([2, 4])]["status"]) == {"identical input"}
 
     def test_one_head_at_the_last_position_has_it_all(self, make):
@@ -267,11 +267,11 @@ class TestByHand:
     @pytest.mark.parametrize("site", ["k", "q", "pattern"])
     def test_where_it_looks_is_the_same_in_both_runs(self, make, site):
         """Both nouns are keys alike, and the query word asks the same."""
-        frame = self.result(make, site, ("head",)).frame
+        frame = self.result(make, site, ("head",)).examples
         np.testing.assert_allclose(frame["effect"], 0, atol=1e-6)
 
     def test_statuses(self, make):
-        frame = self.result(make, "z", ("head", "pos")).frame
+        frame = self.result(make, "z", ("head", "pos")).examples
         by_position = frame.groupby("pos")["status"].agg(set)
         assert by_position[0] == {"identical input"}  # BOS
         assert by_position[1] == by_position[2] == by_position[3] == {"unreachable"}  # the metric reads the last
@@ -281,7 +281,7 @@ class TestByHand:
 class TestResult:
     def test_columns(self, model, task):
         result = interp.patch(model, task, site="z", by=("layer", "head"))
-        frame = result.frame
+        frame = result.examples
         np.testing.assert_allclose(frame["effect"], frame["value"] - frame["base"])
         assert {"source", "base", "value", "status", "fired", "change_norm"} <= set(frame.columns)
         assert result.provenance["direction"] == "denoise"
@@ -293,7 +293,7 @@ class TestResult:
         result = interp.patch(model, task, site="resid_pre", by=("layer", "pos"))
         summary = result.summary()
         for _, row in summary.iterrows():
-            cell = result.frame[(result.frame["layer"] == row["layer"]) & (result.frame["pos"] == row["pos"])]
+            cell = result.examples[(result.examples["layer"] == row["layer"]) & (result.examples["pos"] == row["pos"])]
             gap = (cell["source"] - cell["base"]).mean()
             assert row["normalised"] == pytest.approx((cell["value"] - cell["base"]).mean() / gap)
             assert row["clean"] - row["corrupted"] == pytest.approx(gap)
@@ -330,13 +330,13 @@ class TestResult:
     def test_other_metrics(self, model, task, metric):
         result = interp.patch(model, task, site="resid_pre", by=("layer",), metric=metric)
         assert result.provenance["metric"] == metric
-        np.testing.assert_allclose(result.frame["value"], result.frame["source"], rtol=1e-10)
+        np.testing.assert_allclose(result.examples["value"], result.examples["source"], rtol=1e-10)
 
     def test_sentences(self, model):
         task = random_task(3, lengths=(5, 5, 5), answers=(2, 1), metric="sentence_log_probability")
-        frame = interp.patch(model, task, site="resid_pre", by=("layer", "pos")).frame
+        frame = interp.patch(model, task, site="resid_pre", by=("layer", "pos")).examples
         assert frame["pos"].max() == 4  # those of the prompt
-        whole = interp.patch(model, task, site="resid_pre", by=("layer",)).frame
+        whole = interp.patch(model, task, site="resid_pre", by=("layer",)).examples
         np.testing.assert_allclose(whole["value"], whole["source"], rtol=1e-10)
 
 
@@ -353,7 +353,7 @@ class TestPromptsOfSeveralLengths:
         return task_of([pair(prompts(0, 1), "a"), pair(prompts(2, 0), "b"), pair(prompts(0, 0), "c")], [])
 
     def test_they_are_aligned_by_spans(self, task):
-        frame = interp.patch(HandModel(), task, site="z", by=("pos",)).frame
+        frame = interp.patch(HandModel(), task, site="z", by=("pos",)).examples
         units = frame.groupby("pos")["unit"].agg(set).to_dict()
         assert units == {"BOS": {0, 1, 2}, "related": {0, 1, 2}, "rest": {0, 1}, "last": {0, 1, 2}}
         assert "absent" not in set(frame["status"])
@@ -372,7 +372,7 @@ class TestPromptsOfSeveralLengths:
             InputError, match=r"pos: .* 4 to 6 tokens, .* and 2 of 4 have no tagged relation .* leave pos"
         ):
             interp.patch(HandModel(), task, by=("layer", "pos"))
-        assert len(interp.patch(HandModel(), task, by=("head",)).frame) == 8
+        assert len(interp.patch(HandModel(), task, by=("head",)).examples) == 8
 
     def test_keys_need_one_length(self, task):
         with pytest.raises(InputError, match="key: the prompts of 'hand' have different lengths; choose"):

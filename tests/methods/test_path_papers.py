@@ -157,7 +157,7 @@ class ByEdges:
 @pytest.mark.parametrize(("d_mlp", "paths"), CASES, ids=str)
 def test_recomputed_mlps_are_wang_et_al(models, task, d_mlp, paths):
     model = models[d_mlp]
-    found = path_patch(model, task, paths, together=len(paths) > 1).frame
+    found = path_patch(model, task, paths, together=len(paths) > 1).examples
     np.testing.assert_allclose(found["value"], measured(model, task, by_wang(model, paths)), rtol=1e-9)
     assert (found["effect"].abs() > 1e-4).any()
 
@@ -166,7 +166,7 @@ def test_recomputed_mlps_are_wang_et_al(models, task, d_mlp, paths):
 @pytest.mark.parametrize(("d_mlp", "paths"), CASES, ids=str)
 def test_frozen_mlps_are_edges_of_goldowsky_dill_et_al(models, task, d_mlp, paths):
     model = models[d_mlp]
-    found = path_patch(model, task, paths, mlps="frozen", together=len(paths) > 1).frame
+    found = path_patch(model, task, paths, mlps="frozen", together=len(paths) > 1).examples
     np.testing.assert_allclose(found["value"], measured(model, task, ByEdges(model, paths)), rtol=1e-9)
     assert (found["effect"].abs() > 1e-4).any()
 
@@ -186,7 +186,7 @@ def test_a_head_on_the_way_passes_on_through_recomputed_mlps(models, task, part)
         logits, _ = wang_frozen_pass(model, tokens, run, passing, ["1.2"])
         return logits[:, -1]
 
-    found = path_patch(model, task, [["0.1", f"1.2.{part}", "logits"]]).frame
+    found = path_patch(model, task, [["0.1", f"1.2.{part}", "logits"]]).examples
     np.testing.assert_allclose(found["value"], measured(model, task, logits_of), rtol=1e-9)
     assert (found["effect"].abs() > 1e-5).any()
 
@@ -206,7 +206,7 @@ def test_paths_that_share_a_node_on_the_way_meet_there(models, task, mlps):
             _, passing = model.run_with_cache(tokens)
         return wang_frozen_pass(model, tokens, run, passing, ["1.2"])[0][:, -1]
 
-    found = path_patch(model, task, shared, mlps=mlps, together=True).frame
+    found = path_patch(model, task, shared, mlps=mlps, together=True).examples
     np.testing.assert_allclose(found["value"], measured(model, task, logits_of), rtol=1e-9)
 
 
@@ -226,7 +226,9 @@ def test_paths_that_share_a_node_on_the_way_meet_there(models, task, mlps):
     ids=str,
 )
 def test_the_options_differ_where_an_mlp_stands_between(models, task, d_mlp, path, same):
-    recomputed, frozen = (path_patch(models[d_mlp], task, [path], mlps=each).frame for each in ("recomputed", "frozen"))
+    recomputed, frozen = (
+        path_patch(models[d_mlp], task, [path], mlps=each).examples for each in ("recomputed", "frozen")
+    )
     np.testing.assert_allclose(recomputed["base"], frozen["base"])
     assert np.allclose(recomputed["value"], frozen["value"], rtol=1e-9) == same
 
@@ -234,7 +236,7 @@ def test_the_options_differ_where_an_mlp_stands_between(models, task, d_mlp, pat
 def test_a_parallel_mlp_does_not_hear_the_heads_beside_it(task):
     model = random_model(n_layers=2, parallel=True)
     for path, same in ((["0.1", "1.0.q"], True), (["embed", "1.0.q"], False)):
-        recomputed, frozen = (path_patch(model, task, [path], mlps=each).frame for each in ("recomputed", "frozen"))
+        recomputed, frozen = (path_patch(model, task, [path], mlps=each).examples for each in ("recomputed", "frozen"))
         assert np.allclose(recomputed["value"], frozen["value"], rtol=1e-9) == same
 
 
@@ -244,8 +246,8 @@ def test_runs_and_provenance_tell_the_options_apart(models, task, tmp_path):
     ]
     again = path_patch(models[20], task, [["0.1", "logits"]], mlps="recomputed", run=tmp_path)
     assert [each.provenance["mlps"] for each in (*both, again)] == ["recomputed", "frozen", "recomputed"]
-    assert not np.allclose(both[0].frame["value"], both[1].frame["value"])
-    assert again.frame["value"].tolist() == both[0].frame["value"].tolist()
+    assert not np.allclose(both[0].examples["value"], both[1].examples["value"])
+    assert again.examples["value"].tolist() == both[0].examples["value"].tolist()
     assert len({each.provenance["run"] for each in both}) == 2
 
 

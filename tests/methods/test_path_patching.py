@@ -34,16 +34,16 @@ def task():
 )
 def test_all_paths_from_a_sender_together_are_its_activation_patch(model, task, direction, sender, site, by, cell):
     along = path_patch(model, task, paths_from(model, sender), mlps="frozen", together=True, direction=direction)
-    along = along.frame
-    whole = patch(model, task, site=site, by=by, direction=direction).frame
+    along = along.examples
+    whole = patch(model, task, site=site, by=by, direction=direction).examples
     whole = whole[np.all([whole[name] == value for name, value in cell.items()], axis=0)]
     np.testing.assert_allclose(along["value"], whole["value"], rtol=1e-10)
     assert (along["effect"].abs() > 1e-3).any()
 
 
 def test_one_path_alone_is_not_the_patch(model, task):
-    along = path_patch(model, task, [["0.1", "logits"]]).frame
-    whole = patch(model, task, site="z", by=("layer", "head"), layers=[0]).frame.query("head == 1")
+    along = path_patch(model, task, [["0.1", "logits"]]).examples
+    whole = patch(model, task, site="z", by=("layer", "head"), layers=[0]).examples.query("head == 1")
     assert not np.allclose(along["value"], whole["value"], rtol=1e-3)
 
 
@@ -79,7 +79,7 @@ def head_change(layer, head):
 @torch.no_grad()
 def test_a_direct_path_into_one_heads_keys_by_hooks(model, task):
     expected = by_hooks(model, task, (1,), "blocks.2.hook_k_input", head_change(0, 2))
-    found = path_patch(model, task, [["0.2", "2.1.k"]], mlps="frozen").frame
+    found = path_patch(model, task, [["0.2", "2.1.k"]], mlps="frozen").examples
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_a_path_over_an_mlp_by_hooks(model, task):
         return block.mlp(block.ln2(stream + head_change(0, 0)(model, batch, run, source))) - before
 
     expected = by_hooks(model, task, (None,), "blocks.2.hook_resid_post", change)
-    found = path_patch(model, task, [["0.0", "mlp.1", "logits"]], mlps="frozen").frame
+    found = path_patch(model, task, [["0.0", "mlp.1", "logits"]], mlps="frozen").examples
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
     assert found[["sender", "via", "receiver"]].drop_duplicates().to_numpy().tolist() == [["0.0", "mlp.1", "logits"]]
 
@@ -115,7 +115,7 @@ def test_a_path_through_a_heads_queries_keys_or_values_by_hooks(model, task, par
         return (changed[z][:, :, 2] - run[z][:, :, 2]) @ model.blocks[1].attn.W_O[2]
 
     expected = by_hooks(model, task, (None,), "blocks.2.hook_resid_post", change)
-    found = path_patch(model, task, [["0.1", f"1.2.{part}", "logits"]], mlps="frozen").frame
+    found = path_patch(model, task, [["0.1", f"1.2.{part}", "logits"]], mlps="frozen").examples
     np.testing.assert_allclose(found["value"], expected, rtol=1e-9)
 
 

@@ -23,7 +23,7 @@ def attention_to_the_noun(frame, task):
 )
 def test_interactions_by_hand(gate, first, both, interaction):
     task = varied_task()
-    frame = pairwise(GatedModel(gate), task, heads=[(0, 0), (0, 1)], kind="zero").frame
+    frame = pairwise(GatedModel(gate), task, heads=[(0, 0), (0, 1)], replacement="zero").examples
     a = attention_to_the_noun(frame, task)
     assert len(frame) == len(task.examples)
     for column, expected in {
@@ -39,7 +39,7 @@ def test_interactions_by_hand(gate, first, both, interaction):
     ("gate", "relation"), [("sum", "additive"), ("either", "redundant"), ("both", "in series"), ("nearly either", None)]
 )
 def test_the_pair_is_found_among_others(gate, relation):
-    summary = pairwise(GatedModel(gate), varied_task(), kind="mean").summary().set_index(["first", "second"])
+    summary = pairwise(GatedModel(gate), varied_task(), replacement="mean").summary().set_index(["first", "second"])
     assert list(summary.index) == [
         ("0.0", "0.1"),
         ("0.0", "1.0"),
@@ -59,33 +59,33 @@ def test_the_pair_is_found_among_others(gate, relation):
 
 def test_an_interaction_below_the_minimum_is_no_claim():
     """Sure as it is, it is a tenth of the minimum."""
-    asked = {"heads": [(0, 0), (0, 1)], "kind": "zero"}
-    strict = pairwise(GatedModel("either"), varied_task(), minimum_effect=0.99, **asked).summary()
+    asked = {"heads": [(0, 0), (0, 1)], "replacement": "zero"}
+    strict = pairwise(GatedModel("either"), varied_task(), min_effect=0.99, **asked).summary()
     assert strict["relation"].item() == "redundant"  # all of the logit difference
-    summary = pairwise(GatedModel("nearly either"), varied_task(), minimum_effect=0.99, **asked).summary()
+    summary = pairwise(GatedModel("nearly either"), varied_task(), min_effect=0.99, **asked).summary()
     assert summary["high"].item() < 0
     assert summary["p_adjusted"].item() > 0.05  # which is of the minimum
     assert summary["relation"].item() == "additive"
 
 
 def test_a_few_clusters_decide_nothing():
-    summary = pairwise(GatedModel("either"), varied_task(FEWEST_CLUSTERS - 1), kind="zero").summary()
+    summary = pairwise(GatedModel("either"), varied_task(FEWEST_CLUSTERS - 1), replacement="zero").summary()
     assert set(summary["relation"]) == {"undecided"}
 
 
 def test_accuracy_is_above_chance_from_one_half_on():
     """The gate that needs both leaves right and wrong answers equal: accuracy falls from 1 to 0."""
-    result = pairwise(GatedModel("both"), varied_task(), heads=[(0, 0), (0, 1)], kind="zero", metric="accuracy")
+    result = pairwise(GatedModel("both"), varied_task(), heads=[(0, 0), (0, 1)], replacement="zero", metric="accuracy")
     assert result.summary()["relation"].item() == "in series"
-    guess = result.frame.assign(base=0.4, base_correct=0.4)
+    guess = result.examples.assign(base=0.4, base_correct=0.4)
     assert set(type(result)(guess, result.provenance).summary()["relation"]) == {"undecided"}
 
 
 def test_a_probability_is_above_chance_where_most_answers_are_right():
     """Every probability is above 0: it is the share of right answers that says whether the model can do the task."""
     task = varied_task()
-    result = pairwise(GatedModel("either"), task, heads=[(0, 0), (0, 1)], kind="zero", metric="probability")
-    frame, right = result.frame, result.frame["base_correct"]
+    result = pairwise(GatedModel("either"), task, heads=[(0, 0), (0, 1)], replacement="zero", metric="probability")
+    frame, right = result.examples, result.examples["base_correct"]
     assert (right == 1).all()
     assert result.summary()["relation"].item() == "redundant"
     for correct in (frame["example"] % 2, right * np.nan):  # half of them, and nobody knows
@@ -99,7 +99,7 @@ def test_pairs_are_refused_where_there_are_none():
         pairwise(HandModel(), varied_task(), heads=[(0, 1)])
 
 
-@pytest.mark.parametrize("asked", [{"minimum_effect": 0.0}, {"alpha": 1.0}])
+@pytest.mark.parametrize("asked", [{"min_effect": 0.0}, {"alpha": 1.0}])
 def test_shares_out_of_range_are_refused(asked):
     with pytest.raises(InputError, match=f"{next(iter(asked))}: expected a share between 0 and 1"):
         pairwise(HandModel(), varied_task(), **asked)
@@ -115,7 +115,7 @@ def test_interrupted_it_holds_what_is_complete():
         raise KeyboardInterrupt
 
     with pytest.warns(RuntimeWarning, match="interrupted"):
-        part = pairwise(GatedModel("either"), varied_task(), heads=[(0, 0), (0, 1)], kind="zero", progress=stop)
+        part = pairwise(GatedModel("either"), varied_task(), heads=[(0, 0), (0, 1)], replacement="zero", progress=stop)
     assert not part.provenance["complete"]
-    assert 0 < len(part.frame) < len(varied_task().examples)
-    np.testing.assert_allclose(part.frame["interaction"], -0.5, atol=1e-6)
+    assert 0 < len(part.examples) < len(varied_task().examples)
+    np.testing.assert_allclose(part.examples["interaction"], -0.5, atol=1e-6)

@@ -8,7 +8,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from interp.errors import InputError
 from interp.methods.ablation import ablate
-from interp.methods.replacements_compared import KINDS, ReplacementComparison, compare_replacements
+from interp.methods.replacements_compared import REPLACEMENTS, ReplacementComparison, compare_replacements
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*bit-identical")  # without either head, the answers' logits are 0
 
@@ -44,20 +44,20 @@ def opened():
 def test_a_head_that_always_writes_the_same_flips(opened):
     """Without it the answers are lost; with its mean, or its value on another sentence, nothing is."""
     found = opened.conclusions().set_index("head")
-    assert found.loc[0, list(KINDS)].tolist() == ["drop"] * len(KINDS)
-    assert KINDS[0] == "zero"
-    assert found.loc[1, list(KINDS)].tolist() == ["drop", *["none"] * (len(KINDS) - 1)]
+    assert found.loc[0, list(REPLACEMENTS)].tolist() == ["drop"] * len(REPLACEMENTS)
+    assert REPLACEMENTS[0] == "zero"
+    assert found.loc[1, list(REPLACEMENTS)].tolist() == ["drop", *["none"] * (len(REPLACEMENTS) - 1)]
     assert found["agreement"].tolist() == ["agrees", "flips"]
     flips = opened.flips()
     assert flips[["layer", "head"]].to_numpy().tolist() == [[0, 1]]
 
 
 def test_effects_are_those_of_each_ablation(opened):
-    effects = opened.effects()
-    assert effects["kind"].drop_duplicates().tolist() == list(KINDS)
-    for kind in KINDS:
-        alone = ablate(OpenedModel(), varied_task(), kind=kind).summary()
-        found = effects[effects["kind"] == kind]
+    effects = opened.summary()
+    assert effects["replacement"].drop_duplicates().tolist() == list(REPLACEMENTS)
+    for kind in REPLACEMENTS:
+        alone = ablate(OpenedModel(), varied_task(), replacement=kind).summary()
+        found = effects[effects["replacement"] == kind]
         for column in ("effect", "low", "high", "base", "n_units", "n_clusters"):
             np.testing.assert_allclose(found[column], alone[column], rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found["minimum"], 0.1 * found["base"])
@@ -80,7 +80,7 @@ def planted(states):
     rows = [
         pd.DataFrame(
             {
-                "kind": kind,
+                "replacement": kind,
                 "layer": 0,
                 "head": head,
                 "unit": range(40),
@@ -94,7 +94,7 @@ def planted(states):
         for head, pair in enumerate(states)
         for kind, (mean, spread) in zip(("zero", "mean"), pair, strict=True)
     ]
-    asked = {"metric": "logit_difference", "minimum_effect": 0.1, "alpha": 0.05, "seed": 0}
+    asked = {"metric": "logit_difference", "min_effect": 0.1, "alpha": 0.05, "seed": 0}
     return ReplacementComparison(pd.concat(rows, ignore_index=True), asked, ("zero", "mean"), ("layer", "head"))
 
 
@@ -110,9 +110,9 @@ def test_what_flips_what_agrees_and_what_is_open():
 
 def test_nothing_is_concluded_where_the_base_run_is_at_chance():
     comparison = planted([(DROP, RISE)])
-    noise = comparison.frame["effect"] * 0 + np.tile(np.linspace(-1, 1, 40), 2)
+    noise = comparison.examples["effect"] * 0 + np.tile(np.linspace(-1, 1, 40), 2)
     at_chance = type(comparison)(
-        comparison.frame.assign(base=noise), comparison.provenance, comparison.kinds, comparison.labels
+        comparison.examples.assign(base=noise), comparison.provenance, comparison.replacements, comparison.labels
     )
     assert at_chance.conclusions()["agreement"].tolist() == ["open"]
     assert at_chance.flips().empty
@@ -122,18 +122,18 @@ def test_nothing_is_concluded_where_the_base_run_is_at_chance():
 @pytest.mark.parametrize("metric", ["probability", "accuracy"])
 def test_of_other_metrics_the_share_of_right_answers_tells_chance(metric, correct, agreement):
     """A probability of 0.0003 is surely above 0, in an untrained model too."""
-    frame = planted([(DROP, RISE), (DROP, NONE)]).frame
+    frame = planted([(DROP, RISE), (DROP, NONE)]).examples
     tiny = frame.assign(base=3e-4, effect=3e-4 * frame["effect"], base_correct=correct)
-    asked = {"metric": metric, "minimum_effect": 0.1, "alpha": 0.05, "seed": 0}
+    asked = {"metric": metric, "min_effect": 0.1, "alpha": 0.05, "seed": 0}
     found = ReplacementComparison(tiny, asked, ("zero", "mean"), ("layer", "head")).conclusions()
     assert found["agreement"].tolist() == [agreement] * 2
 
 
 def test_nothing_is_concluded_of_a_model_that_guesses():
     """All words have nearly the same probability, and no head changes it by a tenth."""
-    found = compare_replacements(Untrained(), varied_task(), kinds=("zero", "mean"), metric="probability")
-    assert set(found.effects()["state"]) == {"undecided"}
-    assert found.frame["base"].min() > 0.1
+    found = compare_replacements(Untrained(), varied_task(), replacements=("zero", "mean"), metric="probability")
+    assert set(found.summary()["state"]) == {"undecided"}
+    assert found.examples["base"].min() > 0.1
 
 
 def test_rank_agreement_is_scipys_over_mean_effects():
@@ -148,10 +148,10 @@ def test_rank_agreement_is_scipys_over_mean_effects():
 
 def test_rank_agreement_of_noise_has_a_wide_interval():
     found = planted([((mean, 1.0), (mean, 0.01)) for mean in (0.0, 0.01, 0.02, 0.03, 0.04)])
-    frame = found.frame
+    frame = found.examples
     rng = np.random.default_rng(1)
-    noisy = frame["effect"] + (frame["kind"] == "zero") * rng.normal(size=len(frame))
-    found = type(found)(frame.assign(effect=noisy), found.provenance, found.kinds, found.labels).agreement()
+    noisy = frame["effect"] + (frame["replacement"] == "zero") * rng.normal(size=len(frame))
+    found = type(found)(frame.assign(effect=noisy), found.provenance, found.replacements, found.labels).agreement()
     assert found["low"].item() < 0 < found["high"].item()
 
 
@@ -162,13 +162,13 @@ def test_where_all_effects_are_equal_there_is_no_order():
 
 def test_each_pair_of_kinds_has_a_row(opened):
     found = opened.agreement()
-    assert len(found) == len(KINDS) * (len(KINDS) - 1) / 2
+    assert len(found) == len(REPLACEMENTS) * (len(REPLACEMENTS) - 1) / 2
     assert found[["first", "second"]].iloc[0].tolist() == ["zero", "mean"]
 
 
 def test_sets_and_fewer_kinds():
     found = compare_replacements(
-        OpenedModel(), varied_task(), kinds=("mean", "zero"), sets=[[(0, 0), (0, 1)], [(0, 1)]]
+        OpenedModel(), varied_task(), replacements=("mean", "zero"), sets=[[(0, 0), (0, 1)], [(0, 1)]]
     )
     assert found.conclusions().columns.tolist() == ["heads", "mean", "zero", "agreement"]
     assert found.flips()["heads"].tolist() == ["0.1"]
@@ -176,13 +176,13 @@ def test_sets_and_fewer_kinds():
 
 @pytest.mark.parametrize("kinds", [("zero",), ("zero", "zero"), ()])
 def test_at_least_two_kinds(kinds):
-    with pytest.raises(InputError, match="kinds: expected different replacements, at least two"):
-        compare_replacements(HandModel(), varied_task(), kinds=kinds)
+    with pytest.raises(InputError, match="replacements: expected different replacements, at least two"):
+        compare_replacements(HandModel(), varied_task(), replacements=kinds)
 
 
 def test_unknown_kinds_and_metrics_without_a_share_are_refused():
-    with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
-        unchecked(compare_replacements)(HandModel(), varied_task(), kinds=("zero", "meen"))
+    with pytest.raises(InputError, match="replacement 'meen' is unknown; did you mean 'mean'"):
+        unchecked(compare_replacements)(HandModel(), varied_task(), replacements=("zero", "meen"))
     with pytest.raises(InputError, match="kl_divergence: effects are judged as shares"):
         compare_replacements(HandModel(), varied_task(), metric="kl_divergence")
 
@@ -195,7 +195,7 @@ def test_interrupted_it_holds_what_is_complete_under_every_kind():
     with pytest.warns(RuntimeWarning, match="interrupted"):
         part = compare_replacements(OpenedModel(), varied_task(), progress=stop)
     assert not part.provenance["complete"]
-    counts = part.frame.groupby(["kind", "head"])["example"].count()
-    assert len(counts) == 2 * len(KINDS)
+    counts = part.examples.groupby(["replacement", "head"])["example"].count()
+    assert len(counts) == 2 * len(REPLACEMENTS)
     assert counts.nunique() == 1
     assert 0 < counts.iloc[0] < len(varied_task().examples)

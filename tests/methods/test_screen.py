@@ -188,8 +188,8 @@ def test_a_screen_measures_what_patch_measures(task):
     whole = patch(model, task, by=BY)
     found = patch(model, task, by=BY, screen=True, top=0.2, audit=10, seed=5)
     assert type(found) is type(whole)
-    both = found.frame.merge(whole.frame, on=[*BY, "example"], suffixes=("", "_whole"), validate="1:1")
-    assert len(both) == len(found.frame) == (8 + 10) * len(task.examples)
+    both = found.examples.merge(whole.examples, on=[*BY, "example"], suffixes=("", "_whole"), validate="1:1")
+    assert len(both) == len(found.examples) == (8 + 10) * len(task.examples)
     for name in ("effect", "value", "base", "source", "change_norm"):
         np.testing.assert_allclose(both[name], both[f"{name}_whole"], rtol=1e-9, atol=1e-12)
     assert both["status"].equals(both["status_whole"])
@@ -200,7 +200,7 @@ def test_a_screen_measures_what_patch_measures(task):
 def test_a_screen_tells_what_it_estimated_chose_and_found(task):
     model = random_model()
     found = patch(model, task, by=BY, screen=True, top=8, audit=10, seed=5)
-    screen = found.screen.frame
+    screen = found.screen.cells
     estimated = attribute(model, task, by=BY).summary()
     assert screen[list(BY)].equals(estimated[list(BY)])
     np.testing.assert_allclose(screen["estimate"], estimated["estimate"], rtol=1e-12)
@@ -245,8 +245,8 @@ def test_a_screen_of_names_of_positions_on_another_model():
     whole = patch(HandModel(), varied_task(), by=("head", "pos"))
     found = patch(HandModel(), varied_task(), by=("head", "pos"), screen=True, top=1, audit=1.0)
     effects = whole.summary().set_index(["head", "pos"])["effect"].abs()
-    chosen = found.screen.frame.set_index("chosen").loc["top"]
+    chosen = found.screen.cells.set_index("chosen").loc["top"]
     assert (chosen["head"], chosen["pos"]) == effects.idxmax()
     assert found.screen.recall() == Recall(1, 1.0, 1.0, 1.0)
-    measured = found.screen.frame
+    measured = found.screen.cells
     np.testing.assert_allclose(measured["estimate"], measured["effect"], atol=1e-6)

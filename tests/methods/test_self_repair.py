@@ -52,13 +52,13 @@ def repairing_model(share):
 @pytest.mark.parametrize("share", [0.4, 1.0, -0.5])
 @pytest.mark.parametrize("kind", ["zero", "mean"])
 def test_a_later_head_that_compensates_is_found(share, kind):
-    result = self_repair(repairing_model(share), varied_task(), kind=kind, heads=[(0, 0)])
-    np.testing.assert_allclose(result.frame["base"], 1 - share, atol=1e-3)
-    np.testing.assert_allclose(result.frame["direct"], -1, atol=1e-3)
-    np.testing.assert_allclose(result.frame["total"], share - 1, atol=1e-3)
-    np.testing.assert_allclose(result.frame["repair"], share, atol=1e-3)
-    np.testing.assert_allclose(result.frame["repair_by_later"], share, atol=1e-3)
-    np.testing.assert_allclose(result.frame["repair_by_norm"], 0, atol=1e-3)
+    result = self_repair(repairing_model(share), varied_task(), replacement=kind, heads=[(0, 0)])
+    np.testing.assert_allclose(result.examples["base"], 1 - share, atol=1e-3)
+    np.testing.assert_allclose(result.examples["direct"], -1, atol=1e-3)
+    np.testing.assert_allclose(result.examples["total"], share - 1, atol=1e-3)
+    np.testing.assert_allclose(result.examples["repair"], share, atol=1e-3)
+    np.testing.assert_allclose(result.examples["repair_by_later"], share, atol=1e-3)
+    np.testing.assert_allclose(result.examples["repair_by_norm"], 0, atol=1e-3)
     summary = result.summary()
     assert summary["repaired"].item() == pytest.approx(share, abs=1e-3)
     assert summary["p_adjusted"].item() < 0.01
@@ -67,9 +67,9 @@ def test_a_later_head_that_compensates_is_found(share, kind):
 
 @pytest.mark.filterwarnings("ignore:.*changed nothing")
 def test_where_nothing_follows_nothing_is_repaired():
-    result = self_repair(repairing_model(0.0), varied_task(), kind="zero")
-    np.testing.assert_allclose(result.frame["repair_by_later"], 0, atol=1e-9)
-    np.testing.assert_allclose(result.frame["repair"], 0, atol=1e-3)
+    result = self_repair(repairing_model(0.0), varied_task(), replacement="zero")
+    np.testing.assert_allclose(result.examples["repair_by_later"], 0, atol=1e-9)
+    np.testing.assert_allclose(result.examples["repair"], 0, atol=1e-3)
     summary = result.summary().set_index("layer")
     assert summary.loc[0, "repaired"] == pytest.approx(0, abs=1e-3)
     assert np.isnan(summary.loc[1, "repaired"])  # it does nothing, so there is nothing to repair
@@ -89,7 +89,7 @@ def without_last_mlp(model):
 @pytest.mark.parametrize("kind", ["zero", "mean", "positional_mean", "resample"])
 def test_after_the_last_head_only_the_last_norm_can_repair(model, kind):
     """Resamples are the same in the direct and in the total effect, draw by draw."""
-    frame = self_repair(without_last_mlp(model), varied_task(8), kind=kind, seed=4).frame
+    frame = self_repair(without_last_mlp(model), varied_task(8), replacement=kind, seed=4).examples
     last = frame["layer"] == 1
     np.testing.assert_allclose(frame[last]["repair_by_later"], 0, atol=1e-9)
     assert (frame[last]["repair_by_norm"].abs() > 1e-6).any()
@@ -109,8 +109,8 @@ def test_the_last_norm_repairs_what_its_scale_takes_back():
         for bias in (attention.b_V, attention.b_Q, attention.b_K):
             bias[1] = bias[0]
         model.ln_final.eps = 1e-12
-    summary = self_repair(model, varied_task(), kind="zero", heads=[(0, 0)])
-    frame = summary.frame
+    summary = self_repair(model, varied_task(), replacement="zero", heads=[(0, 0)])
+    frame = summary.examples
     np.testing.assert_allclose(frame["total"], 0, atol=1e-6)
     np.testing.assert_allclose(frame["direct"], -frame["base"] / 2, rtol=1e-6)
     np.testing.assert_allclose(frame["repair_by_norm"], frame["base"] / 2, rtol=1e-6)
@@ -118,7 +118,7 @@ def test_the_last_norm_repairs_what_its_scale_takes_back():
 
 def test_direct_effects_are_those_of_direct_logit_attribution(model):
     task = varied_task(4)
-    frame = self_repair(model, task, kind="zero").frame
+    frame = self_repair(model, task, replacement="zero").examples
     for number, example in enumerate(task.examples):
         stream = residual_stream(model, torch.tensor([example.prompt]))
         parts = direct_logit_attribution(model, stream, example.right[0], example.wrong[0])
@@ -130,7 +130,7 @@ def test_direct_effects_are_those_of_direct_logit_attribution(model):
 def test_direct_and_norm_together_are_the_direct_path(model):
     """The head's output is taken from the last stream with a hook; all else is run as it was."""
     task = task_of([pair([BOS, KEY, BY, THERE]), pair([BOS, BY, KEY, THERE])], [])
-    frame = self_repair(model, task, kind="zero", heads=[(0, 1)]).frame.sort_values("example")
+    frame = self_repair(model, task, replacement="zero", heads=[(0, 1)]).examples.sort_values("example")
     for row, example in zip(frame.itertuples(), task.examples, strict=True):
         tokens = torch.tensor([example.prompt])
         z = model.run_with_cache(tokens)[1]["blocks.0.attn.hook_z"][:, :, 1]
@@ -146,8 +146,10 @@ def test_direct_and_norm_together_are_the_direct_path(model):
 def test_total_effects_are_those_of_ablation(model):
     task = varied_task(8)
     for kind in ("mean", "resample"):
-        found = self_repair(model, task, kind=kind, seed=2).frame
-        np.testing.assert_allclose(found["total"], ablate(model, task, kind=kind, seed=2).frame["effect"], rtol=1e-9)
+        found = self_repair(model, task, replacement=kind, seed=2).examples
+        np.testing.assert_allclose(
+            found["total"], ablate(model, task, replacement=kind, seed=2).examples["effect"], rtol=1e-9
+        )
         np.testing.assert_allclose(found["repair"], found["total"] - found["direct"])
         np.testing.assert_allclose(found["repair"], found["repair_by_norm"] + found["repair_by_later"], atol=1e-12)
 
@@ -166,8 +168,8 @@ def test_answers_are_single_tokens(model):
 
 
 def test_a_minimum_is_a_share(model):
-    with pytest.raises(InputError, match=r"minimum_effect: expected a share between 0 and 1, got 1\.5"):
-        self_repair(model, varied_task(), minimum_effect=1.5)
+    with pytest.raises(InputError, match=r"min_effect: expected a number from 0 to 1, got 1\.5"):
+        self_repair(model, varied_task(), min_effect=1.5)
 
 
 def test_interrupted_it_holds_what_is_complete(model):
@@ -177,7 +179,7 @@ def test_interrupted_it_holds_what_is_complete(model):
 
     task = varied_task(8)
     with pytest.warns(RuntimeWarning, match="interrupted"):
-        part = self_repair(model, task, kind="zero", progress=stop)
+        part = self_repair(model, task, replacement="zero", progress=stop)
     assert not part.provenance["complete"]
-    assert 0 < part.frame["example"].nunique() < len(task.examples)
-    assert part.frame["repair"].notna().all()
+    assert 0 < part.examples["example"].nunique() < len(task.examples)
+    assert part.examples["repair"].notna().all()

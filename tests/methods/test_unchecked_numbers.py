@@ -36,9 +36,9 @@ REFUSED = {
     "patch(screen=True, audit=None)": "audit: expected a number of cells from 1, or a share above 0.0",
     "patch(screen=True, memory_budget='1GB')": "memory budget: expected a number of bytes from 1, got '1GB'",
     "attribute(memory_budget='1GB')": "memory budget: expected a number of bytes from 1, got '1GB'",
-    "greedy(k='2')": "k: expected 1 to 6 steps, as many as there are heads, got '2'",
-    "greedy(k=1.5)": "k: expected 1 to 6 steps, as many as there are heads, got 1.5",
-    "greedy(k=True)": "k: expected 1 to 6 steps, as many as there are heads, got True",
+    "greedy(n_heads='2')": "k: expected 1 to 6 steps, as many as there are heads, got '2'",
+    "greedy(n_heads=1.5)": "k: expected 1 to 6 steps, as many as there are heads, got 1.5",
+    "greedy(n_heads=True)": "k: expected 1 to 6 steps, as many as there are heads, got True",
     "path_patch(paths=None)": "paths: expected a list of paths such as [['0.1', '2.3.k']], got None",
     "path_patch(paths='0.1')": "paths: expected a list of paths such as [['0.1', '2.3.k']], got '0.1'",
     "path_patch(paths=[5])": "a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got 5",
@@ -51,13 +51,13 @@ MEANT = {
     "ablate(heads=np.array([[0, 1], [1, 0]]))": "ablate(heads=[(0, 1), (1, 0)])",
     "ablate(heads=[(np.int64(0), np.int32(1))])": "ablate(heads=[(0, 1)])",
     "ablate(sets=[np.array([[0, 1], [1, 0]])])": "ablate(sets=[[(0, 1), (1, 0)]])",
-    "ablate(draws=np.int64(2), kind='resample')": "ablate(draws=2, kind='resample')",
+    "ablate(draws=np.int64(2), replacement='resample')": "ablate(draws=2, replacement='resample')",
     "ablate(memory_budget=np.int64(10**8))": "ablate(memory_budget=10**8)",
     "patch(layers=np.array([1]))": "patch(layers=[1])",
     "patch(layers=[np.int64(1)], by=('layer',))": "patch(layers=[1], by=('layer',))",
     "patch(screen=True, top=np.float32(.5), audit=np.int64(1))": "patch(screen=True, top=.5, audit=1)",
     "patch(screen=np.bool_(False))": "patch()",
-    "greedy(k=np.int64(1))": "greedy(k=1)",
+    "greedy(n_heads=np.int64(1))": "greedy(n_heads=1)",
 }
 """Calls with NumPy's numbers, and the same with Python's."""
 
@@ -83,9 +83,9 @@ def outcome(call):
         result = eval(call, names)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    labels = result.frame[list(result.labels)]
+    labels = result.examples[list(result.labels)]
     types = sorted({type(each).__name__ for name in labels for each in labels[name].tolist()})
-    return [types, result.frame.to_csv(), json.dumps(dict(result.provenance), default=repr)]
+    return [types, result.examples.to_csv(), json.dumps(dict(result.provenance), default=repr)]
 
 
 print(json.dumps({call: outcome(call) for call in json.loads(sys.argv[1])}))

@@ -37,7 +37,7 @@ def model():
 @pytest.mark.parametrize("direction", ["denoise", "noise"])
 def test_the_last_position_of_the_last_layer_brings_the_other_run_back(model, direction):
     result = patch(model, unequal_task(), site="resid_post", by=("layer", "pos"), direction=direction)
-    cell = result.frame.query("layer == 1 and pos == 'last'")
+    cell = result.examples.query("layer == 1 and pos == 'last'")
     np.testing.assert_allclose(cell["value"], cell["source"], rtol=1e-9)
     assert (cell["effect"].abs() > 1e-3).all()
     assert result.provenance["audit"]["largest_difference"] < 1e-9
@@ -46,7 +46,7 @@ def test_the_last_position_of_the_last_layer_brings_the_other_run_back(model, di
 @torch.no_grad()
 def test_a_related_word_of_two_tokens_gives_its_last(model):
     task = unequal_task()
-    frame = patch(model, task, site="resid_pre", by=("layer", "pos"), direction="denoise").frame
+    frame = patch(model, task, site="resid_pre", by=("layer", "pos"), direction="denoise").examples
     unit = task.units[0]
     clean, corrupted = unit.counterfactual, unit.item  # example 1: the longer prompt is clean
     _, cache = model.run_with_cache(torch.tensor([clean.prompt]))
@@ -66,7 +66,7 @@ def test_what_corresponds_to_nothing_is_refused_or_left_out(model):
     task = unequal_task()
     with pytest.raises(InputError, match="some positions correspond to none there; patch by pos"):
         patch(model, task, site="z", by=("layer", "head"))
-    frame = patch(model, task, site="z", by=("layer", "pos")).frame
+    frame = patch(model, task, site="z", by=("layer", "pos")).examples
     assert set(frame["pos"]) == {"BOS", "related", "rest", "last"}
     with pytest.raises(InputError, match="pattern: the clean and the corrupted prompt have different lengths"):
         patch(model, task, site="pattern", by=("layer", "head", "pos"))
@@ -88,7 +88,7 @@ def test_units_without_a_counterfactual_are_left_out_and_counted(model):
     with pytest.warns(RuntimeWarning, match=r"random: 1 of 4 units have no counterfactual to patch from"):
         part = patch(model, dataclasses.replace(task, units=(alone, *task.units[1:])))
     rest = patch(model, dataclasses.replace(task, units=task.units[1:]))
-    np.testing.assert_array_equal(part.frame["value"], rest.frame["value"])
+    np.testing.assert_array_equal(part.examples["value"], rest.examples["value"])
     with pytest.raises(InputError, match="none of the 1 units of 'random' has a counterfactual; ablate instead"):
         patch(model, dataclasses.replace(task, units=(alone,)))
 
@@ -98,7 +98,7 @@ def test_words_that_change_places_are_patched_where_they_stand(model):
     run = encoded([0, 1, 2, 3, 1, 9], (3,), (4,), related=(2,))
     source = encoded([0, 1, 2, 3, 2, 5, 9], (4,), (3,), related=(1,))
     task = dataclasses.replace(random_task(), units=(Unit(run, source, "c"),))
-    frame = patch(model, task, site="resid_pre", by=("layer", "pos"), layers=[1]).frame
+    frame = patch(model, task, site="resid_pre", by=("layer", "pos"), layers=[1]).examples
     related = frame[frame["pos"] == "related"]
     assert set(related["status"]) == {"changed"}
     assert (related["effect"].abs() > 1e-3).all()
@@ -113,14 +113,14 @@ def test_an_interrupt_of_the_engine_leaves_whole_units(model):
             raise KeyboardInterrupt
 
     options = {"site": "z", "by": ("layer", "head"), "memory_budget": 60_000}
-    whole = patch(model, task, **options).frame
+    whole = patch(model, task, **options).examples
     with pytest.warns(RuntimeWarning, match="interrupted"):
         part = patch(model, task, **options, progress=stop)
     assert part.provenance["complete"] is False
     assert part.provenance["audit"] is None
-    cells = part.frame.groupby(["layer", "head"])
+    cells = part.examples.groupby(["layer", "head"])
     assert cells.ngroups == 6
     assert cells["unit"].value_counts().eq(2).all()  # both of its examples
-    both = part.frame.merge(whole, on=["layer", "head", "example"], suffixes=("", "_whole"))
-    assert 0 < len(both) == len(part.frame) < len(whole)
+    both = part.examples.merge(whole, on=["layer", "head", "example"], suffixes=("", "_whole"))
+    assert 0 < len(both) == len(part.examples) < len(whole)
     np.testing.assert_allclose(both["value"], both["value_whole"], rtol=1e-10)

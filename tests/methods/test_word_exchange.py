@@ -16,7 +16,7 @@ from interp.tasks.task import Unit
 
 
 def by_head(result, column):
-    return {head: rows[column].to_numpy() for head, rows in result.frame.groupby("head")}
+    return {head: rows[column].to_numpy() for head, rows in result.examples.groupby("head")}
 
 
 def test_the_only_carrier_turns_the_answer_round():
@@ -40,8 +40,8 @@ def test_who_reads_another_word_turns_nothing():
         attention.W_V[0, [KEY, KEY + 1]] = 0
         attention.W_V[0, BY, KEY] = attention.W_V[0, NEAR, KEY] = 1
     result = exchange_word(model, varied_task(), heads=[(0, 0)])
-    assert result.frame["effect"].to_numpy() == pytest.approx(0, abs=1e-6)
-    assert ablate(model, varied_task(), kind="zero", heads=[(0, 0)]).frame["effect"].abs().max() > 0.3
+    assert result.examples["effect"].to_numpy() == pytest.approx(0, abs=1e-6)
+    assert ablate(model, varied_task(), replacement="zero", heads=[(0, 0)]).examples["effect"].abs().max() > 0.3
 
 
 class TestLeftOut:
@@ -55,7 +55,7 @@ class TestLeftOut:
         assert len(found.units) == len(task.units)
         result = exchange_word(hand_weights(), replace(task, units=(alone, *task.units[1:])), heads=[(0, 0)])
         assert result.provenance["dropped"] == {NO_OTHER: 1}
-        assert result.frame["example"].max() == 2 * len(task.units) - 3
+        assert result.examples["example"].max() == 2 * len(task.units) - 3
 
     def test_half_a_unit_goes_with_the_other(self):
         unit = varied_task().units[0]
@@ -91,7 +91,7 @@ def test_a_head_that_is_not_there_raises():
 def test_what_is_kept_is_found_again_and_told_from_other_words(tmp_path):
     model, task = hand_weights(), varied_task()
     first = exchange_word(model, task, run=tmp_path)
-    assert exchange_word(model, task, run=tmp_path).frame.equals(first.frame)
+    assert exchange_word(model, task, run=tmp_path).examples.equals(first.examples)
     n_kept = len(list(tmp_path.glob("*")))
     wider = tuple(
         Unit(*(replace(each, related=(*each.related, each.related[0] + 1)) for each in unit.examples), unit.cluster)
@@ -106,7 +106,7 @@ def test_what_is_kept_is_found_again_and_told_from_other_words(tmp_path):
 def test_in_the_embedded_model_one_head_turns_the_answer(name, head):
     model = load_model()
     result = exchange_word(model, load_task(name, tokenizer=model.tokenizer, n=40), heads=[head, (0, 1)])
-    means = result.frame.groupby(["layer", "head"])[["base", "source", "value"]].mean()
+    means = result.examples.groupby(["layer", "head"])[["base", "source", "value"]].mean()
     assert means.loc[head, "value"] == pytest.approx(means.loc[head, "source"], rel=0.1)
     assert means.loc[head, "source"] < -0.8 * means.loc[head, "base"]
     assert means.loc[(0, 1), "value"] == pytest.approx(means.loc[(0, 1), "base"], rel=0.1)

@@ -25,7 +25,7 @@ model = interp.load_model()
 task: interp.Example = interp.load_task("agreement", tokenizer=None)
 reveal_type(interp.heads(model))
 reveal_type(interp.ablate(model, "ioi", run=interp.Run("runs", Processes(2))).frame)
-interp.ablate(model, "ioi", kind="median")
+interp.ablate(model, "ioi", replacement="median")
 interp.nonsense
 """
 

@@ -15,8 +15,10 @@ from synthetic_sweeps import sweep
 from interp.calibration.calibrate import Calibration
 from interp.report.heads import render_page
 from interp.report.html import as_page
+from interp.report.probes import render_probes
+from interp.report.relations import render_relations
 from interp.report.sections import page_of
-from interp.report.sweep import render_sweep
+from interp.report.sweep import page_of
 
 COMMAND = f"interp {' '.join(TEXTS)}"
 FACTS = {"model": "".join(TEXTS), "model_hash": TEXTS[0] * 2, "device": TEXTS[1], TEXTS[2]: TEXTS[3]}
@@ -73,12 +75,12 @@ def card(texts=SAVED):
     )
 
 
-def sweep_frames(texts=SAVED):
+def patching(texts=SAVED):
     """A patching of positions that are called by hostile tokens."""
     tokens = [(number, text, 1.0) for number, text in enumerate(texts)]
-    frames = sweep({"layer": range(2), "pos": range(len(texts))}, direction="denoise", tokens=tokens, complete=False)
-    asked = {"Question": " ".join(texts), "Left out": texts[4]}
-    return replace(frames, task=asked, provenance=dict(frames.provenance) | FACTS | {"task": " ".join(texts[5:])})
+    asked = {"question": " ".join(texts), "dropped": {texts[4]: 1}, "task": " ".join(texts[5:])}
+    axes = {"layer": range(2), "pos": range(len(texts))}
+    return sweep(axes, direction="denoise", tokens=tokens, complete=False, how=FACTS | asked)
 
 
 def relations(texts=SAVED):
@@ -125,11 +127,11 @@ def _heads_page():
 
 PAGES = {
     "heads": _heads_page,
-    "head": lambda: as_page(page_of(card()), COMMAND),
-    "sweep": lambda: render_sweep(sweep_frames(), command=COMMAND),
-    "attend": lambda: as_page(page_of(relations()), COMMAND),
-    "probe": lambda: as_page(page_of(probes()), COMMAND),
-    "calibration": lambda: as_page(page_of(calibration()), COMMAND),
+    "head": lambda: render_card(card(), command=COMMAND),
+    "sweep": lambda: as_page(page_of(patching()), COMMAND),
+    "attend": lambda: render_relations(*relations(), command=COMMAND),
+    "probe": lambda: render_probes(probes(), command=COMMAND),
+    "calibration": lambda: render_calibration(calibration(), command=COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}
 SEEN = tuple(HOSTILE.values())

@@ -29,9 +29,9 @@ def real_results(monkeypatch):
     screened = interp.patch(model, task, screen=True, top=3, audit=3)
     return {
         "heads": dossier(),
-        "ablate": interp.ablate(model, task, kind="zero"),
-        "mlps": interp.ablate(model, task, components="mlps", kind="zero"),
-        "sets": interp.ablate(model, task, sets=[HEADS[:1], HEADS[1:]], kind="zero"),
+        "ablate": interp.ablate(model, task, replacement="zero"),
+        "mlps": interp.ablate(model, task, components="mlps", replacement="zero"),
+        "sets": interp.ablate(model, task, sets=[HEADS[:1], HEADS[1:]], replacement="zero"),
         "patch": interp.patch(model, task, site="resid_pre", by=("layer", "pos")),
         "noised": interp.patch(model, task, direction="noise"),
         "screened": screened,
@@ -47,10 +47,10 @@ def real_results(monkeypatch):
         "attention": task_attention(model, task),
         "functions": function_heads(model, n_rows=4),
         "attribute": attribute(model, task),
-        "pairs": pairwise(model, task, heads=HEADS, kind="zero"),
-        "greedy": greedy(model, task, k=2, heads=HEADS, kind="zero"),
-        "repair": self_repair(model, task, heads=HEADS, kind="zero"),
-        "replacements": compare_replacements(model, task, kinds=("zero", "mean"), heads=HEADS),
+        "pairs": pairwise(model, task, heads=HEADS, replacement="zero"),
+        "greedy": greedy(model, task, n_heads=2, heads=HEADS, replacement="zero"),
+        "repair": self_repair(model, task, heads=HEADS, replacement="zero"),
+        "replacements": compare_replacements(model, task, replacements=("zero", "mean"), heads=HEADS),
         "erase": erase(model, task, "number", heads=HEADS[2:], methods=("leace", "random"), draws=1),
     }
 

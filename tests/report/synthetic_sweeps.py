@@ -1,19 +1,55 @@
-"""Synthetic sweeps: frames as the report takes them, with invented numbers and hostile text."""
+"""Synthetic sweeps: results with invented numbers and hostile text."""
 
+from dataclasses import dataclass, replace
 from itertools import product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from interp.report.sweep_frames import SweepFrames
+from interp.interventions.sweep import SweepResult
+from interp.report.sweep_frames import sweep_frames
 
 N = 30
 ABLATION = {"layer": range(3), "head": range(4)}
 PATCHING = {"layer": range(2), "pos": ("BOS", "related", "last")}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class MadeUp(SweepResult):
+    """A sweep whose summaries are given."""
+
+    cells: Any = None
+    held_against: Any = None
+    screen: Any = None
+
+    def summary(self):
+        """Of the cells."""
+        return self.cells
+
+    def runs(self):
+        """That cells are held against."""
+        return self.held_against
+
+
+def frames_of(*axes, **how):
+    """A sweep as its page takes it."""
+    return sweep_frames(sweep(*axes, **how))
+
+
 def sweep(
-    axes=None, *, direction=None, state=None, p_adjusted=None, complete=True, tokens=(), estimates=None, **changed
+    axes=None,
+    *,
+    direction=None,
+    state=None,
+    p_adjusted=None,
+    complete=True,
+    tokens=(),
+    estimates=None,
+    how=None,
+    runs=None,
+    **changed,
 ):
     """A sweep whose first cell has the strongest effect; cells' states are those of `state`, by their numbers."""
     axes = axes or (PATCHING if direction else ABLATION)
@@ -39,16 +75,16 @@ def sweep(
         labels.loc[labels.index.repeat(N)].reset_index(drop=True).assign(example=np.tile(np.arange(N), len(rows)))
     )
     status = [(state or {}).get(each, "changed") for each in number]
-    return SweepFrames(
-        cells=cells,
-        examples=examples.assign(status=np.repeat(status, N), effect=np.repeat(effect, N)),
-        labels=tuple(axes),
-        runs=pd.DataFrame([_run(*run) for run in ((("clean", 5.0), ("corrupted", -5.0)) if direction else _WHOLE)]),
-        tokens=pd.DataFrame(list(tokens), columns=["pos", "token", "share"]),
-        estimates=estimates,
-        task={"Question": "Does the verb agree? <b>bold</b>", "Left out": ""},
-        n_examples=N if complete else 2 * N,
-        provenance=_provenance(direction, complete=complete, screened=estimates is not None),
+    measured = pd.DataFrame([_run(*run) for run in ((("clean", 5.0), ("corrupted", -5.0)) if direction else _WHOLE)])
+    provenance = _provenance(direction, complete=complete, screened=estimates is not None)
+    provenance["positions"] = [(token, share) for _, token, share in tokens]
+    return MadeUp(
+        examples.assign(status=np.repeat(status, N), effect=np.repeat(effect, N)),
+        provenance | (how or {}),
+        tuple(axes),
+        cells,
+        measured.assign(**(runs or {})),
+        None if estimates is None else SimpleNamespace(summary=lambda: estimates),
     )
 
 
@@ -63,6 +99,7 @@ def _run(name, mean):
 def _provenance(direction, *, complete, screened):
     how = {"task": "agreement", "metric": "logit_difference", "model": "<b>tiny</b>", "model_hash": "0123456789abcdef"}
     how |= {"seed": 0, "device": "cpu", "complete": complete, "site": "z"}
+    how |= {"question": "Does the verb agree? <b>bold</b>", "dropped": {}, "n_asked": N if complete else 2 * N}
     how["audit"] = {"cells": 2, "rows": 8, "largest_difference": 1.5e-7, "tolerance": 1e-4}
     how |= {"direction": direction} if direction else {"components": "heads", "replacement": "mean"}
     if screened:
@@ -76,5 +113,5 @@ def screened():
     labels = pd.DataFrame(product(range(3), range(4)), columns=["layer", "head"])
     estimates = labels.assign(estimate=np.linspace(1, 0, 12), chosen=["top"] * 4 + ["audit"] * 2 + ["not measured"] * 6)
     whole = sweep(ABLATION, direction="denoise", estimates=estimates, p_adjusted=np.nan)
-    measured = [whole.cells.head(6), whole.examples[whole.examples["layer"] * 4 + whole.examples["head"] < 6]]
-    return SweepFrames(**{**vars(whole), "cells": measured[0], "examples": measured[1]})
+    few = whole.examples[whole.examples["layer"] * 4 + whole.examples["head"] < 6]
+    return replace(whole, examples=few, cells=whole.cells.head(6))

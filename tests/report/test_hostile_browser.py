@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from browser_scripts import BEYOND
 from hostile import HOSTILE, ISOLATES, SAVED, TEXTS
-from hostile_pages import PAGES, SEEN, card, sweep_frames
+from hostile_pages import PAGES, SEEN, card, patching
 from synthetic_relations import maps_of, scoring
 
 from interp.report.html import as_page
 from interp.report.sections import page_of
-from interp.report.sweep import render_sweep
+from interp.report.sweep import page_of
 
 HEBREW = "\u05e9\u05dc\u05d5\u05dd"
 INTERACT = """() => {
@@ -100,7 +100,7 @@ def test_a_token_is_what_it_was(open_file, tmp_path):
 
 def test_what_hovering_tells_holds_the_names(open_file, tmp_path):
     file = tmp_path / "report.html"
-    file.write_text(render_sweep(sweep_frames()), encoding="utf-8")
+    file.write_text(as_page(page_of(patching())), encoding="utf-8")
     titles = open_file(file).evaluate("[...document.querySelectorAll('[title]')].map(each => each.title).join(' ')")
     assert [text for text in SAVED if HOSTILE[text] not in titles.translate(ISOLATES)] == []
 

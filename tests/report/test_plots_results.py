@@ -51,8 +51,8 @@ def test_a_sweep_by_position_is_called_by_its_tokens():
     ("result", "tokens", "said"),
     [
         (by_position(), ["BOS"], "expected a text for each position up to 2, got 1"),
-        ("no sweep", None, "expected what interp.ablate or interp.patch returns, got a str without .frame"),
-        (SweepResult(by_position().frame.head(0), {}), None, "got an empty frame"),
+        ("no sweep", None, "expected what interp.ablate or interp.patch returns, got a str without .examples"),
+        (SweepResult(by_position().examples.head(0), {}), None, "got an empty frame"),
     ],
 )
 def test_what_is_no_sweep_is_refused(result, tokens, said):
@@ -62,7 +62,7 @@ def test_what_is_no_sweep_is_refused(result, tokens, said):
 
 def test_tokens_do_not_name_positions_that_have_names():
     named = by_position()
-    frame = named.frame.assign(pos=named.frame["pos"].map("p{}".format))
+    frame = named.examples.assign(pos=named.examples["pos"].map("p{}".format))
     with pytest.raises(InputError, match="whose positions have numbers, got cells called 'p0'"):
         plots.sweep(SweepResult(frame, named.provenance, named.labels), tokens=["a", "b", "c"])
 

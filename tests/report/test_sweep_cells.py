@@ -1,13 +1,15 @@
 """What is shown of a sweep's cells: names, numbers, findings, and why a cell may have none of these."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_sweeps import screened, sweep
+from synthetic_sweeps import frames_of, screened, sweep
 
 from interp.errors import InputError
 from interp.report.sweep_cells import described, minimum, origin, statuses, strongest_first
-from interp.report.sweep_frames import Names, SweepFrames
+from interp.report.sweep_frames import Names, sweep_frames
 
 NO_TOKENS = pd.DataFrame(columns=["pos", "token", "share"])
 TOKENS = pd.DataFrame({"pos": [0, 1, 2], "token": ["BOS", " the", "\n"], "share": [1.0, 0.5, 1.0]})
@@ -37,21 +39,21 @@ def test_a_position_is_called_by_its_token_where_all_prompts_have_it():
 
 
 def test_cells_stand_in_the_order_of_the_sweep():
-    frames = sweep(direction="denoise")
-    shuffled = SweepFrames(**{**vars(frames), "cells": frames.cells.iloc[::-1]})
-    assert list(described(shuffled)["pos"].unique()) == ["BOS", "related", "last"]
+    result = sweep(direction="denoise")
+    shuffled = replace(result, cells=result.cells.iloc[::-1])
+    assert list(described(sweep_frames(shuffled))["pos"].unique()) == ["BOS", "related", "last"]
 
 
 def test_large_findings_are_told_from_small_ones_and_from_none():
     p = [1e-4, 1e-4, 0.5, *[np.nan] * 9]
-    cells = described(sweep(p_adjusted=p))
+    cells = described(frames_of(p_adjusted=p))
     assert list(cells["found"].head(4)) == ["large", "small", "", ""]
-    assert minimum(sweep()) == pytest.approx(0.5)
+    assert minimum(frames_of()) == pytest.approx(0.5)
 
 
 def test_what_changed_nothing_has_no_number_and_is_no_finding():
     cells = described(
-        sweep(direction="denoise", p_adjusted=1e-4, state={0: "identical input", 1: "unreachable", 2: "no-op"})
+        frames_of(direction="denoise", p_adjusted=1e-4, state={0: "identical input", 1: "unreachable", 2: "no-op"})
     )
     assert list(cells["state"].head(4)) == ["identical input", "unreachable", "no-op", ""]
     assert cells["shown"].head(3).isna().all()
@@ -68,35 +70,30 @@ def test_a_cell_that_changed_some_examples_says_how_many():
 
 
 def test_effects_count_from_the_run_that_is_patched():
-    assert [origin(sweep(direction=each)) for each in (None, "denoise", "noise")] == [0.0, 0.0, 1.0]
-    cells = described(sweep(direction="noise"))
+    assert [origin(frames_of(direction=each)) for each in (None, "denoise", "noise")] == [0.0, 0.0, 1.0]
+    cells = described(frames_of(direction="noise"))
     assert cells["shown"].iloc[0] == pytest.approx(0.6)
     assert cells["found"].iloc[0] == "large"
 
 
 def test_where_the_runs_do_not_differ_there_is_nothing_to_recover():
-    cells = described(sweep(direction="denoise", normalised=np.nan))
+    cells = described(frames_of(direction="denoise", normalised=np.nan))
     assert set(cells["state"]) == {"nothing to recover"}
 
 
 def test_a_kl_divergence_has_no_minimum():
-    frames = sweep()
-    frames = SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "metric": "kl_divergence"}})
-    assert minimum(frames) == 0.0
+    assert minimum(frames_of(how={"metric": "kl_divergence"})) == 0.0
 
 
 def test_after_a_screen_every_cell_is_there():
-    cells = described(screened())
+    cells = described(sweep_frames(screened()))
     assert len(cells) == 12
     assert list(cells["state"]) == [""] * 6 + ["not measured"] * 6
     assert list(strongest_first(cells)["estimate"].tail(6)) == sorted(cells["estimate"].tail(6), reverse=True)
 
 
-def test_frames_of_something_else_are_refused():
-    frames = sweep()
-    with pytest.raises(
-        InputError, match=r"a sweep's `cells`: expected the columns layer, head, effect.*got no p_adjusted"
-    ):
-        SweepFrames(**{**vars(frames), "cells": frames.cells.drop(columns="p_adjusted")})
-    with pytest.raises(InputError, match="expected at least one, got none"):
-        SweepFrames(**{**vars(frames), "cells": frames.cells.head(0)})
+def test_what_is_no_sweep_is_refused():
+    with pytest.raises(InputError, match=r"expected what interp.ablate or interp.patch returns, got a DataFrame"):
+        sweep_frames(sweep().cells)
+    with pytest.raises(InputError, match="expected a row at least, got an empty frame"):
+        sweep_frames(replace(sweep(), examples=sweep().examples.head(0)))

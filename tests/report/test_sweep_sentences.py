@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from synthetic_sweeps import screened, sweep
+from synthetic_sweeps import frames_of, screened
 
 from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
 from interp.report.sweep_cells import described
-from interp.report.sweep_frames import SweepFrames
+from interp.report.sweep_frames import sweep_frames
 from interp.report.sweep_sentences import (
     at_chance,
     audited,
@@ -26,17 +26,15 @@ def found(frames):
 
 def ablated_at(site, axes):
     """An ablation of a site in place of components."""
-    frames = sweep(axes)
-    return SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "site": site, "components": None}})
+    return frames_of(axes, how={"site": site, "components": None})
 
 
 def measured_by(metric, **options):
-    frames = sweep(**options)
-    return SweepFrames(**{**vars(frames), "provenance": {**frames.provenance, "metric": metric}})
+    return frames_of(how={"metric": metric}, **options)
 
 
 def test_an_ablation_says_what_a_head_costs():
-    first, counted = found(sweep())
+    first, counted = found(frames_of())
     assert (
         first == "Ablating head 0.0 costs 4.0 logits [3.8, 4.2] (adjusted p < 0.001), accuracy goes from 1.00 to 0.55."
     )
@@ -62,7 +60,7 @@ def test_an_ablation_of_a_site_names_it_and_its_axes():
     [("denoise", "brings back 0.80 [0.78, 0.82]"), ("noise", "leaves 0.60 [0.58, 0.62]")],
 )
 def test_patching_says_how_much_of_the_difference(direction, said):
-    first, counted = found(sweep(direction=direction))
+    first, counted = found(frames_of(direction=direction))
     assert first.startswith(
         f"Patching z at layer 0, BOS {said} of the difference between the runs (adjusted p < 0.001)"
     )
@@ -81,71 +79,68 @@ def test_each_metric_has_its_own_words():
 
 
 def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
-    assert found(sweep(p_adjusted=0.4)) == [
+    assert found(frames_of(p_adjusted=0.4)) == [
         "None of 12 cells is beyond the correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.0 logits "
         "[-4.2, -3.8]."
     ]
-    nothing = sweep(p_adjusted=0.4, state=dict.fromkeys(range(12), "no-op"))
+    nothing = frames_of(p_adjusted=0.4, state=dict.fromkeys(range(12), "no-op"))
     assert found(nothing) == ["None of 12 cells is beyond the correction (adjusted p ≤ 0.05)."]
     assert nothing_changed(described(nothing)) == ["No-op in 12 cells: the intervention changed nothing."]
 
 
 def test_with_few_clusters_nothing_is_decided():
-    assert found(sweep(p_adjusted=np.nan, n_clusters=12)) == [
+    assert found(frames_of(p_adjusted=np.nan, n_clusters=12)) == [
         f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most 12 in a cell: "
         f"{MORE_CLUSTERS}."
     ]
 
 
 def test_the_runs_are_described_and_a_model_at_chance_is_called_so():
-    frames = sweep(direction="denoise")
+    frames = frames_of(direction="denoise")
     assert unchanged(frames) == [
         "Clean: logit difference 5.0 logits [4.7, 5.3], accuracy 1.00.",
         "Corrupted: logit difference -5.0 logits [-5.3, -4.7], accuracy 0.00.",
     ]
     assert at_chance(frames) == ""
-    lost = SweepFrames(**{**vars(frames), "runs": frames.runs.assign(above_chance=False)})
+    lost = frames_of(direction="denoise", runs={"above_chance": False})
     assert "The clean model is not shown to be above chance" in at_chance(lost)
-    unknown = SweepFrames(**{**vars(frames), "runs": frames.runs.assign(above_chance=None)})
+    unknown = frames_of(direction="denoise", runs={"above_chance": None})
     assert at_chance(unknown) == ""
 
 
 def test_a_screen_says_what_it_measured_and_missed():
-    sentences = " ".join(found(screened()))
+    sentences = " ".join(found(sweep_frames(screened())))
     assert "Of 6 cells that were measured, 1 is at least 0.1 of the difference between the runs." in sentences
     assert "of 12 cells, the 4 with the largest estimates were measured, and 2 drawn at random" in sentences
     assert "a share of 1.0 [0.8, 1.0] is among those 4." in sentences
     assert "(adjusted p" not in sentences.split(" No cell is tested")[0]
-    assert not nothing_changed(described(screened()))
+    assert not nothing_changed(described(sweep_frames(screened())))
 
 
 def test_a_partial_sweep_says_how_many_examples_it_holds():
-    assert partial_sentence(sweep()) == ""
-    assert "It holds 30 of the 60 examples that were asked for" in partial_sentence(sweep(complete=False))
-    assert evidence(sweep(complete=False)) == "30 units in 30 clusters, 30 examples"
+    assert partial_sentence(frames_of()) == ""
+    assert "It holds 30 of the 60 examples that were asked for" in partial_sentence(frames_of(complete=False))
+    assert evidence(frames_of(complete=False)) == "30 units in 30 clusters, 30 examples"
 
 
 def test_the_audit_is_one_sentence():
-    assert audited(sweep()).count(".") - audited(sweep()).count("1.5e-07") == 1
-    assert "2 cells measured again on 8 prompts" in audited(sweep())
-    frames = sweep()
-    plain = {name: value for name, value in frames.provenance.items() if name != "audit"}
-    assert "there is no engine to check" in audited(SweepFrames(**{**vars(frames), "provenance": plain}))
+    assert audited(frames_of()).count(".") - audited(frames_of()).count("1.5e-07") == 1
+    assert "2 cells measured again on 8 prompts" in audited(frames_of())
+    assert "there is no engine to check" in audited(frames_of(how={"audit": None}))
 
 
 def test_the_audit_says_which_way_and_which_model():
-    frames = sweep()
-    copied = {**frames.provenance, "engine_model": "own copy of GPT2LMHeadModel"}
-    said = audited(SweepFrames(**{**vars(frames), "provenance": copied}))
+    said = audited(frames_of(how={"engine_model": "own copy of GPT2LMHeadModel"}))
     assert said.startswith("The engine's numbers, made on its own copy of GPT2LMHeadModel, were checked: 2 cells")
-    plain = {**frames.provenance, "audit": None, "why_plain": "somebody's hooks are on the bridge"}
-    said = audited(SweepFrames(**{**vars(frames), "provenance": plain}))
+    said = audited(frames_of(how={"audit": None, "why_plain": "somebody's hooks are on the bridge"}))
     assert "one hooked forward pass per cell (somebody's hooks are on the bridge): there is no engine" in said
 
 
 def test_what_was_done_is_one_clause():
-    assert done(sweep()) == "mean ablation of each head by itself"
-    assert done(sweep({"layer": [1], "head": [2]})) == "mean ablation of one head by itself"
-    assert done(sweep({"heads": ["1.1+2.2"]})) == "mean ablation of sets of heads"
-    assert done(sweep(direction="noise")) == "z of the corrupted run patched into the clean run, by layer and position"
-    assert title(sweep()) == "Ablation: agreement"
+    assert done(frames_of()) == "mean ablation of each head by itself"
+    assert done(frames_of({"layer": [1], "head": [2]})) == "mean ablation of one head by itself"
+    assert done(frames_of({"heads": ["1.1+2.2"]})) == "mean ablation of sets of heads"
+    assert (
+        done(frames_of(direction="noise")) == "z of the corrupted run patched into the clean run, by layer and position"
+    )
+    assert title(frames_of()) == "Ablation: agreement"

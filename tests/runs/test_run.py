@@ -233,16 +233,16 @@ def _second(folder):
 @pytest.mark.parametrize("kind", ["mean", "positional_mean", "resample"])
 def test_a_known_answer_needs_no_reference_run(tmp_path, kind, monkeypatch):
     model, task = random_model(), random_task(lengths=(6,) * 8)
-    first = interp.ablate(model, task, kind=kind, run=tmp_path)
+    first = interp.ablate(model, task, replacement=kind, run=tmp_path)
     monkeypatch.setattr("interp.interventions.reference_set.read", lambda *_: pytest.fail("the reference set was run"))
-    again = interp.ablate(model, task, kind=kind, run=tmp_path)
+    again = interp.ablate(model, task, replacement=kind, run=tmp_path)
     pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
     assert again.provenance == first.provenance
 
 
 def test_resamples_of_other_draws_are_another_run(tmp_path):
     model, task = random_model(), random_task(lengths=(6,) * 8)
-    found = [interp.ablate(model, task, kind="resample", run=tmp_path, seed=seed) for seed in (0, 1)]
+    found = [interp.ablate(model, task, replacement="resample", run=tmp_path, seed=seed) for seed in (0, 1)]
     assert len(list(tmp_path.iterdir())) == 2
     assert not np.array_equal(*(each.frame["value"] for each in found))
 

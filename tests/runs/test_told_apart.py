@@ -224,7 +224,7 @@ class TestReplacements:
             ]
             units.append(dataclasses.replace(unit, item=items[0], counterfactual=items[1]))
         other = dataclasses.replace(task, references=(tuple(units),))
-        one, two = (interp.ablate(model, each, kind="positional_mean", run=tmp_path) for each in (task, other))
+        one, two = (interp.ablate(model, each, replacement="positional_mean", run=tmp_path) for each in (task, other))
         assert not one.frame["value"].equals(two.frame["value"])
         assert len(keys_of(tmp_path)) == 2
 

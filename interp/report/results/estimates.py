@@ -1,5 +1,6 @@
-"""What would patching do, to first order? Gradient estimates by cell; and what a screen by them found and missed."""
+"""Gradient estimates by cell, and what a screen by them found and missed: figures and pages."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,10 @@ import pandas as pd
 
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, despined, require, require_rows, style, wrapped_title
-from interp.report.glance import MOST_DRAWN, Glance, numbers, with_interval
 from interp.report.heads_figures import head_map
-from interp.report.results.words import cell_names, task_of, unit_of
+from interp.report.results.words import cell_names, page_of_table, task_of, unit_of
+from interp.report.sections import Page, Table
+from interp.report.tables import Column
 from interp.report.words import estimate
 
 _MADE_BY = "interp.methods.attribution.attribute"
@@ -25,8 +27,8 @@ def estimates(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("frame", "summary", "labels", "provenance"), "estimates", _MADE_BY)
-    require_rows(result.frame, (*result.labels, "estimate"), "estimates", _MADE_BY)
+    require(result, ("examples", "summary", "labels", "provenance"), "estimates", _MADE_BY)
+    require_rows(result.examples, (*result.labels, "estimate"), "estimates", _MADE_BY)
     table = result.summary()
     unit = unit_of(result.provenance)
     title = f"{task_of(result.provenance)}: estimated effect of patching {result.provenance['site']} ({unit})"
@@ -47,8 +49,8 @@ def screen(found: Any) -> Figure:
     Raises:
         InputError: It is something else, or nothing was measured.
     """
-    require(found, ("frame", "recall", "method"), "screen", "interp.patch(..., screen=True).screen")
-    frame = require_rows(found.frame, ("estimate", "effect", "chosen"), "screen", "interp.patch(..., screen=True)")
+    require(found, ("cells", "recall", "method"), "screen", "interp.patch(..., screen=True).screen")
+    frame = require_rows(found.cells, ("estimate", "effect", "chosen"), "screen", "interp.patch(..., screen=True)")
     figure = Figure(figsize=(4.8, 4.2), dpi=150, layout="constrained")
     ax = figure.subplots()
     for number, which in enumerate(("top", "audit")):
@@ -65,48 +67,44 @@ def screen(found: Any) -> Figure:
     return figure
 
 
-def estimates_glance(result: Any) -> Glance:
-    """What a notebook shows of estimates."""
-    table = _largest_first(result.summary())
-    column = f"estimated effect ({unit_of(result.provenance)})"
-    shown = pd.DataFrame(
-        {"cell": cell_names(table, result.labels), column: with_interval(table, "estimate", "low", "high")}
+def page_of(result: Any) -> Page:
+    """The page of estimates, or of a screen."""
+    return _screened(result) if hasattr(result, "recall") else _estimated(result)
+
+
+def _estimated(result: Any) -> Page:
+    table, unit = _largest_first(result.summary()), unit_of(result.provenance)
+    shown = Table(
+        "Cells",
+        "The largest estimates first",
+        table.assign(name=cell_names(table, result.labels)),
+        (Column("name", "cell"), Column("estimate", f"estimated effect ({unit})", "low", "high"), Column("n_units")),
+        "cells.csv",
     )
     how = str(result.provenance["method"]).replace("_", " ")
-    return Glance(
-        f"Estimated by {how}: {task_of(result.provenance)}",
-        ["Intervals are of the estimates, not of the effects; interp.patch measures those."],
-        shown,
-        len(table),
-        ".summary()",
-        result.provenance,
-        "interp.plots.estimates(result)",
-        (lambda: estimates(result)) if len(table) <= MOST_DRAWN else None,
-    )
+    title = f"Estimated by {how}: {task_of(result.provenance)}"
+    said = ["Intervals are of the estimates, not of the effects; interp.patch measures those."]
+    return page_of_table(result, title, said, shown, partial(estimates, result), "estimates")
 
 
-def screen_glance(found: Any) -> Glance:
-    """What a notebook shows of a screen."""
-    recall, frame = found.recall(), found.frame
-    names = [name for name in frame.columns if name not in ("estimate", "effect", "chosen")]
-    first = frame.assign(_size=frame["effect"].abs()).sort_values("_size", ascending=False, kind="stable")
-    shown = pd.DataFrame(
-        {
-            "cell": cell_names(first, names),
-            "exact effect": numbers(first["effect"]),
-            "estimate": numbers(first["estimate"]),
-            "chosen": first["chosen"],
-        }
+def _screened(found: Any) -> Page:
+    recall, cells = found.recall(), found.cells
+    names = [name for name in cells.columns if name not in ("estimate", "effect", "chosen")]
+    first = cells.assign(_size=cells["effect"].abs()).sort_values("_size", ascending=False, kind="stable")
+    shown = Table(
+        "Cells",
+        "The largest exact effects first",
+        first.assign(name=cell_names(first, names)),
+        (Column("name", "cell"), Column("effect", "exact effect"), Column("estimate"), Column("chosen")),
+        "cells.csv",
     )
-    n, method = frame["chosen"].value_counts(), str(found.method).replace("_", " ")
+    n, method = cells["chosen"].value_counts(), str(found.method).replace("_", " ")
     said = (
-        f"Of {len(frame)} cells, the {n.get('top', 0)} with the largest estimates by {method} were measured, and "
+        f"Of {len(cells)} cells, the {n.get('top', 0)} with the largest estimates by {method} were measured, and "
         f"{n.get('audit', 0)} drawn from the others. Of the {recall.sought} largest effects, a share of "
         f"{estimate(recall.estimate, recall.low, recall.high, '')} is among them."
     )
-    return Glance(
-        "Screen", [said], shown, len(frame), ".frame", {}, "interp.plots.screen(screen)", lambda: screen(found)
-    )
+    return page_of_table(found, "Screen", [said], shown, partial(screen, found), "screen")
 
 
 def _largest_first(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,6 @@
-"""Do heads stand in for each other? Every pair's interaction, in its place."""
+"""Pairs of heads: every pair's interaction in its place, as a figure and as a page."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ from matplotlib.lines import Line2D
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
 from interp.report.drawing import Figure, diverging, draw_table, hatching, require, require_rows, wrapped_title
-from interp.report.glance import MOST_DRAWN, Glance, with_interval
-from interp.report.results.words import task_of, unit_of
+from interp.report.results.words import page_of_table, task_of, unit_of
+from interp.report.sections import Page, Table
+from interp.report.tables import Column
 
 _MOST_HEADS = 30
 _MARKS = {"redundant": ("v", "black"), "in series": ("^", "white")}
@@ -28,8 +30,8 @@ def pairs(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("frame", "summary", "provenance"), "pairs", _MADE_BY)
-    require_rows(result.frame, ("first", "second", "interaction"), "pairs", _MADE_BY)
+    require(result, ("examples", "summary", "provenance"), "pairs", _MADE_BY)
+    require_rows(result.examples, ("first", "second", "interaction"), "pairs", _MADE_BY)
     table, about = result.summary(), _about(result)
     names = list(dict.fromkeys([*table["first"], *table["second"]]))
     if len(names) > _MOST_HEADS:
@@ -37,32 +39,29 @@ def pairs(result: Any) -> Figure:
     return _matrix(table, names, about)
 
 
-def pairs_glance(result: Any) -> Glance:
-    """What a notebook shows of it."""
+def page_of(result: Any) -> Page:
+    """The page of every pair, those that are decided first."""
     table, unit = result.summary(), unit_of(result.provenance)
     found = table["relation"].value_counts()
     said = ", ".join(
         f"{found[name]} {name}" for name in ("redundant", "in series", "additive", "undecided") if name in found
     )
     first = _largest_first(table)
-    shown = pd.DataFrame(
-        {
-            "heads": first["first"] + " and " + first["second"],
-            f"interaction ({unit})": with_interval(first, "interaction", "low", "high"),
-            "relation": first["relation"],
-            f"effect together ({unit})": first["effect"].map("{:.2f}".format),
-        }
+    shown = Table(
+        "Pairs",
+        "Decided pairs first, by the size of their interaction",
+        first.assign(heads=first["first"] + " and " + first["second"]),
+        (
+            Column("heads"),
+            Column("interaction", f"interaction ({unit})", "low", "high"),
+            Column("relation"),
+            Column("effect", f"effect together ({unit})"),
+            Column("p_adjusted"),
+        ),
+        "cells.csv",
     )
-    return Glance(
-        "Heads ablated two by two",
-        [f"{_about(result)}. Of {len(table)} pairs: {said}."],
-        shown,
-        len(table),
-        ".summary()",
-        result.provenance,
-        "interp.plots.pairs(result)",
-        (lambda: pairs(result)) if len(table) <= MOST_DRAWN else None,
-    )
+    sentences = [f"{_about(result)}. Of {len(table)} pairs: {said}."]
+    return page_of_table(result, "Heads ablated two by two", sentences, shown, partial(pairs, result), "pairs")
 
 
 def _matrix(table: pd.DataFrame, names: list[str], about: str) -> Figure:

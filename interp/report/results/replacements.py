@@ -1,5 +1,6 @@
-"""Does it matter what replaces a component? Its effect under each kind of replacement."""
+"""Components under several replacements: their effects, as a figure and as a page."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -7,17 +8,19 @@ import pandas as pd
 from interp.report.card_tables import spoken
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, require, require_rows
-from interp.report.glance import MOST_DRAWN, Glance, with_interval
-from interp.report.results.words import cell_names, largest_names, task_of, unit_of
+from interp.report.results.words import cell_names, largest_names, page_of_table, task_of, unit_of
+from interp.report.sections import Page, Table
+from interp.report.tables import Column
+from interp.report.words import estimate
 
 _MADE_BY = "interp.methods.replacements_compared.compare_replacements"
 _MOST = 30
 
 
 def replacements(result: Any) -> Figure:
-    """Every component's effect under every kind of replacement, with 95 % intervals; grey is too small to count.
+    """Every component's effect under every replacement, with 95 % intervals; grey is too small to count.
 
-    Of more than 30 components, those with the largest effect under any kind.
+    Of more than 30 components, those with the largest effect under any.
 
     Args:
         result: What ``interp.methods.replacements_compared.compare_replacements`` returns.
@@ -25,13 +28,15 @@ def replacements(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("frame", "effects", "kinds", "labels", "provenance"), "replacements", _MADE_BY)
-    require_rows(result.frame, (*result.labels, "kind", "effect"), "replacements", _MADE_BY)
+    require(result, ("examples", "summary", "replacements", "labels", "provenance"), "replacements", _MADE_BY)
+    require_rows(result.examples, (*result.labels, "replacement", "effect"), "replacements", _MADE_BY)
     table = _named(result)
     rows = largest_names(table, _MOST)
     drawn = {
-        spoken(each): series(table[table["kind"] == each].set_index("name").reindex(rows), "effect", "low", "high")
-        for each in result.kinds
+        spoken(each): series(
+            table[table["replacement"] == each].set_index("name").reindex(rows), "effect", "low", "high"
+        )
+        for each in result.replacements
     }
     few = "" if len(rows) == table["name"].nunique() else f" (the {len(rows)} largest of {table['name'].nunique()})"
     title = f"{task_of(result.provenance)}: effect of ablation by what replaces it{few}"
@@ -39,33 +44,32 @@ def replacements(result: Any) -> Figure:
     return dots_figure(Dots(rows, drawn, across, title, ignored=float(table["minimum"].mean())))
 
 
-def replacements_glance(result: Any) -> Glance:
-    """What a notebook shows of it: those first whose conclusion depends on the replacement."""
+def page_of(result: Any) -> Page:
+    """The page of every component, with its effect and what is concluded under each replacement."""
     table = _named(result)
     found = result.conclusions()
     n = found["agreement"].value_counts()
     order = table.groupby("name")["effect"].agg(lambda each: each.abs().max()).sort_values(ascending=False).index
-    by_kind = {}
-    for each in result.kinds:
-        own = table[table["kind"] == each].set_index("name").loc[order]
-        texts = with_interval(own, "effect", "low", "high")
-        by_kind[spoken(each)] = [f"{text}: {state}" for text, state in zip(texts, own["state"], strict=True)]
+    columns = {}
+    for each in result.replacements:
+        own = table[table["replacement"] == each].set_index("name").loc[order]
+        ends = own[["effect", "low", "high", "state"]].itertuples(index=False, name=None)
+        columns[each] = [f"{estimate(*numbers, '')}: {state}" for *numbers, state in ends]
+    shown = Table(
+        "Components",
+        f"The largest effects first ({unit_of(result.provenance)}), with the conclusion under each replacement",
+        pd.DataFrame({"component": list(order), **columns}),
+        (Column("component"), *(Column(each, spoken(each)) for each in result.replacements)),
+        "cells.csv",
+    )
     said = (
-        f"Of {len(found)} components, {n.get('agrees', 0)} come to one conclusion under all kinds, {n.get('flips', 0)} "
-        f"to contrary ones, and {n.get('open', 0)} are open."
+        f"Of {len(found)} components, {n.get('agrees', 0)} come to one conclusion under all replacements, "
+        f"{n.get('flips', 0)} to contrary ones, and {n.get('open', 0)} are open."
     )
-    return Glance(
-        f"Replacements compared: {task_of(result.provenance)}",
-        [said],
-        pd.DataFrame({"component": list(order), **by_kind}),
-        len(order),
-        ".effects()",
-        result.provenance,
-        "interp.plots.replacements(result)",
-        (lambda: replacements(result)) if len(table) <= MOST_DRAWN else None,
-    )
+    title = f"Replacements compared: {task_of(result.provenance)}"
+    return page_of_table(result, title, [said], shown, partial(replacements, result), "replacements")
 
 
 def _named(result: Any) -> pd.DataFrame:
-    table = result.effects()
+    table = result.summary()
     return table.assign(name=cell_names(table, result.labels))

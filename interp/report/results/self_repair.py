@@ -1,13 +1,15 @@
-"""How much of what a head does is made up for when it is gone? Its direct effect beside its total effect."""
+"""Self-repair: a head's direct effect beside its total effect, as a figure and as a page."""
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
 from interp.report.drawing import Figure, require, require_rows
-from interp.report.glance import MOST_DRAWN, Glance, with_interval
-from interp.report.results.words import task_of
+from interp.report.results.words import page_of_table, task_of
+from interp.report.sections import Page, Table
+from interp.report.tables import Column
 
 _MADE_BY = "interp.methods.self_repair.self_repair"
 
@@ -23,8 +25,8 @@ def self_repair(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("frame", "summary", "provenance"), "self_repair", _MADE_BY)
-    require_rows(result.frame, ("layer", "head", "direct", "total", "repair"), "self_repair", _MADE_BY)
+    require(result, ("examples", "summary", "provenance"), "self_repair", _MADE_BY)
+    require_rows(result.examples, ("layer", "head", "direct", "total", "repair"), "self_repair", _MADE_BY)
     table = result.summary()
     shown = table if len(table) <= MOST_ROWS else _largest_first(table).head(MOST_ROWS)
     names = _names(shown)
@@ -34,29 +36,26 @@ def self_repair(result: Any) -> Figure:
     return dots_figure(Dots(names, drawn, "effect (logits; a cost is negative)", title))
 
 
-def self_repair_glance(result: Any) -> Glance:
-    """What a notebook shows of it."""
+def page_of(result: Any) -> Page:
+    """The page of every head, those with a share that is known first."""
     table = _largest_first(result.summary())
     known = int(table["repaired"].notna().sum())
-    shown = pd.DataFrame(
-        {
-            "head": _names(table),
-            "direct effect (logits)": with_interval(table, "direct", "direct_low", "direct_high"),
-            "total effect": with_interval(table, "total", "total_low", "total_high"),
-            "self-repair": with_interval(table, "repair", "repair_low", "repair_high"),
-            "share repaired": with_interval(table, "repaired", "repaired_low", "repaired_high"),
-        }
+    shown = Table(
+        "Heads",
+        "Heads with a direct effect to be repaired first, by the size of the repair",
+        table.assign(name=_names(table)),
+        (
+            Column("name"),
+            Column("direct", "direct effect (logits)", "direct_low", "direct_high"),
+            Column("total", "total effect", "total_low", "total_high"),
+            Column("repair", "self-repair", "repair_low", "repair_high"),
+            Column("repaired", "share repaired", "repaired_low", "repaired_high"),
+        ),
+        "cells.csv",
     )
-    return Glance(
-        f"Self-repair: {task_of(result.provenance)}",
-        [f"Of {len(table)} heads, {known} have a direct effect that is large enough to be repaired."],
-        shown,
-        len(table),
-        ".summary()",
-        result.provenance,
-        "interp.plots.self_repair(result)",
-        (lambda: self_repair(result)) if len(table) <= MOST_DRAWN else None,
-    )
+    sentences = [f"Of {len(table)} heads, {known} have a direct effect that is large enough to be repaired."]
+    title = f"Self-repair: {task_of(result.provenance)}"
+    return page_of_table(result, title, sentences, shown, partial(self_repair, result), "self_repair")
 
 
 def _largest_first(table: pd.DataFrame) -> pd.DataFrame:

@@ -338,7 +338,7 @@ def test_sweeps_over_heads_and_positions(fields):
         found = patch(model, task, site=site, by=("layer", "head", "pos"), direction="noise")
         assert len(found.frame.groupby(["layer", "head"])) == 2 * n_heads
         assert (found.frame["status"] == "changed").any()
-    assert len(ablate(model, task, components="heads", kind="mean").summary()) == 8
+    assert len(ablate(model, task, components="heads", replacement="mean").summary()) == 8
 
 
 class TestBidirectional:
