@@ -17,8 +17,6 @@ BASE = {"arguments", "errors", "options", "result", "shapes", "special_tokens"}
 MAY_IMPORT = {
     "arguments": {"errors"},
     "errors": set(),
-    "options": {"errors"},
-    "result": {"report"},
     "shapes": set(),
     "special_tokens": set(),
     "options": {"arguments", "errors"},

@@ -57,9 +57,9 @@ def by(kind: str) -> tuple[str, ...]:
 def measured(model: interp.HookedTransformer, task: str, seed: int, n: int) -> pd.DataFrame:
     """Effects under both replacements and excess attention of every head, on one draw of the generator."""
     loaded = with_donors(interp.load_task(task, n=n, seed=seed, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx))
-    frame = interp.ablate(model, loaded, replacement="resample", draws=1, seed=seed).frame
-    mean = interp.ablate(model, loaded, replacement=mean_of_positions(loaded), seed=seed).frame
-    seen = task_attention(model, loaded, seed=seed).frame[[*BY, "example", "excess"]]
+    frame = interp.ablate(model, loaded, replacement="resample", draws=1, seed=seed).examples
+    mean = interp.ablate(model, loaded, replacement=mean_of_positions(loaded), seed=seed).examples
+    seen = task_attention(model, loaded, seed=seed).examples[[*BY, "example", "excess"]]
     frame = frame.assign(mean_effect=mean["effect"]).merge(seen, on=["layer", "head", "example"], how="left")
     frame["cluster"] = f"{seed} " + frame["cluster"].astype(str)
     frame["unit"] += 1_000_000 * seed

@@ -81,11 +81,7 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: i
 
 
 def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
-    """Refuse options by which nothing can be judged.
-
-    Raises:
-        InputError: A share outside 0 and 1, or a KL divergence, which is 0 for the base run.
-    """
+    """Refuse a share outside 0 and 1, and a KL divergence, which is 0 for the base run."""
     check_share("min_effect", minimum_effect)
     check_share("alpha", alpha)
     if metric == "kl_divergence":

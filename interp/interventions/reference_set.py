@@ -195,8 +195,11 @@ def make_replacement(
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     has_mean = all(site.name != "pattern" for site in sites)
     ways = ["use replacement='mean', which needs no alignment" if has_mean else "use replacement='zero'", _MORE]
-    if kind in ("mean", "template_mean"):
-        _require_positions_alike(sites)
+    if kind in ("mean", "template_mean") and any("query_pos" in site.axes for site in sites):
+        raise InputError(
+            "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
+            "use positional_mean, resample or zero"
+        )
 
     def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], arg: Any) -> Later:
         return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)

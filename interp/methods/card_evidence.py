@@ -20,8 +20,6 @@ from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import Head
-from interp.methods.replacements_compared import REPLACEMENTS as KINDS
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 from interp.model.sites import Site
 from interp.options import Head, HeadsOptions, ReplacementName
@@ -117,17 +115,8 @@ class Compared:
 class Comparisons:
     """Every head of a model under every kind of replacement; each task is run once."""
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        alpha: Chance of any false drop or rise over the model's heads, for each kind by itself.
-        seed: Of the resamples and the statistics.
-        draws: How many resamples to average the effects of.
-    """
-
-    def __init__(self, model: Any, *, minimum_effect: float, alpha: float, seed: int, draws: int = DRAWS):
-        self._model, self._seed = model, seed
-        self._options: Any = {"min_effect": minimum_effect, "alpha": alpha, "seed": seed, "draws": draws}
+    def __init__(self, model: Any, asked: HeadsOptions):
+        self._model, self._asked = model, asked
         self._found: dict[str, Compared] = {}
 
     def of(self, task: Task, progress: Progress | None = None) -> Compared:
@@ -151,17 +140,15 @@ class Comparisons:
             refused = _refused(self._model, task, self._asked.seed)
             if not refused or len(KINDS) - len(refused) < 2:
                 raise
-            possible = [kind for kind in KINDS if kind not in refused]
-            found = compare_replacements(self._model, task, replacements=possible, **self._options, progress=progress)
+            found = self._compare(task, [each for each in KINDS if each not in refused], progress)
         if not found.provenance["complete"]:
             raise KeyboardInterrupt
-        return Compared(
-            found, found.summary().rename(columns={"replacement": "kind"}), found.agreement()[list(AGREEMENT)], refused
-        )
+        effects = found.summary()
+        return Compared(found, effects, found.agreement()[list(AGREEMENT)], refused)
 
     def _compare(self, task: Task, kinds: Any, progress: Progress | None) -> ReplacementComparison:
         asked = self._asked
-        how: Any = {"kinds": kinds, "minimum_effect": asked.min_effect, "alpha": asked.alpha}
+        how: Any = {"replacements": kinds, "min_effect": asked.min_effect, "alpha": asked.alpha}
         return compare_replacements(self._model, task, **how, seed=asked.seed, draws=asked.draws, progress=progress)
 
 
@@ -176,7 +163,7 @@ def replacements(
     found = comparisons.of(task, progress)
     by_kind = found.effects.groupby("replacement")["effect"]
     effects = found.effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
-    examples = _rows_of(found.comparison.frame.rename(columns={"kind": "replacement"}), head)
+    examples = _rows_of(found.comparison.examples, head)
     own = _rows_of(effects, head).set_index("replacement")
     own = own.join(_shares(examples, found.comparison.provenance["seed"]))
     frame = own.reindex(list(KINDS)).rename_axis("replacement").reset_index()
@@ -192,15 +179,6 @@ def _refused(model: Any, task: Task, seed: int) -> dict[ReplacementName, str]:
         except InputError as error:
             refused[kind] = str(error)
     return refused
-
-
-def _of_head(found: Compared, head: Head) -> pd.DataFrame:
-    by_kind = found.effects.groupby("kind")["effect"]
-    effects = found.effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
-    examples = _rows_of(found.comparison.examples.rename(columns={"replacement": "kind"}), head)
-    own = _rows_of(effects, head).set_index("kind").join(_shares(examples, found.comparison.provenance["seed"]))
-    frame = own.reindex(list(KINDS)).rename_axis("kind").reset_index()
-    return frame.assign(reason=[found.refused.get(kind, "") for kind in KINDS])[list(COLUMNS)]
 
 
 def _rows_of(frame: pd.DataFrame, head: Head) -> pd.DataFrame:

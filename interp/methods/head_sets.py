@@ -39,7 +39,6 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.effects import check_judged, conclusions, means_of
 from interp.claims.units import estimates
 from interp.errors import InputError
-from interp.interventions.numbers import whole_number
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate, check_heads, head_name, set_name
 from interp.methods.task_arguments import as_predicted

@@ -30,7 +30,6 @@ from torch import Tensor
 from interp.arguments import as_list
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.numbers import as_list
 from interp.interventions.rows import Batch, Row, read_source
 from interp.interventions.sweep import Cell, Progress
 from interp.methods.ablation import measure

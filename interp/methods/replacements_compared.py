@@ -25,7 +25,6 @@ from interp.arguments import as_names
 from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError, suggest
-from interp.interventions.numbers import as_names
 from interp.interventions.reference_set import reference_hash
 from interp.interventions.sweep import Cell, Progress
 from interp.methods.ablation import (

@@ -129,7 +129,7 @@ def test_a_replacement_that_was_made_for_another_metrics_rows(model, own, metric
     made = make_replacement(kind, model, as_measured(task, metric), sites=[site])
     found = swept(model, task, site, made, metric=metric, plainly=plainly)
     expected = interp.ablate(model, task, site="z", by=("layer",), layers=[0], replacement=kind, metric=metric)
-    assert found.frame["value"].tolist() == pytest.approx(expected.frame["value"].tolist(), rel=1e-9)
+    assert found.examples["value"].tolist() == pytest.approx(expected.examples["value"].tolist(), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["mean", "positional_mean", "resample", "patch", "erase"])

@@ -108,8 +108,8 @@ class TestPlanted:
     def test_the_mean_is_that_of_ablation(self, by_hand):
         from interp.methods.ablation import ablate
 
-        frame = by_hand.frame.query("method == 'mean' and head == 0 and task == 'hand'")
-        by_position = ablate(HandModel(), hand_task(), by=("layer", "head", "pos"), replacement="mean").frame
+        frame = by_hand.examples.query("method == 'mean' and head == 0 and task == 'hand'")
+        by_position = ablate(HandModel(), hand_task(), by=("layer", "head", "pos"), replacement="mean").examples
         last = by_position.query("head == 0 and pos == 'last'").set_index("example")["value"]
         np.testing.assert_allclose(frame.set_index("example")["value"], last.loc[frame["example"]], rtol=1e-5)
 

@@ -15,10 +15,7 @@ from synthetic_sweeps import sweep
 from interp.calibration.calibrate import Calibration
 from interp.report.heads import render_page
 from interp.report.html import as_page
-from interp.report.probes import render_probes
-from interp.report.relations import render_relations
 from interp.report.sections import page_of
-from interp.report.sweep import page_of
 
 COMMAND = f"interp {' '.join(TEXTS)}"
 FACTS = {"model": "".join(TEXTS), "model_hash": TEXTS[0] * 2, "device": TEXTS[1], TEXTS[2]: TEXTS[3]}
@@ -127,11 +124,11 @@ def _heads_page():
 
 PAGES = {
     "heads": _heads_page,
-    "head": lambda: render_card(card(), command=COMMAND),
+    "head": lambda: as_page(page_of(card()), COMMAND),
     "sweep": lambda: as_page(page_of(patching()), COMMAND),
-    "attend": lambda: render_relations(*relations(), command=COMMAND),
-    "probe": lambda: render_probes(probes(), command=COMMAND),
-    "calibration": lambda: render_calibration(calibration(), command=COMMAND),
+    "attend": lambda: as_page(page_of(relations()), COMMAND),
+    "probe": lambda: as_page(page_of(probes()), COMMAND),
+    "calibration": lambda: as_page(page_of(calibration()), COMMAND),
 }
 PAGES = {name: cache(page) for name, page in PAGES.items()}
 SEEN = tuple(HOSTILE.values())

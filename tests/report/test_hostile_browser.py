@@ -10,7 +10,6 @@ from synthetic_relations import maps_of, scoring
 
 from interp.report.html import as_page
 from interp.report.sections import page_of
-from interp.report.sweep import page_of
 
 HEBREW = "\u05e9\u05dc\u05d5\u05dd"
 INTERACT = """() => {

@@ -7,8 +7,6 @@ from hostile_pages import COMMAND, calibration, card, heads_report, patching, pr
 
 from interp.errors import InputError, OutputError
 from interp.report.folder import CALIBRATION, MANIFEST, save_report
-from interp.report.probes import save_probes
-from interp.report.relations import save_relations
 
 NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/etc/x")
 
@@ -20,11 +18,11 @@ def save_heads(out):
 
 SAVERS = {
     "heads": save_heads,
-    "head": lambda out: save_card(card(NAMES), out, command=COMMAND),
+    "head": lambda out: card(NAMES).save(out, command=COMMAND),
     "sweep": lambda out: patching(NAMES).save(out, command=COMMAND),
-    "attend": lambda out: save_relations(*relations(NAMES), out, COMMAND),
-    "probe": lambda out: save_probes(probes(NAMES), out, command=COMMAND),
-    "calibration": lambda out: save_calibration(calibration(NAMES), out, command=COMMAND),
+    "attend": lambda out: relations(NAMES).save(out, command=COMMAND),
+    "probe": lambda out: probes(NAMES).save(out, command=COMMAND),
+    "calibration": lambda out: calibration(NAMES).save(out, command=COMMAND),
 }
 
 

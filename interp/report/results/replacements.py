@@ -54,7 +54,7 @@ def page_of(result: Any) -> Page:
     for each in result.replacements:
         own = table[table["replacement"] == each].set_index("name").loc[order]
         ends = own[["effect", "low", "high", "state"]].itertuples(index=False, name=None)
-        columns[each] = [f"{estimate(*numbers, '')}: {state}" for *numbers, state in ends]
+        columns[each] = [f"{estimate(effect, low, high, '')}: {state}" for effect, low, high, state in ends]
     shown = Table(
         "Components",
         f"The largest effects first ({unit_of(result.provenance)}), with the conclusion under each replacement",
