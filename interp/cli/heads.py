@@ -142,7 +142,7 @@ def heads(
     print_json(
         {
             **left(folder, started),
-            "verdicts": records(report.frame[["layer", "head", "task", "verdict", "reason", "partners"]]),
+            "verdicts": records(report.summary()[["layer", "head", "task", "verdict", "reason", "partners"]]),
             "tasks": records(report.tasks),
             "left_out": report.provenance.get("left_out", {}),
             "replication": records(report.replication),

@@ -1,6 +1,7 @@
 """Where do the top heads look on example sentences? Rows for drawing, not evidence.
 
-1. Of each task the top heads, by verdict and then by the drop, on the first sentence of each template.
+1. Of each task the top heads, by verdict and then by the drop, and the head with the largest effect; on the first
+   sentence of each template.
 2. Of a short sentence the whole pattern, so that a reader can ask where every word looks; of a long one the query's
    row alone, as a pattern grows with the square of the length.
 """
@@ -56,8 +57,11 @@ def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd
 
 
 def _top(heads: pd.DataFrame) -> pd.DataFrame:
-    order = heads["verdict"].map(ORDER.index)
-    return heads.assign(order=order).sort_values(["order", "effect"], kind="stable").head(TOP_HEADS)
+    ordered = heads.assign(order=heads["verdict"].map(ORDER.index)).sort_values(["order", "effect"], kind="stable")
+    top, size = ordered.head(TOP_HEADS), ordered["effect"].abs()
+    if size.isna().all() or size.idxmax() in top.index:
+        return top
+    return pd.concat([top.head(TOP_HEADS - 1), ordered.loc[[size.idxmax()]]])
 
 
 def _sentences(task: Task) -> list[tuple[int, EncodedExample]]:

@@ -53,7 +53,7 @@ def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int)
 
     Args:
         examples: Of this head and task, as in ``HeadsReport.examples``.
-        row: Of this head and task in ``HeadsReport.frame``.
+        row: Of this head and task in ``HeadsReport.summary()``.
         minimum: The smallest share that counts.
         seed: Of the resamples.
 
@@ -75,7 +75,7 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
 
     Args:
         examples: Of this head and task, as in ``HeadsReport.examples``.
-        row: Of this head and task in ``HeadsReport.frame``.
+        row: Of this head and task in ``HeadsReport.summary()``.
         seed: Of the split and the resamples.
 
     Returns:

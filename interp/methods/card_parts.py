@@ -25,9 +25,9 @@ from interp.methods.card_patching import PATH_COLUMNS as PATHS
 from interp.methods.card_patching import POSITION_COLUMNS as POSITIONS
 from interp.methods.card_patching import feature_there, feeds, positions, readers, some_units
 from interp.methods.dossier import HeadsReport
-from interp.methods.judging import Asked
 from interp.methods.progress import part_of
 from interp.model.weights import hash_of_values
+from interp.options import HeadsOptions
 from interp.tasks.task import Task
 
 FRAMES: Mapping[str, tuple[str, ...]] = {
@@ -66,11 +66,11 @@ class CardRequest:
 
     def rows(self) -> pd.DataFrame:
         """The dossier's rows of the head, one a task."""
-        return self._of(self.report.frame).reset_index(drop=True)
+        return self._of(self.report.summary()).reset_index(drop=True)
 
     def row(self, task: str) -> pd.Series:
         """The dossier's row of the head and a task."""
-        return self._of(self.report.frame).set_index("task", drop=False).loc[task]
+        return self._of(self.report.summary()).set_index("task", drop=False).loc[task]
 
     def groups(self) -> pd.DataFrame:
         """The dossier's rows of the sets that the head is one of."""
@@ -85,7 +85,7 @@ class CardRequest:
 
     def shares(self) -> pd.DataFrame:
         """What ablating the head costs on every task of the dossier, as a share; see ``cards.evidence.shares``."""
-        how: Any = {"minimum": self.report.provenance["minimum_effect"], "seed": self.report.provenance["seed"]}
+        how: Any = {"minimum": self.report.provenance["min_effect"], "seed": self.report.provenance["seed"]}
         names = list(self.report.tasks["task"])
         found = [_of_task(shares(self.examples(task), self.row(task), **how), task) for task in names]
         return pd.concat(found, ignore_index=True)
@@ -167,7 +167,7 @@ def _of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
     return frame
 
 
-_OPTIONS = {each.name for each in fields(Asked)}
+_OPTIONS = {each.name for each in fields(HeadsOptions)}
 
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:

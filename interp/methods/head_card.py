@@ -57,7 +57,7 @@ class HeadCard:
 
     Attributes:
         name: Of the head: ``2.1`` is head 1 of layer 2.
-        verdicts: The dossier's rows on the head, one a task; columns as ``HeadsReport.frame``.
+        verdicts: The dossier's rows on the head, one a task; columns as ``HeadsReport.summary()``.
         tasks: One row a task: what was asked, and how well the unablated model does; as ``HeadsReport.tasks``.
         shares: One row a task: the effect of ablation as a share of the task's base.
         halves: One row a task, kind of evidence and half of the clusters.
@@ -131,8 +131,8 @@ def head_card(
     seed: int = 0,
     draws: int = 1,
     alpha: float = 0.05,
-    minimum_attention: float = 0.1,
-    minimum_effect: float = 0.1,
+    min_attention: float = 0.1,
+    min_effect: float = 0.1,
     probes: bool = True,
     most_units: int = MOST_UNITS,
     progress: Progress | None = None,
@@ -152,8 +152,8 @@ def head_card(
         seed: Of every draw.
         draws: How many resamples to average the effects of.
         alpha: As in ``heads``; and of the states under each kind of replacement.
-        minimum_attention: The smallest excess attention that counts, as a share of all attention.
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric.
+        min_attention: The smallest excess attention that counts, as a share of all attention.
+        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
         probes: Whether the dossier probes for the tasks' features, too.
         most_units: On how many units of a task direct paths are patched.
         progress: Called with (steps done, steps in all).
@@ -175,8 +175,8 @@ def head_card(
         "seed": seed,
         "draws": draws,
         "alpha": alpha,
-        "minimum_attention": minimum_attention,
-        "minimum_effect": minimum_effect,
+        "min_attention": min_attention,
+        "min_effect": min_effect,
         "probes": probes,
     }
     kept, most_units = as_run(run), _units(most_units)
@@ -270,7 +270,7 @@ def _cards(
     progress: Progress | None,
     executor: Executor,
 ) -> list[HeadCard]:
-    earned = report.frame[report.frame["verdict"].isin(FINDINGS)]
+    earned = report.summary()[report.summary()["verdict"].isin(FINDINGS)]
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
     asked = [(model, task, own, report, most_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}
@@ -298,8 +298,8 @@ def _parts_of_task(
 
 
 def _comparisons(model: Any, report: HeadsReport) -> Comparisons:
-    how = {name: report.provenance[name] for name in ("minimum_effect", "alpha", "seed", "draws")}
-    return Comparisons(model, **how)
+    how = {name: report.provenance[name] for name in ("alpha", "seed", "draws")}
+    return Comparisons(model, minimum_effect=report.provenance["min_effect"], **how)
 
 
 def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:

@@ -357,7 +357,7 @@ def how_to_read(card: Shown) -> tuple[tuple[str, str], ...]:
             "zero, mean, positional mean, template mean and resample: what is put in the head's place, on at most "
             "100 units. A head that writes the same in every item, but not at every position, matters under zero and "
             "mean, and not under positional mean and resample. An effect is a drop or a rise if “no more than the "
-            f"minimum”, {asked.get('minimum_effect', 0.1):g} of what the whole model does, is rejected at "
+            f"minimum”, {asked.get('min_effect', 0.1):g} of what the whole model does, is rejected at "
             f"{asked.get('alpha', 0.05):g}, and below the minimum if “the minimum at least” is; both are corrected "
             "over all heads, one kind by itself.",
         ),

@@ -211,7 +211,7 @@ def _verdict(card: Shown) -> str:
         f"Verdict “{verdict.name}”: {verdict.meaning}{because}. The effect of resampling it is "
         f"{estimate(row['effect'], row['effect_low'], row['effect_high'], unit)}, of its {mean} in its place "
         f"{estimate(row['mean_effect'], row['mean_effect_low'], row['mean_effect_high'], unit)}; an effect counts from "
-        f"{size(row['minimum_effect'])} on{needed}."
+        f"{size(row['min_effect'])} on{needed}."
     )
 
 

@@ -27,7 +27,7 @@ def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
     Args:
         report: The frames of a finished dossier.
     """
-    attention = report.frame["minimum_attention"].iloc[0]
+    attention = report.frame["min_attention"].iloc[0]
     return (
         (
             "[low, high]",

@@ -178,7 +178,7 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     if row["attention_state"] == "shown":
         there = "but " + row["reason"].replace("at the related word", "there")
         return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
-    if row["excess"] <= -row["minimum_attention"]:
+    if row["excess"] <= -row["min_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
         more = _baseline(row["baseline"])
         return f"It attends more to {more} ({share}) than to the {row['relation']} ({row['attention']:.2f})"
@@ -219,7 +219,7 @@ def reason_sentence(row: pd.Series) -> str:
 def _small_effect(row: pd.Series) -> str:
     """An effect that is shown to be smaller than what counts."""
     unit = UNITS.get(row["metric"], row["metric"])
-    return f"its effect is below the minimum that counts ({size(row['minimum_effect'])} {unit})"
+    return f"its effect is below the minimum that counts ({size(row['min_effect'])} {unit})"
 
 
 def _attention_clause(row: pd.Series) -> str:
@@ -280,7 +280,7 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
         f"{_units(task)} in {counted(task['n_clusters'], 'cluster')}, {counted(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
         f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
-        f"an effect counts from {size(heads['minimum_effect'].iloc[0])} {unit} on. "
+        f"an effect counts from {size(heads['min_effect'].iloc[0])} {unit} on. "
         f"Of {counted(len(heads), 'head')}: {', '.join(found)}."
     )
 
@@ -322,7 +322,7 @@ def _without_room(heads: pd.DataFrame) -> str:
     return (
         f"Where {len(without)} of {counted(len(heads), 'head')} look is not testable: the best rule of position "
         f"({named}) finds the {first['relation']}, too, in {without['baseline_overlap'].min():.0%} of the examples or "
-        f"more, and leaves less than {first['minimum_attention']:.2g} of the attention to be better by; vary where the "
+        f"more, and leaves less than {first['min_attention']:.2g} of the attention to be better by; vary where the "
         "word stands, and how far from the query."
     )
 

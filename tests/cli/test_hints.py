@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from fake_evidence import REPORT, TASK
 from fake_sweeps import a_task, ablation, patching
+from interp.cli.sweep_frames import frames_of
 from parsed import parsed
 
 from interp.cli import hints
-from interp.cli.sweep_frames import frames_of
 
 
 def typed(hint):

@@ -28,7 +28,7 @@ SPLIT = ("himself", "herself")
 """Words of which the tokenizer makes several tokens: the answers of ``reflexive``."""
 REASON = "the tokenizer can carry none of the 20 pairs (answer of more than one token: 20)"
 pytestmark = pytest.mark.unchecked
-QUICK = {"n": 20, "probes": False, "most_together": 0}
+QUICK = {"n": 20, "probes": False, "max_group": 0}
 
 
 @cache
@@ -80,7 +80,7 @@ def test_a_task_that_fails_in_the_middle_is_left_out_with_its_choosing_items(mon
     choosing = [carried([name], model(), n=20, seed=0, split="select")[0][0] for name in ("ioi", "agreement")]
     with pytest.warns(RuntimeWarning, match=r"^ioi is left out: its rows are odd$"):
         found = heads(model(), ["ioi", "agreement"], choose_on=choosing, **QUICK)
-    assert set(found.frame["task"]) == {"agreement"}
+    assert set(found.summary()["task"]) == {"agreement"}
     assert found.provenance["left_out"] == {"ioi": "its rows are odd"}
     with pytest.raises(InputError, match=r"^ioi: its rows are odd; use others$"):
         heads(model(), ["ioi"], **QUICK)
@@ -91,9 +91,9 @@ def test_probes_that_are_refused_leave_the_other_evidence(monkeypatch):
         raise InputError("folds: nothing to train on", "give more text")
 
     monkeypatch.setattr(evidence, "representation", refused)
-    found = heads(model(), ["agreement"], n=20, most_together=0)
-    assert found.frame["effect"].notna().all()
-    assert found.frame["probe"].isna().all()
+    found = heads(model(), ["agreement"], n=20, max_group=0)
+    assert found.summary()["effect"].notna().all()
+    assert found.summary()["probe"].isna().all()
     assert found.provenance["left_out"] == {"agreement, probes": "folds: nothing to train on"}
 
 
@@ -128,7 +128,7 @@ def test_a_card_has_the_others_and_says_what_it_lacks(tmp_path):
 
 def test_cards_of_a_report_are_of_the_tasks_in_it(monkeypatch):
     tasks, _ = carried(["agreement", "ioi"], model(), n=20, seed=0)
-    lacking = heads(model(), tasks[:1], probes=False, most_together=0)
+    lacking = heads(model(), tasks[:1], probes=False, max_group=0)
     lacking.provenance["left_out"]["ioi"] = "its rows are odd"
     assert head_cards(model(), tasks, lacking) == ()
 

@@ -60,7 +60,7 @@ def test_siblings_are_judged_on_the_same_examples():
         siblings=[HandModel(bias=0.5)],
         progress=lambda *each: told.append(each),
     )
-    pd.testing.assert_frame_equal(report.frame, alone.frame)
+    pd.testing.assert_frame_equal(report.summary(), alone.summary())
     assert alone.replication.empty
     rows = report.replication.set_index("model")["heads"].to_dict()
     assert rows == {"HandModel": "0.0", "HandModel (2)": "0.0"}
@@ -80,7 +80,7 @@ def test_tasks_and_siblings_in_processes_of_their_own_are_judged_the_same():
     tasks = [varied_task(), varied_task(name="another")]
     here = heads(HandModel(), tasks, **how)
     there = heads(HandModel(), tasks, **how, run=Run(None, Processes(2)), progress=lambda *each: told.append(each))
-    pd.testing.assert_frame_equal(here.frame, there.frame)
+    pd.testing.assert_frame_equal(here.summary(), there.summary())
     pd.testing.assert_frame_equal(here.replication, there.replication)
     assert told == [(number, 8) for number in range(1, 9)]  # evidence and pairs, of two models on two tasks
 

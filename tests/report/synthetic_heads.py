@@ -107,8 +107,8 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "attention_self": 0.08 if testable else np.nan,
         "attention_first": 0.61 if testable and not attends else np.nan,
         "n_to_decide": float(rng.integers(300, 900)) if verdict == "undecided" else np.nan,
-        "minimum_attention": 0.1,
-        "minimum_effect": 0.2,
+        "min_attention": 0.1,
+        "min_effect": 0.2,
         "metric": "logit_difference",
         "relation": "subject",
         "n_units": 200,
@@ -140,7 +140,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "probe_control": 0.52 if probed else np.nan,
         "selectivity": probe - 0.52,
         "probe_excess_p_adjusted": 0.001 if carried else np.nan,
-        "minimum_probe": 0.1,
+        "min_probe": 0.1,
     }
 
 

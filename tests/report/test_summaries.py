@@ -32,7 +32,7 @@ def test_the_headline_of_a_file_has_its_items_accuracy(make_report):
 def test_the_headline_names_the_minimum(make_report):
     assert "an effect counts from 0.20 logits on." in summary_of(make_report()).headline
     report = make_report()
-    tiny = replace(report, frame=report.frame.assign(minimum_effect=0.0021))
+    tiny = replace(report, frame=report.frame.assign(min_effect=0.0021))
     assert "an effect counts from 0.0021 logits on." in summary_of(tiny).headline
 
 
@@ -71,7 +71,7 @@ def test_heads_that_position_explains_wholly_are_counted_with_what_would_help(ma
         attention_state=np.where(some, "not testable", "none"),
         baseline=np.where(some, "offset -3", "offset -2"),
         baseline_overlap=np.where(some, 0.95, 0.1),
-        minimum_attention=0.1,
+        min_attention=0.1,
     )
     assert summary_of(replace(report, frame=frame)).untested == (
         f"Where 2 of {len(frame)} heads look is not testable: the best rule of position (offset -3) finds the "
