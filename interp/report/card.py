@@ -10,6 +10,7 @@ Where does a card go? One folder, as the dossier's: written whole or not at all.
 What does a notebook show of a card? The head across the tasks, in the page's sentences, and its verdicts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,13 +35,12 @@ from interp.report.card_frames import (
 from interp.report.card_sentences import across_tasks, by_task
 from interp.report.drawing import ordinary_style, write_pictures
 from interp.report.folder import CARD, check_output, in_place_of, write_manifest
-from interp.report.glance import Glance
-from interp.report.heads import asked, evidence_table
+from interp.report.glance import Glance, with_interval
 from interp.report.heads_frames import VERDICTS, Verdict, file_names
 from interp.report.heatmap import Heatmap
-from interp.report.html import attention_data, flatten, render
+from interp.report.html import attention_data, flatten, model_with_hash, render
 from interp.report.sortable import Table, sortable
-from interp.report.words import left_out
+from interp.report.words import UNITS, left_out
 
 _TABLES = {
     "shares": "The effect as a share of what the whole model does",
@@ -194,4 +194,43 @@ def card_glance(card: CardFrames) -> Glance:
         card.provenance,
         "interp.plots.card(card)",
         None if named.replacements.empty else lambda: figure(card),
+    )
+
+
+_SAID = ("model", "seed", "device")
+
+
+def asked(tasks: pd.DataFrame, provenance: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The tasks, the model with its hash, the seed and the device, as far as they are known.
+
+    Args:
+        tasks: One row per task: ``task``, ``n_units`` and ``n_clusters``.
+        provenance: As ``document.flatten`` gives it.
+    """
+    counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
+    known = short_names(provenance)
+    known |= model_with_hash(known)
+    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
+    return facts + [(key.capitalize(), known[key]) for key in _SAID if key in known]
+
+
+def short_names(provenance: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The facts by the last part of their names, the first of each: runs of several tasks keep them a level down."""
+    return {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
+
+
+def evidence_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Attention, resampling and probe on each row, with intervals."""
+    units = table["metric"].map(lambda metric: UNITS.get(metric, metric))
+    effects = with_interval(table, "effect", "effect_low", "effect_high")
+    marks = table["verdict"].map(lambda verdict: f"{VERDICTS[verdict].symbol} {verdict}")
+    return pd.DataFrame(
+        {
+            "head": [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)],
+            "task": table["task"],
+            "verdict": marks,
+            "excess attention": with_interval(table, "excess", "excess_low", "excess_high"),
+            "effect of resampling": [f"{text} {unit}" for text, unit in zip(effects, units, strict=True)],
+            "probe, excess": with_interval(table, "probe_excess", "probe_excess_low", "probe_excess_high"),
+        }
     )

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
-from interp.report.heads_frames import VERDICTS, Dossier, check_frames, shown_names
+from interp.report.heads_frames import VERDICTS, shown_names
 from interp.report.heads_reading import what_p_is
 from interp.report.heatmap import Cell, Heatmap, Palette, paint, reach
 from interp.report.sweep_cells import UNMEASURED
@@ -164,10 +164,25 @@ def shown(card: CardFrames) -> Shown:
     return Shown(**frames, name=card.name, copying=card.copying, provenance=card.provenance)
 
 
+@dataclass(frozen=True)
+class Dossier:
+    """The card's rows as the sentences of a dossier take them."""
+
+    cells: pd.DataFrame
+    tasks: pd.DataFrame
+    groups: pd.DataFrame
+    replication: pd.DataFrame
+    attention_maps: pd.DataFrame
+
+    def summary(self) -> pd.DataFrame:
+        """One row a task."""
+        return self.cells
+
+
 def as_dossier(card: CardFrames) -> Dossier:
     """The card's verdicts as a dossier of one head, for what is written about dossiers."""
     nothing = card.verdicts.head(0)
-    return Dossier(card.verdicts, nothing, card.tasks, card.groups, nothing, card.attention_maps, card.provenance)
+    return Dossier(card.verdicts, card.tasks, card.groups, nothing, card.attention_maps)
 
 
 def _frames(card: CardFrames) -> dict[str, pd.DataFrame]:
@@ -175,7 +190,6 @@ def _frames(card: CardFrames) -> dict[str, pd.DataFrame]:
 
 
 def _check(card: CardFrames) -> None:
-    check_frames(as_dossier(card))
     for name, columns in COLUMNS.items():
         missing = [column for column in ("task", *columns) if column not in getattr(card, name).columns]
         if missing:

@@ -14,6 +14,7 @@ How does a template become a document? The same for every page: no network, no m
 
 import base64
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -163,14 +164,22 @@ def render(template: str, **shown: Any) -> str:
 def as_page(page: Page, command: str | None = None) -> str:
     """The page of a result as one HTML document; `command` is the command line that asked for it."""
     groups: list[tuple[str, str, list[Section]]] = []
+    taken = {"method", "command", "citation", *page.data}
     for section in page.sections:
         if isinstance(section, Picture) and not section.inline:
             continue
         if section.heading or not groups:
-            slug = re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-")
-            groups.append((slug, section.heading, []))
+            groups.append((_id(section.heading, taken), section.heading, []))
         groups[-1][2].append(section)
     return render("sections.html", page=page, groups=groups, command=command, provenance=flatten(page.provenance))
+
+
+def _id(heading: str, taken: set[str]) -> str:
+    """An id for a heading, which no other element has; it is added to those that are taken."""
+    slug = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
+    found = next(each for each in (slug, *(f"{slug}-{n}" for n in itertools.count(2))) if each not in taken)
+    taken.add(found)
+    return found
 
 
 def _shown(value: Any) -> Any:

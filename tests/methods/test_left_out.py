@@ -19,7 +19,8 @@ from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
 from interp.methods.task_arguments import carried
 from interp.model.loading import save_model
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.report.words import left_out
 from interp.runs.run import Run
 from recipes.tokenizer import build_tokenizer
@@ -51,7 +52,7 @@ def test_the_others_go_on():
 
 
 def test_the_page_and_the_notebook_say_why():
-    assert f"Left out: reflexive: {REASON}." in render_page(report())
+    assert f"Left out: reflexive: {REASON}." in as_page(page_of(report()))
     assert f"Left out: reflexive: {REASON}." in report()._repr_html_()
     assert left_out({"model": "m"}) == []
 

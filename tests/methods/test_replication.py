@@ -7,7 +7,8 @@ import interp
 from interp.errors import InputError
 from interp.methods.dossier import heads
 from interp.methods.judging import check_siblings, names, replication
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.runs.executors import Processes
 from interp.runs.run import Run
 
@@ -66,7 +67,7 @@ def test_siblings_are_judged_on_the_same_examples():
     assert rows == {"HandModel": "0.0", "HandModel (2)": "0.0"}
     (sibling,) = report.provenance["siblings"]
     assert report.provenance["model_hash"] == alone.provenance["model_hash"] != sibling["model_hash"]
-    page = render_page(report)
+    page = as_page(page_of(report))
     asked = page[page.index('id="asked"') :].split("</section>")[0]
     assert alone.provenance["model_hash"][:12] in asked
     assert sibling["model_hash"][:12] not in asked

@@ -15,7 +15,8 @@ from synthetic_sweeps import sweep
 
 from interp.report.calibration import render_calibration
 from interp.report.card import render_card
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.report.probes import render_probes
 from interp.report.relations import render_relations
 from interp.report.sweep import render_sweep
@@ -38,7 +39,7 @@ def heads_report(texts=SAVED):
     others = pd.concat([others, others.assign(model=texts[1])]).assign(n_undecided=0, judged=True)
     return replace(
         report,
-        frame=with_texts(report.frame, "reason", "relation", "baseline", "feature", "query", texts=texts),
+        frame=with_texts(report.cells, "reason", "relation", "baseline", "feature", "query", texts=texts),
         tasks=with_texts(report.tasks, *spoken, texts=texts),
         replication=others,
         attention_maps=with_texts(tokens, "token", texts=texts).assign(is_query=False),
@@ -122,7 +123,7 @@ def calibration(texts=SAVED):
 
 def _heads_page():
     report = heads_report()
-    return render_page(report, command=COMMAND, cards=("0.1",))
+    return as_page(page_of(report, command=COMMAND, cards=("0.1",)))
 
 
 PAGES = {

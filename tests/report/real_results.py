@@ -10,7 +10,6 @@ from synthetic_relations import scoring
 import interp
 from interp.calibration.calibrate import Job, Size, calibrate
 from interp.methods.attribution import attribute
-from interp.methods.dossier import HeadsReport
 from interp.methods.head_sets import greedy, pairwise
 from interp.methods.replacements_compared import compare_replacements
 from interp.methods.self_repair import self_repair
@@ -55,7 +54,7 @@ def real_results(monkeypatch):
 
 def dossier(**how):
     """A made-up dossier, as ``interp.heads`` returns one."""
-    return HeadsReport(**vars(synthetic_report(**how)))
+    return synthetic_report(**how)
 
 
 def calibration(monkeypatch):

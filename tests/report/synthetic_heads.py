@@ -1,11 +1,11 @@
 """Synthetic dossiers: frames as the report takes them, with invented numbers and hostile text."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from interp.methods.dossier import HeadsReport
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
 VERDICTS = (
@@ -19,26 +19,15 @@ EFFECTS = {
 SENTENCE = ("<|endoftext|>", " The", " café", "<script>alert(1)</script>", " to", " the", " Zoë", " are")
 
 
-@dataclass(frozen=True)
-class SyntheticReport:
-    frame: pd.DataFrame
-    examples: pd.DataFrame
-    tasks: pd.DataFrame
-    groups: pd.DataFrame
-    replication: pd.DataFrame
-    attention_maps: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-
 def synthetic_report(
     seed: int = 0, *, n_layers: int = 3, n_heads: int = 4, tasks: tuple[str, ...] = TASKS
-) -> SyntheticReport:
+) -> HeadsReport:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         [_head(rng, layer, head, task) for task in tasks for layer in range(n_layers) for head in range(n_heads)]
     )
-    return SyntheticReport(
-        frame=frame,
+    return HeadsReport(
+        cells=frame,
         examples=_examples(rng, frame),
         tasks=pd.DataFrame([_task(task) for task in tasks]),
         groups=pd.DataFrame({"task": tasks[:1], "heads": "0.1+2.3", "head": "2.3", "member": "yes"}),

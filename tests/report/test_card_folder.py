@@ -11,7 +11,7 @@ from interp.report import card as card_folder
 from interp.report.card import save_card
 from interp.report.card_figures import paths_figure, shares_figure
 from interp.report.card_frames import shown
-from interp.report.folder import CARD, save_report
+from interp.report.folder import CARD
 
 FRAMES = {"verdicts", "tasks", "shares", "halves", "replacements", "agreement", "positions", "feeds"}
 FRAMES |= {"readers", "feature", "circuits", "groups", "left_out"}
@@ -38,7 +38,7 @@ def test_frames_come_back_as_they_went(tmp_path):
 
 def test_a_report_of_another_kind_takes_its_place_whole(make_report, tmp_path):
     out = save_card(made_up_card(), tmp_path / "c")
-    save_report(make_report(tasks=("agreement",)), out)
+    make_report(tasks=("agreement",)).save(out)
     assert not (out / "feeds.csv").exists()
     save_card(made_up_card(), out)
     assert files_in(out) == FILES | {"manifest.json"}

@@ -14,20 +14,20 @@ def test_complete_frames_pass(make_report):
 def test_missing_column_is_named(make_report):
     report = make_report()
     with pytest.raises(InputError, match="called effect_low"):
-        check_frames(replace(report, frame=report.frame.drop(columns="effect_low")))
+        check_frames(replace(report, cells=report.cells.drop(columns="effect_low")))
 
 
 def test_unknown_verdict_is_named(make_report):
     report = make_report()
     with pytest.raises(InputError, match="got splendid"):
-        check_frames(replace(report, frame=report.frame.assign(verdict="splendid")))
+        check_frames(replace(report, cells=report.cells.assign(verdict="splendid")))
 
 
 def test_repeated_head_is_refused(make_report):
     report = make_report()
-    twice = pd.concat([report.frame, report.frame.head(1)], ignore_index=True)
+    twice = pd.concat([report.cells, report.cells.head(1)], ignore_index=True)
     with pytest.raises(InputError, match="one row per layer, head and task"):
-        check_frames(replace(report, frame=twice))
+        check_frames(replace(report, cells=twice))
 
 
 def test_undescribed_task_is_named(make_report):
@@ -37,7 +37,7 @@ def test_undescribed_task_is_named(make_report):
 
 
 def test_layer_by_head_keeps_values_in_place_and_leaves_gaps_missing(make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     table = layer_by_head(frame[~((frame["layer"] == 2) & (frame["head"] == 1))], "agreement", "effect")
     assert table.shape == (3, 4)
     assert pd.isna(table.loc[2, 1])

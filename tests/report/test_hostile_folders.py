@@ -8,7 +8,7 @@ from hostile_pages import COMMAND, calibration, card, heads_report, probes, rela
 from interp.errors import InputError, OutputError
 from interp.report.calibration import save_calibration
 from interp.report.card import save_card
-from interp.report.folder import CALIBRATION, MANIFEST, save_report
+from interp.report.folder import CALIBRATION, MANIFEST
 from interp.report.probes import save_probes
 from interp.report.relations import save_relations
 from interp.report.sweep import save_sweep
@@ -18,7 +18,7 @@ NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/e
 
 def save_heads(out):
     report = heads_report(NAMES)
-    return save_report(report, out, command=COMMAND, cards={"0.1": "card"})
+    return report.save(out, command=COMMAND, cards={"0.1": "card"})
 
 
 SAVERS = {
@@ -47,7 +47,7 @@ def test_a_report_stays_in_its_folder_and_is_whole(tmp_path, kind):
 @pytest.mark.parametrize("name", ["../x", "2.1/../../x", "/x", "2.1\n", "two", ""])
 def test_a_card_that_is_no_heads_is_refused(make_report, tmp_path, name):
     with pytest.raises(InputError, match="expected the name of a head, such as"):
-        save_report(make_report(), tmp_path / "report", cards={name: "card"})
+        make_report().save(tmp_path / "report", cards={name: "card"})
     assert list(tmp_path.iterdir()) == []
 
 

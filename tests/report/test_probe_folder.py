@@ -9,7 +9,7 @@ from synthetic_probes import probing
 from interp.errors import InputError, OutputError
 from interp.methods.probes.judging import ProbeResult
 from interp.report import probes as folder_module
-from interp.report.folder import PROBES, save_report
+from interp.report.folder import PROBES
 from interp.report.probes import save_probes
 
 FILES = {
@@ -45,7 +45,7 @@ def test_a_result_saves_itself(tmp_path):
 
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
     out = tmp_path / "r"
-    save_report(make_report(tasks=("agreement",)), out)
+    make_report(tasks=("agreement",)).save(out)
     save_probes(probing(), out)
     assert not (out / "heads.csv").exists()
     save_probes(probing({(0, 0): "none"}, shape=(1, 1)), out)
