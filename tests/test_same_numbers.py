@@ -25,8 +25,6 @@ def heads(model):
     reason = cells["reason"].replace(
         "where it looks is undecided", "the task needs the head, and its attention is undecided"
     )
-        "where it looks is undecided", "the task needs the head, and its attention is undecided"
-    )
     cells = cells.assign(verdict=cells["verdict"].replace("needed", "undecided"), reason=reason)
     return {"heads": cells, "heads_examples": found.examples.query("layer == 1")}
 

@@ -177,7 +177,8 @@ def as_page(page: Page, command: str | None = None) -> str:
 def _id(heading: str, taken: set[str]) -> str:
     """An id for a heading, which no other element has; it is added to those that are taken."""
     slug = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
-    found = next(each for each in (slug, *(f"{slug}-{n}" for n in itertools.count(2))) if each not in taken)
+    numbered = (f"{slug}-{n}" for n in itertools.count(2))
+    found = next(each for each in itertools.chain([slug], numbered) if each not in taken)
     taken.add(found)
     return found
 

@@ -123,7 +123,7 @@ def calibration(texts=SAVED):
 
 def _heads_page():
     report = heads_report()
-    return as_page(page_of(report, command=COMMAND, cards=("0.1",)))
+    return as_page(page_of(report, {"0.1": "card"}), COMMAND)
 
 
 PAGES = {

@@ -17,7 +17,7 @@ def report(make_report):
 @pytest.fixture(scope="module")
 def page_file(report, tmp_path_factory):
     file = tmp_path_factory.mktemp("cards") / "report.html"
-    file.write_text(as_page(page_of(report, cards=("1.3",))), encoding="utf-8")
+    file.write_text(as_page(page_of(report, cards={"1.3": "card"})), encoding="utf-8")
     return file
 
 

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 from html_page import Page
 
-from interp.errors import InputError
 from interp.report.heads import page_of
 from interp.report.heads_frames import with_shown_names
-from interp.report.heads_sentences import leads, summarise
+from interp.report.heads_sentences import short_line, summarise
 from interp.report.html import as_page, flatten
 
 
@@ -80,26 +79,55 @@ def test_every_head_of_every_task_is_in_the_table(source, make_report):
 def test_missing_values_are_hatched_and_never_zero(make_report):
     report = make_report()
     source = as_page(page_of(replace(report, cells=report.cells.assign(excess=np.nan))))
-    excess = source[source.index('id="task-1"') :].split("</table>")[0]
+    excess = source[source.index('id="agreement"') :].split("</table>")[0]
     assert excess.count('class="unmeasured">—<') == 12
     assert "0.00" not in excess
     assert "nan" not in excess
 
 
-def test_the_verdicts_come_first_then_every_head_then_how_to_read_them(source):
+def test_the_grids_come_first_then_the_tasks_then_how_to_read_them(source):
     headings = re.findall(r'<h2 id="([^"]+)"', source)
-    tasks = ["task-1", "task-2", "task-3"]
-    assert headings == ["overview", "every-head", "reading", *tasks, "tables", "asked", "method"]
-    assert source.index("12 heads of the model") < source.index('id="overview"')
+    tasks = ["agreement", "coreference", "blimp-donn-es-na-ve-accord"]
+    assert headings == ["verdicts", "evidence", *tasks, "how-to-read-this", "tables", "what-was-asked", "method"]
+    assert source.index('class="verdicts"') < source.index("“attends and causal”") < source.index('class="legend"')
+
+
+def test_the_header_says_of_which_model_how_much_and_when(source):
+    header = source[source.index("<h1>") : source.index("<main>")]
+    for fact in ("Model &lt;b&gt;tiny", "12 heads in 3 layers", "3 tasks, 600 units", "95 % intervals", "interp 0."):
+        assert fact in header
+    assert re.search(r"\d{4}-\d\d-\d\d", header)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "said"),
+    [
+        ("needed", "where it looks is undecided", "needed; where it looks is undecided"),
+        ("undecided", "why", "undecided"),
+    ],
+)
+def test_the_head_with_the_largest_effect_is_always_named(make_report, verdict, reason, said):
+    report = make_report(tasks=("agreement",))
+    row = (report.cells["layer"] == 0) & (report.cells["head"] == 1)
+    cells = report.cells.copy()
+    cells.loc[row, ["verdict", "reason", "effect", "effect_low", "effect_high"]] = [verdict, reason, -9.4, -9.7, -9.1]
+    report = replace(report, cells=cells)
+    source = html.unescape(as_page(page_of(report)))
+    (line,) = re.findall(r"<li>(agreement: .*?)</li>", source)
+    assert f"Largest effect: head 0.1 “{said}”: " in line
+    assert "resampling it costs 9.4 logits [9.1, 9.7]." in line
+    assert "head 0.1" in html.unescape(report._repr_html_())
+    if verdict == "needed":
+        assert '<td class="needed" aria-label="needed">' in source
 
 
 def test_each_task_begins_with_its_strongest_finding(make_report):
     report = make_report()
     source = as_page(page_of(report))
-    verdicts = html.unescape(source[source.index('id="overview"') :].split("</section>")[0])
-    for lead in leads(with_shown_names(report), summarise(report)):
-        assert lead.finding in verdicts
-        assert lead.others in verdicts
+    verdicts = html.unescape(source[source.index('id="verdicts"') :].split("</section>")[0])
+    cells = with_shown_names(report).cells
+    for each in summarise(report):
+        assert short_line(each.task, cells[cells["task"] == each.task], each.open_questions) in verdicts
 
 
 def test_a_path_stands_in_the_provenance_alone(make_report):
@@ -121,7 +149,7 @@ def test_a_task_says_why_its_attention_is_not_testable(make_report):
 
 def test_every_verdict_of_every_head_is_read_without_a_script(source, make_report):
     frame = make_report().cells
-    grids = source[source.index('id="every-head"') :].split("</section>")[0]
+    grids = source[source.index('id="verdicts"') :].split("</section>")[0]
     for verdict, count in frame["verdict"].value_counts().items():
         assert grids.count(f'aria-label="{verdict}"') == count
 
@@ -144,7 +172,7 @@ def test_minor_findings_and_the_provenance_are_folded_away(make_report):
     frame = report.cells.assign(verdict="causal, by another route", reason="")
     source = as_page(page_of(replace(report, cells=frame)))
     visible = re.sub(r"<details>.*?</details>", "", source, flags=re.DOTALL)
-    visible, section = (each[each.index('id="task-1"') :].split('id="tables"')[0] for each in (visible, source))
+    visible, section = (each[each.index('id="agreement"') :].split('id="tables"')[0] for each in (visible, source))
     assert section.count(" matters for agreement") == 12
     assert visible.count(" matters for agreement") == 3
     assert "Further findings and open questions (9)" in source
@@ -181,12 +209,6 @@ def test_a_task_without_attention_maps_is_shown_without_them(make_report):
     report = make_report()
     source = as_page(page_of(replace(report, attention_maps=report.attention_maps.iloc[:0])))
     assert "Where the top heads look" not in source
-
-
-def test_frames_of_something_else_are_refused(make_report):
-    report = make_report()
-    with pytest.raises(InputError, match="expected the columns"):
-        as_page(page_of(replace(report, cells=report.examples)))
 
 
 def test_what_several_tasks_share_is_said_once():

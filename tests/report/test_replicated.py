@@ -54,11 +54,11 @@ def test_the_page_has_them_where_there_are_any(make_report):
     report = make_report()
     assert "Other seeds" not in as_page(page_of(report))
     page = as_page(page_of(dataclasses.replace(report, replication=FRAME.assign(n_heads=1))))
-    assert 'id="replication"' in page
+    assert 'id="other-seeds"' in page
     assert "in both other seeds" in page
 
 
 def test_heads_with_a_card_are_linked(make_report):
-    page = as_page(page_of(make_report(), cards=("0.1",)))
-    assert '<a href="cards/0.1.html">0.1</a>' in page
+    page = as_page(page_of(make_report(), cards={"0.1": "card"}))
+    assert '<a href="cards/0.1.html">head 0.1</a>' in page
     assert 'href="cards/0.2.html"' not in page

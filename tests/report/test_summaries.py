@@ -5,14 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from interp.report.heads import heads_glance
 from interp.report.heads_frames import with_shown_names
 from interp.report.heads_sentences import summarise
+from interp.report.sections import Sentences, page_of
 
 
 def summary_of(report, *, untestable: bool = False, **task: object):
     frame = report.cells.assign(attention=np.nan) if untestable else report.cells
     return summarise(replace(report, cells=frame, tasks=report.tasks.assign(**task)))[0]
+
+
+def first_sentence(report) -> str:
+    return next(each for each in page_of(report).sections if isinstance(each, Sentences)).texts[0]
 
 
 def test_units_are_called_balanced_only_as_far_as_they_are(make_report):
@@ -155,9 +159,9 @@ def test_a_number_of_units_that_nobody_can_measure_is_not_named(make_report):
 def test_a_notebook_says_why_nothing_was_found(make_report):
     report = make_report(tasks=("agreement",))
     frame = report.cells.assign(verdict="undecided", reason="14 clusters; at least 30 are needed", n_to_decide=86.0)
-    (said,) = heads_glance(replace(report, cells=frame)).sentences
-    assert said.endswith("is undecided: 14 clusters; at least 30 are needed; about 86 units would decide.")
+    said = first_sentence(replace(report, cells=frame))
+    assert "is undecided: 14 clusters; at least 30 are needed; about 86 units would decide." in said
     frame.loc[0, "verdict"] = "encodes, unused"  # neither its attention nor its effect
-    assert "14 clusters" in heads_glance(replace(report, cells=frame)).sentences[0]
+    assert "14 clusters" in first_sentence(replace(report, cells=frame))
     frame.loc[0, "verdict"] = "tracks"
-    assert "14 clusters" not in heads_glance(replace(report, cells=frame)).sentences[0]
+    assert "14 clusters" not in first_sentence(replace(report, cells=frame))
