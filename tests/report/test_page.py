@@ -87,7 +87,7 @@ def test_missing_values_are_hatched_and_never_zero(make_report):
 
 def test_the_grids_come_first_then_the_tasks_then_how_to_read_them(source):
     headings = re.findall(r'<h2 id="([^"]+)"', source)
-    tasks = ["agreement", "coreference", "blimp-donn-es-na-ve-accord"]
+    tasks = ["agreement", "coreference", "blimp-na-ve-accord"]
     assert headings == ["verdicts", "evidence", *tasks, "how-to-read-this", "tables", "what-was-asked", "method"]
     assert source.index('class="verdicts"') < source.index("“attends and causal”") < source.index('class="legend"')
 
