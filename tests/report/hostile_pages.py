@@ -39,7 +39,7 @@ def heads_report(texts=SAVED):
     others = pd.concat([others, others.assign(model=texts[1])]).assign(n_undecided=0, judged=True)
     return replace(
         report,
-        frame=with_texts(report.cells, "reason", "relation", "baseline", "feature", "query", texts=texts),
+        cells=with_texts(report.cells, "reason", "relation", "baseline", "feature", "query", texts=texts),
         tasks=with_texts(report.tasks, *spoken, texts=texts),
         replication=others,
         attention_maps=with_texts(tokens, "token", texts=texts).assign(is_query=False),

@@ -52,7 +52,7 @@ def test_every_verdict_but_none_is_marked_once(make_report):
 
 
 def test_values_are_written_only_where_they_can_be_read(make_report):
-    large = make_report(n_layers=12, n_heads=24).frame
+    large = make_report(n_layers=12, n_heads=24).cells
     assert not effect_heatmap(large, "agreement").axes[0].texts
 
 
