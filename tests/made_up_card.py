@@ -76,7 +76,7 @@ def made_up_card(**changes):
         "examples": examples,
         "attention_maps": pd.DataFrame(maps),
         "copying": 0.63,
-        "provenance": {"head": "2.1", "seed": 0, "alpha": 0.05, "minimum_effect": 0.1, "tasks": [{"task": TASK}]},
+        "provenance": {"head": "2.1", "seed": 0, "alpha": 0.05, "min_effect": 0.1, "tasks": [{"task": TASK}]},
     }
     return HeadCard(**{"name": "2.1", **frames, **rest, **changes})
 
@@ -88,12 +88,12 @@ def table(name, *rows):
 def verdict(task, name, effect, attention):
     blank = dict.fromkeys((*HEAD_COLUMNS, *FURTHER_HEAD_COLUMNS), np.nan)
     known = {"layer": 2, "head": 1, "task": task, "verdict": name, "reason": "", "metric": "logit_difference"}
-    known |= {"effect": effect, "effect_low": effect - 0.1, "effect_high": effect + 0.1, "minimum_effect": 0.5}
+    known |= {"effect": effect, "effect_low": effect - 0.1, "effect_high": effect + 0.1, "min_effect": 0.5}
     known |= {"mean_replacement": "positional_mean", "mean_effect": effect / 2}
     known |= {"mean_effect_low": effect / 2 - 0.1, "mean_effect_high": effect / 2 + 0.1, "feature": "number"}
     known |= {"attention": attention, "attention_baseline": 0.1, "excess": attention - 0.1, "baseline": "offset -3"}
     known |= {"n_templates": 3, "n_templates_attended": 3, "relation": "subject", "partners": ""}
-    known |= {"accuracy_base": 1.0, "accuracy_ablated": 0.5, "minimum_attention": 0.1, "representation": "none"}
+    known |= {"accuracy_base": 1.0, "accuracy_ablated": 0.5, "min_attention": 0.1, "representation": "none"}
     return blank | known
 
 

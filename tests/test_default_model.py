@@ -31,7 +31,7 @@ def report(model):
 
 
 def tracking(report, task):
-    frame = report.frame
+    frame = report.summary()
     return frame[(frame["task"] == task) & frame["verdict"].isin(["tracks", "attends and causal"])]
 
 
@@ -76,7 +76,7 @@ def test_a_head_attends_and_is_causal_for_coreference_or_reflexives(report):
 @pytest.mark.parametrize("task", ["agreement", *SYNTAX])
 def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
     """It looks, matters, carries the feature, and another related word, for it alone, turns the answer."""
-    found = report.frame.query("task == @task and verdict == 'tracks'")
+    found = report.summary().query("task == @task and verdict == 'tracks'")
     assert len(found) >= 1
     assert (found["exchange_high"] < -found["exchange_minimum"]).all()
     assert (found["tracks_p_adjusted"] <= 0.05).all()
@@ -85,27 +85,27 @@ def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["ioi", "induction"])
 def test_a_head_tracks_what_has_no_feature(report, task):
-    found = report.frame.query("task == @task and verdict == 'tracks'")
+    found = report.summary().query("task == @task and verdict == 'tracks'")
     assert len(found) >= 1
     assert (found["exchange_state"] == "drop").all()
 
 
 @pytest.mark.slow
 def test_features_that_can_be_read_are_mostly_not_used(report):
-    read = report.frame.query("representation == 'carried'")
+    read = report.summary().query("representation == 'carried'")
     unused = read[read["verdict"] == "encodes, unused"]
     assert len(unused) > 2 * (len(read) - len(unused)) > 0
     for replacement in ("effect", "mean_effect"):
-        assert (unused[replacement].abs() < unused["minimum_effect"]).all()
+        assert (unused[replacement].abs() < unused["min_effect"]).all()
 
 
 @pytest.mark.slow
 def test_the_agreement_head_does_not_matter_for_induction(report):
     best = tracking(report, "agreement").nsmallest(1, "effect").iloc[0]
-    frame = report.frame
+    frame = report.summary()
     same = frame[(frame["layer"] == best["layer"]) & (frame["head"] == best["head"]) & (frame["task"] == "induction")]
     (induction,) = same.to_dict("records")
-    minimum = induction["minimum_effect"]
+    minimum = induction["min_effect"]
     assert -minimum < induction["effect_low"] < induction["effect_high"] < minimum
 
 
@@ -124,7 +124,7 @@ def test_nothing_is_found_where_right_and_wrong_are_shuffled(model):
         return dataclasses.replace(unit, item=swap[0], counterfactual=swap[1])
 
     permuted = dataclasses.replace(task, units=tuple(shuffled(unit) for unit in task.units))
-    verdicts = set(interp.heads(model, [permuted]).frame["verdict"])
+    verdicts = set(interp.heads(model, [permuted]).summary()["verdict"])
     assert verdicts <= {"none", "undecided", "attends, not causal"}
 
 

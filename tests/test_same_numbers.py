@@ -18,7 +18,15 @@ FOLDER = Path(__file__).parent / "same_numbers"
 
 def heads(model):
     found = interp.heads(model, ["agreement"], n=48)
-    return {"heads": found.frame, "heads_examples": found.examples.query("layer == 1")}
+    cells = found.summary().rename(columns=lambda name: name.replace("min_", "minimum_"))
+    # Version 0.1.0 called a head undecided whose effect is shown, and whose attention or exchange is not decided.
+    needed = cells["verdict"] == "needed"
+    assert (cells.loc[needed, "effect_state"] == "drop").all()
+    reason = cells["reason"].replace(
+        "where it looks is undecided", "the task needs the head, and its attention is undecided"
+    )
+    cells = cells.assign(verdict=cells["verdict"].replace("needed", "undecided"), reason=reason)
+    return {"heads": cells, "heads_examples": found.examples.query("layer == 1")}
 
 
 def ablate(model):

@@ -43,7 +43,7 @@ def judge(folder: Path, n: int) -> dict[str, object]:
     tasks = [interp.load_task(name, **options) for name in TASKS]
     report = interp.heads(model, tasks, probes=False)
     base = report.tasks.set_index("task")
-    score, best = specialisation(report.frame.merge(base["base"], left_on="task", right_index=True))
+    score, best = specialisation(report.summary().merge(base["base"], left_on="task", right_index=True))
     accuracy = {f"{task} accuracy": round(float(base.loc[task, "accuracy_base"]), 3) for task in TASKS}
     heads = {f"{task} head": best[task] for task in TASKS}
     return {"seed": folder.name, "score": round(score, 3), **accuracy, **heads, "hash": model.hash[:12]}

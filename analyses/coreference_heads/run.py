@@ -62,7 +62,7 @@ def on_minimal_pairs(treebank: Path) -> None:
     base = report.tasks.assign(task=[each.split(":")[0] for each in report.tasks["task"]])
     columns = ["task", "n_units", "n_clusters", "base", "base_low", "base_high", "accuracy_base"]
     print(f"Pronouns in real text\n\n{base[columns].round(3).to_string(index=False)}\n")
-    frame = report.frame.assign(task=[each.split(":")[0] for each in report.frame["task"]])
+    frame = report.summary().assign(task=[each.split(":")[0] for each in report.summary()["task"]])
     frame = frame.assign(size=frame["effect"].abs()).sort_values("size", ascending=False).groupby("task").head(5)
     columns = ["task", "layer", "head", "verdict", "attention", "attention_baseline", "excess", "excess_low"]
     columns += [
@@ -71,7 +71,7 @@ def on_minimal_pairs(treebank: Path) -> None:
         "effect_low",
         "effect_high",
         "effect_p_adjusted",
-        "minimum_effect",
+        "min_effect",
         "n_to_decide",
     ]
     print(frame[[*columns, "mean_effect", "exchange"]].round(3).to_string(index=False))

@@ -126,7 +126,7 @@ def development(
         if not reports:
             raise
         warnings.warn("interrupted: the result holds the steps that were judged", RuntimeWarning, stacklevel=2)
-    frame = pd.concat([_at(step, each.frame) for step, each in reports.items()], ignore_index=True)
+    frame = pd.concat([_at(step, each.summary()) for step, each in reports.items()], ignore_index=True)
     described = pd.concat([_at(step, each.tasks) for step, each in reports.items()], ignore_index=True)
     return Development(frame, described, reports[max(reports)], tuple(steps[len(reports) :]))
 

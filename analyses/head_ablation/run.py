@@ -66,11 +66,11 @@ def verdicts(n: int, seed: int) -> pd.DataFrame:
     """What each replacement comes to in ``interp.heads``, of heads that some replacement finds to have an effect."""
     found = []
     for name in MODELS:
-        frame = interp.heads(interp.load_model(name), n=n, seed=seed).frame.assign(model=name)
+        frame = interp.heads(interp.load_model(name), n=n, seed=seed).summary().assign(model=name)
         found.append(frame[~frame[["resample_state", "mean_state"]].isin(["none", "undecided"]).all(axis=1)])
     table = pd.concat(found, ignore_index=True)
     table["head"] = table["layer"].astype(str) + "." + table["head"].astype(str)
-    shares = table[["effect", "mean_effect"]].div(table["minimum_effect"] / MINIMUM, axis=0).round(2)
+    shares = table[["effect", "mean_effect"]].div(table["min_effect"] / MINIMUM, axis=0).round(2)
     table = table.assign(resample=shares["effect"], mean=shares["mean_effect"])
     return table[["model", "task", "head", "resample", "mean", "resample_state", "mean_state", "verdict"]]
 

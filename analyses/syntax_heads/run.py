@@ -57,7 +57,7 @@ def on_minimal_pairs(treebank: Path) -> None:
     """Agreement in real sentences: where the heads look, and what their ablation costs."""
     report = interp.heads(interp.load_model("books"), [f"agreement:{treebank}"], probes=False)
     columns = ["layer", "head", "verdict", "attention", "attention_baseline", "effect", "effect_low", "effect_high"]
-    frame = report.frame.assign(size=report.frame["effect"].abs()).nlargest(6, "size")
+    frame = report.summary().assign(size=report.summary()["effect"].abs()).nlargest(6, "size")
     base = report.tasks[["n_units", "n_clusters", "base", "base_low", "base_high", "accuracy_base"]]
     print(f"Agreement in real sentences\n\n{base.round(3).to_string(index=False)}\n")
     print(frame[columns].round(3).to_string(index=False))

@@ -30,7 +30,7 @@ def best_heads(folder: Path, n: int) -> pd.DataFrame:
     base = report.tasks.set_index("task")
     whole = base["base"].where(base["base_low"] > 0)  # a share of what may be nothing says nothing
     rows = []
-    for task, heads in report.frame.groupby("task", sort=False):
+    for task, heads in report.summary().groupby("task", sort=False):
         layer, head = most.loc[task]
         (best,) = (row for _, row in heads[(heads["layer"] == layer) & (heads["head"] == head)].iterrows())
         rows.append(

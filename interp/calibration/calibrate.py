@@ -74,10 +74,10 @@ WRONG_TASKS = ("number at the person", "gender at the noun")
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
     *("resample_state", "mean_state", "exchange_state", "exchange", "exchange_minimum", "feature", "specificity"),
-    *("partners", "group_effect", "group_share", "excess", "effect", "mean_effect", "minimum_effect"),
+    *("partners", "group_effect", "group_share", "excess", "effect", "mean_effect", "min_effect"),
     *("n_to_decide", "undecidable", "accuracy_base"),
 )
-"""Columns of ``HeadsReport.frame`` in a job's result."""
+"""Columns of ``HeadsReport.summary()`` in a job's result."""
 CURVES: Mapping[str, Sequence[int | float]] = {
     "sharpness": (0.15, 0.4),
     "noise": (2.0,),
@@ -136,7 +136,7 @@ class Job:
         with warnings.catch_warnings():
             # Heads that write nothing that a task reads are planted on purpose.
             warnings.filterwarnings("ignore", category=RuntimeWarning)
-            frames = [heads(model, tasks, seed=self.seed, alpha=ALPHA).frame for tasks in reports]
+            frames = [heads(model, tasks, seed=self.seed, alpha=ALPHA).summary() for tasks in reports]
         found = pd.concat(frames, ignore_index=True)[list(KEPT)]
         found = found.join(_truth(plan, found, self.kind))
         asked = {"kind": self.kind, "seed": self.seed, **asdict(self.difficulty)}

@@ -35,8 +35,11 @@ FALSE_EVIDENCE: Mapping[str, tuple[str, ...]] = {
 """The kinds of evidence that it makes false, each by itself."""
 OUTCOMES = ("right", "weaker", "undecided", "wrong")
 """What a verdict can be, beside the truth."""
-WEAKER = "attends and causal"
-"""The verdict on a head that tracks which says less, and nothing wrong."""
+WEAKER = {
+    "tracks": ("attends and causal", "needed"),
+    **dict.fromkeys(("attends and causal", "causal, by another route", "causal", "general"), ("needed",)),
+}
+"""By truth, the verdicts that say less, and nothing wrong."""
 
 
 def rate(count: int, of: int) -> dict[str, float | int]:
@@ -217,7 +220,7 @@ def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     if glances:
         minima = -asked["exchange"] / asked["exchange_minimum"]
     else:
-        minima = -asked[["effect", "mean_effect"]].max(axis=1) / asked["minimum_effect"]
+        minima = -asked[["effect", "mean_effect"]].max(axis=1) / asked["min_effect"]
     rows = []
     for value, own in asked.groupby(by):
         said = outcomes(own).value_counts(normalize=True)

@@ -2,7 +2,7 @@
 
 .. code-block:: toml
 
-    minimum_effect = 0.1     # optional, as are minimum_attention, minimum_probe and alpha: as of interp.heads
+    min_effect = 0.1     # optional, as are min_attention, min_probe and alpha: as of interp.heads
 
     [[claim]]
     head = "2.2"
@@ -37,11 +37,12 @@ else:
     import tomli as tomllib
 
 Outcome = Literal["confirmed", "refuted", "open"]
-THRESHOLDS = ("alpha", "minimum_attention", "minimum_effect", "minimum_probe")
+THRESHOLDS = ("alpha", "min_attention", "min_effect", "min_probe")
 EXPECTED: tuple[Verdict, ...] = tuple(each for each in ORDER if each != "undecided")
 IMPLIED: Mapping[str, tuple[str, ...]] = {
     "attends and causal": ("tracks",),
     "causal": ("tracks", "attends and causal", "causal, by another route", "general"),
+    "needed": ("tracks", "attends and causal", "causal, by another route", "causal", "general"),
 }
 """By expected verdict, the verdicts that say more."""
 _EXAMPLE = {"head": "2.1", "task": "agreement", "verdict": "tracks"}

@@ -78,12 +78,16 @@ def _heads(rows: pd.DataFrame) -> list[tuple[int, int]]:
 
 
 def judged_groups(
-    found: Mapping[str, pd.DataFrame], *, minimum_effect: float, alpha: float, seed: int, step: int = 1
+    found: Mapping[str, pd.DataFrame], *, min_effect: float, alpha: float, seed: int, step: int = 1
 ) -> pd.DataFrame:
     """Judge who is a member, of the sets of all tasks; `found` is what ``ablated_together`` measured, by task.
 
-    `minimum_effect` is a share of the base run's metric, `alpha` the chance of any false claim that a head is a member,
-    over all heads, tasks and steps, and `step` how often sets have been measured, this time included.
+    Args:
+        found: By task, what ``ablated_together`` measured; empty where there was no set.
+        min_effect: As a share of the base run's metric.
+        alpha: Chance of any false claim that a head is a member, over all heads, tasks and steps.
+        seed: Of the resamples.
+        step: How often sets have been measured, this time included.
 
     Returns:
         One row per task and head of a set; columns as in ``GROUP_COLUMNS``, and of every kind what ``Claims.frame``
@@ -94,7 +98,7 @@ def judged_groups(
     rows = [each[names].drop_duplicates().assign(task=task) for task, each in there.items()]
     frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=[*names, "task"])
     for kind in KINDS:
-        tests = _tested(there, kind, minimum_effect, alpha / 2**step, seed)
+        tests = _tested(there, kind, min_effect, alpha / 2**step, seed)
         adjusted = [f"{kind}_p_adjusted", f"{kind}_p_absent"]
         tests[adjusted] = np.minimum(1.0, 2**step * tests[adjusted])
         frame = frame.merge(tests, on=["task", "head"], how="left")
@@ -102,9 +106,7 @@ def judged_groups(
     return frame.assign(member=[_member(row, alpha) for row in frame.to_dict("records")], minimum=minimum)
 
 
-def _tested(
-    found: Mapping[str, pd.DataFrame], kind: str, minimum_effect: float, alpha: float, seed: int
-) -> pd.DataFrame:
+def _tested(found: Mapping[str, pd.DataFrame], kind: str, min_effect: float, alpha: float, seed: int) -> pd.DataFrame:
     """Tests of one kind over the tasks in which it was measured; those of a whole set are repeated for its heads."""
     measured = {task: each for task, each in found.items() if each[kind].notna().any()}
     if not measured:
@@ -112,7 +114,7 @@ def _tested(
         return pd.DataFrame(columns=["task", "head", *numbers]).astype(dict.fromkeys(numbers, float))
     whole = kind.endswith("together")
     tables = [
-        against_base(each[each["head"] == each["head"].iloc[0]] if whole else each, kind, ["head"], minimum_effect)
+        against_base(each[each["head"] == each["head"].iloc[0]] if whole else each, kind, ["head"], min_effect)
         for each in measured.values()
     ]
     parts = []

@@ -22,7 +22,7 @@ tasks; else *undecided*. With fewer than ``FEWEST_CLUSTERS`` clusters everything
 
 | effect    | attention shown        | none                     | not testable | undecided |
 |-----------|------------------------|--------------------------|--------------|-----------|
-| drop      | attends and causal [1] | causal, by another route | causal       | undecided |
+| drop      | attends and causal [1] | causal, by another route | causal       | needed    |
 | rise      | opposes                | opposes                  | opposes      | opposes   |
 | none      | attends, not causal    | none [2]                 | none [2]     | undecided |
 | disagree  | undecided              | undecided                | undecided    | undecided |
@@ -33,7 +33,8 @@ last three rows, whatever resampling it alone does: another example's answer in 
 
 [1] ``tracks`` where the exchange is a drop, too, the head is specific or that is not testable, and, if the task names a
 feature, the feature is carried. ``causal, by another route`` where the exchange is none or a rise: the head looks at
-the related word, and that is not why the task needs it. ``undecided`` where the exchange is.
+the related word, and that is not why the task needs it. ``needed`` where the exchange is undecided: the effect is
+shown, and where the head looks, or what it reads there, is not known.
 
 [2] ``encodes, unused`` where the feature is carried. ``none`` claims nothing of what can be read; where that is
 undecided, the reason says so. A head without an effect is ``undecided`` if it is undecided whether others stand in for
@@ -41,7 +42,7 @@ it.
 
 A joint claim's p is the largest of its kinds'. The claim is false only if one of these tests shows what the head does
 not have. Heads may lack different kinds: some joint claim of a report is false with a chance of at most alpha for each
-of these kinds. ``undecided`` always has a reason.
+of these kinds. ``undecided`` and ``needed`` always have a reason.
 """
 
 import itertools
@@ -64,6 +65,7 @@ Verdict = Literal[
     "attends and causal",
     "causal, by another route",
     "causal",
+    "needed",
     "redundant",
     "general",
     "attends, not causal",
@@ -135,11 +137,11 @@ def _of_a_drop(states: States) -> tuple[Verdict, str]:
     if states.attention == "not testable":
         return "causal", "attention is not testable"
     if states.attention == "undecided":
-        return "undecided", "the task needs the head, and its attention is undecided"
+        return "needed", "where it looks is undecided"
     if states.exchange in UNRELATED:
         return "causal, by another route", UNRELATED[states.exchange]
     if states.exchange == "undecided":
-        return "undecided", "whether what it reads at the related word turns the answer is undecided"
+        return "needed", "whether what it reads at the related word turns the answer is undecided"
     if states.exchange == "not testable":
         return "attends and causal", NO_EXCHANGE
     if states.specificity == "undecided":

@@ -21,6 +21,8 @@ from interp.claims.rules import DISAGREE, Specificity, States, judge, undecidabl
 
 FEWEST_OTHERS = 2
 """Other tasks that are needed to call a head general or specific."""
+OPEN = ("undecided", "needed")
+"""Verdicts of which more units would say more."""
 REPLACEMENTS = {"effect": "resampling", "mean_effect": "the mean in its place"}
 """The kinds of evidence that are ablations, as a sentence names them."""
 
@@ -98,7 +100,7 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
         return "undecided", row["undecidable"], _units_to_decide(row, kinds) if row["above_chance"] else np.nan
     given = states_of(row)
     verdict, reason = judge(given)
-    if verdict != "undecided":
+    if verdict not in OPEN:
         unread = given.representation == "undecided" and verdict in ("attends and causal", "none")
         probe = {"the probe": Evidence.of(row, "probe_excess")} if unread else {}
         return verdict, reason + _not_shown(row, probe), np.nan

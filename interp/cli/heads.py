@@ -33,7 +33,6 @@ from interp.errors import InputError
 
 if TYPE_CHECKING:
     from interp.methods.dossier import HeadsReport
-    from interp.report.heads_frames import HeadsFrames
     from interp.runs.run import Run
     from interp.tasks.task import Task
 
@@ -99,7 +98,7 @@ def heads(
     """
     started = time.perf_counter()
     from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines
-    from interp.report.folder import check_output, save_report
+    from interp.report.folder import check_output
 
     check_output(out)
     from interp.cli.running import run_of
@@ -129,7 +128,7 @@ def heads(
     try:
         pages = _card_pages(loaded, tasks, report, command, run) if cards else {}
     finally:  # whatever became of the cards
-        folder = save_report(report, out, command=command, cards=pages)
+        folder = report.save(out, command=command, cards=pages)
     if not as_json:
         _print_summary(report)
         say(page_line(folder, started))
@@ -142,7 +141,7 @@ def heads(
     print_json(
         {
             **left(folder, started),
-            "verdicts": records(report.frame[["layer", "head", "task", "verdict", "reason", "partners"]]),
+            "verdicts": records(report.summary()[["layer", "head", "task", "verdict", "reason", "partners"]]),
             "tasks": records(report.tasks),
             "left_out": report.provenance.get("left_out", {}),
             "replication": records(report.replication),
@@ -181,24 +180,13 @@ def generated_tasks() -> list[str]:
     return [name for name in list_tasks()["name"] if ":" not in name]
 
 
-def _print_summary(report: "HeadsFrames") -> None:
-    from interp.report.heads_reading import how_found, replication_sentence, replication_table
-    from interp.report.heads_sentences import summarise
-    from interp.report.words import left_out
+def _print_summary(report: "HeadsReport") -> None:
+    from interp.cli.terminal import console
+    from interp.report.heads import page_of
+    from interp.report.terminal import lines_of
 
-    for sentence in (*how_found(report.provenance), *left_out(report.provenance)):
-        say(sentence)
-    for summary, (_, task) in zip(summarise(report), report.tasks.iterrows(), strict=True):
-        say(f"{summary.task}\n  {summary.headline}")
-        if summary.untested:
-            say(f"  {summary.untested}")
-        for column, label in (("coverage", "of the file's items"), ("dropped", "dropped")):
-            if task[column]:
-                say(f"  {label}: {task[column]}")
-        for finding in summary.findings:
-            say(f"  - {finding}")
-        for question in summary.open_questions:
-            say(f"  {question}")
-        say()
-    if not report.replication.empty:
-        say(f"{replication_sentence(replication_table(report.replication))}\n")
+    for line in lines_of(page_of(report)):
+        if isinstance(line, str):
+            say(line)
+        else:
+            console().print(line)

@@ -57,7 +57,7 @@ def after_heads(
     """
     from interp.report.heads_frames import FINDINGS
 
-    frame = report.frame
+    frame = report.summary()
     found = frame[frame["verdict"].isin(FINDINGS)]
     if not found.empty:
         best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]

@@ -1,8 +1,9 @@
 """Attention from each example's query, of every head; whole patterns of few; and rows for drawing the top heads.
 
-Of each task the top heads are drawn, by verdict and then by the drop, on the first sentence of each template. Of a
-short sentence the whole pattern is kept, so that a reader can ask where every word looks; of a long one the query's row
-alone, as a pattern grows with the square of the length.
+1. Of each task the top heads, by verdict and then by the drop, and the head with the largest effect; on the first
+   sentence of each template.
+2. Of a short sentence the whole pattern, so that a reader can ask where every word looks; of a long one the query's
+   row alone, as a pattern grows with the square of the length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -131,8 +132,11 @@ def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd
 
 
 def _top(heads: pd.DataFrame) -> pd.DataFrame:
-    order = heads["verdict"].map(ORDER.index)
-    return heads.assign(order=order).sort_values(["order", "effect"], kind="stable").head(TOP_HEADS)
+    ordered = heads.assign(order=heads["verdict"].map(ORDER.index)).sort_values(["order", "effect"], kind="stable")
+    top, size = ordered.head(TOP_HEADS), ordered["effect"].abs()
+    if size.isna().all() or size.idxmax() in top.index:
+        return top
+    return pd.concat([top.head(TOP_HEADS - 1), ordered.loc[[size.idxmax()]]])
 
 
 def _sentences(task: Task) -> list[tuple[int, EncodedExample]]:

@@ -52,7 +52,15 @@ def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Interval
 def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
     """A head's effect on one task as a ``share`` of the ``base`` run's mean (-1 is all of it): one row, ``SHARES``.
 
-    `examples` and `row` are the dossier's of this head and task; `minimum` is the smallest share that counts.
+    Args:
+        examples: Of this head and task, as in ``HeadsReport.examples``.
+        row: Of this head and task in ``HeadsReport.summary()``.
+        minimum: The smallest share that counts.
+        seed: Of the resamples.
+
+    Returns:
+        One row, columns as in ``SHARES``: the ``effect`` in the metric's units, and its ``share`` of the ``base``
+        run's mean (-1 is all of it), as ``share_of_base`` gives it.
     """
     effects, base = (UnitTable.from_frame(examples, name, by=CELL) for name in ("effect", "base"))
     share = share_of_base(effects, base, seed=seed)
@@ -66,8 +74,17 @@ def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int)
 def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame:
     """Excess attention and effect of ablation in two random halves of a task's clusters, columns ``HALVES``.
 
-    An estimate ``passes`` where it reaches the ``minimum`` of the whole, an effect in the direction that it has on the
-    whole. Evidence on fewer than two clusters has no row. Halves describe and test nothing: the whole has been seen.
+    Args:
+        examples: Of this head and task, as in ``HeadsReport.examples``.
+        row: Of this head and task in ``HeadsReport.summary()``.
+        seed: Of the split and the resamples.
+
+    Returns:
+        One row a kind of evidence and half, columns as in ``HALVES``: ``evidence`` (``attention``, ``effect``),
+        ``half`` (1, 2), the ``estimate`` with its interval, the ``minimum`` that counts (that of the whole), and
+        whether the estimate ``passes`` it: an effect in the direction that it has on the whole. No row of a
+        kind of evidence that is measured on fewer than two clusters. They describe, and test nothing: the whole has
+        been looked at.
     """
     rows = []
     for evidence, column in (("attention", "excess"), ("effect", "effect")):

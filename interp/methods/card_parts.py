@@ -66,11 +66,11 @@ class CardRequest:
 
     def rows(self) -> pd.DataFrame:
         """The dossier's rows of the head, one a task."""
-        return self._of(verdicts_of(self.report)).reset_index(drop=True)
+        return self._of(self.report.summary()).reset_index(drop=True)
 
     def row(self, task: str) -> pd.Series:
         """The dossier's row of the head and a task."""
-        return self.rows().set_index("task", drop=False).loc[task]
+        return self._of(self.report.summary()).set_index("task", drop=False).loc[task]
 
     def groups(self) -> pd.DataFrame:
         """The dossier's rows of the sets that the head is one of."""
@@ -88,9 +88,8 @@ class CardRequest:
         return found[found["task"] == task]
 
     def shares(self) -> pd.DataFrame:
-        """What ablating the head costs on every task of the dossier, as a share; see ``card_evidence.shares``."""
-        asked = asked_of(self.report)
-        how: Any = {"minimum": asked.min_effect, "seed": asked.seed}
+        """What ablating the head costs on every task of the dossier, as a share; see ``cards.evidence.shares``."""
+        how: Any = {"minimum": self.report.provenance["min_effect"], "seed": self.report.provenance["seed"]}
         names = list(self.report.tasks["task"])
         found = [_of_task(shares(self.examples_of(task), self.row(task), **how), task) for task in names]
         return pd.concat(found, ignore_index=True)
@@ -163,6 +162,9 @@ def _of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
     frame = frame.copy()
     frame.insert(0, "task", task)
     return frame
+
+
+_OPTIONS = {each.name for each in fields(HeadsOptions)}
 
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:

@@ -1,48 +1,42 @@
 """Which heads track what? All kinds of evidence on every head and task, joined into verdicts.
 
 1. Per task: attention against the relation and its baselines; ablation of every head under two replacements; probes
-   for the feature that the task is about, beside their controls. Of heads that look and matter, the related word is
-   exchanged for that head alone (``word_exchange.py``).
-2. One family of tests per kind over layers x heads x tasks, of attention over values, too; probes are one by task
-   (``evidence.py``, ``claims/claim.py``).
-3. Each kind by itself comes to a state (``claims/verdicts.py``). Then it is asked whether a head's effect is about the
-   task (``claims/specificity.py``), and heads that look or carry are ablated together: do they stand in for each other
-   (``claims/groups.py``)?
-4. ``claims/rules.py`` turns all that into a verdict.
+   for the task's feature, beside their controls. For heads that look and matter, the related word is exchanged
+   (``word_exchange.py``).
+2. Each kind of evidence is one family of tests over layers x heads x tasks, and comes to a state (``evidence.py``,
+   ``claims/verdicts.py``). Heads that look or carry are ablated together: do they stand in for each other?
+3. ``claims/rules.py`` turns the states into a verdict.
 
-Heads are not selected before they are tested, so one correction covers all; or they are chosen on other items
-(``claims/choosing.py``), and it covers the chosen.
+No head is selected before it is tested, so one correction covers all; or heads are chosen on other items, or declared
+in a file, and it covers these.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from interp.arguments import whole_number
 from interp.claims.bootstrap import few_clusters
-from interp.claims.corrections import Correction
 from interp.claims.declared import Declared, read_claims
-from interp.claims.effects import check_share
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked, model_provenance, task_asked, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence
-from interp.methods.groups import MOST_TOGETHER
-from interp.methods.in_one_line import counted_verdicts
 from interp.methods.judging import COLUMNS as REPLICATION
-from interp.methods.judging import Asked, Judged, check_siblings, judge_models, names, replication
-from interp.methods.probes.probe import MINIMUM
+from interp.methods.judging import Judged, check_siblings, judge_models, names, replication
 from interp.methods.task_arguments import apart, carried, with_left_out
 from interp.model.devices import documented
+from interp.options import HeadsOptions
+from interp.result import Result
 from interp.runs.caching import answered
 from interp.runs.key import LOG
 from interp.runs.run import Run, as_run, root_of
@@ -62,126 +56,106 @@ COLUMNS = (
     *("exchange_p", "exchange_p_adjusted", "exchange_p_absent", "tracks_p_adjusted"),
     *("probe", "probe_low", "probe_high", "probe_control", "probe_baseline", "probe_baseline_score"),
     *("probe_excess", "probe_excess_low", "probe_excess_high"),
-    *(
-        "probe_excess_p",
-        "probe_excess_p_adjusted",
-        "probe_excess_p_absent",
-        "selectivity",
-        "selectivity_low",
-        "selectivity_p_adjusted",
-        "feature",
-    ),
-    *("baseline", "baseline_overlap", "minimum_attention", "minimum_effect", "minimum_probe", "metric", "relation"),
+    *("probe_excess_p", "probe_excess_p_adjusted", "probe_excess_p_absent"),
+    *("selectivity", "selectivity_low", "selectivity_p_adjusted", "feature"),
+    *("baseline", "baseline_overlap", "min_attention", "min_effect", "min_probe", "metric", "relation"),
     *("change_norm", "n_units", "n_clusters", "n_attention_clusters", "n_exchange_units", "n_probe_clusters"),
     *("n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
     *("attention_state", "effect_state", "resample_state", "mean_state", "exchange_state", "representation"),
     *("specificity", "undecidable", *PARTNER_COLUMNS),
 )
-"""Of ``HeadsReport.frame``, in order."""
+"""Of ``HeadsReport.summary()``, in order."""
 _PUBLIC = {
-    "excess_minimum": "minimum_attention",
-    "effect_minimum": "minimum_effect",
-    "probe_excess_minimum": "minimum_probe",
+    "excess_minimum": "min_attention",
+    "effect_minimum": "min_effect",
+    "probe_excess_minimum": "min_probe",
     "excess_n_clusters": "n_attention_clusters",
     "exchange_n_units": "n_exchange_units",
     "probe_excess_n_clusters": "n_probe_clusters",
 }
 
 
-@dataclass(frozen=True, repr=False)
-class HeadsReport:
-    """What was found, as tidy frames.
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadsReport(Result):
+    """What was found of every head.
 
     Attributes:
-        frame: One row per layer, head and task; columns as in ``COLUMNS``. Means are over balanced
-            units within templates, then over templates. ``excess`` is attention minus baseline (NaN
-            where the baseline leaves no room for the minimum; ``baseline_overlap`` is the share of the related words at
-            which it looks, too), ``n_templates_attended`` the templates in which it alone reaches the minimum.
-            Where the task names a feature, these are of one value of it, ``attention_value``, at which attention is
-            clearest; ``attention_values`` are all at which it is shown, of ``n_attention_values``, and it is absent
-            only where it is at each.
-            ``attention_self`` and ``attention_first`` rest on the query itself and on the first token;
-            ``effect`` is that of resampling the head, ``mean_effect`` that of putting its mean in its place
-            (``mean_replacement``: of the position, or the template); ``exchange`` that of exchanging the related word
-            for this head alone (NaN where that was not measured); ``probe`` and what follows as in
-            ``interp.methods.representation``. Of each, ``_p`` is of "no more than the minimum", ``_p_adjusted``
-            the same, family-wise over heads and tasks, and ``_p_absent`` of "at least the minimum", family-wise, too;
-            ``tracks_p_adjusted`` is the largest of attention, both effects, the exchange, the probe and its selectivity
-            (that another task is spared is not in it), 1 where the exchange is above 0, and NaN where one of these was
-            not tested, or nothing can be said of the task. ``n_to_decide`` are the units that
-            would decide an undecided verdict, of a head without effect or with twice the minimum (four times as many
-            for one with 1.5 times the minimum); where that many were measured already, those that tell the estimate
-            from the minimum; NaN where none is needed or no number would do.
-            ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what
-            the verdict rests on (``interp.claims.rules``), ``partners`` and what follows are who stands in for the head
-            (``interp.claims.groups``).
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``, by resampling;
             ``mean_effect`` by the mean) and the attention (as in ``AttentionResult``; NaN where not testable).
-        tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is
-            over balanced units; ``accuracy_items`` over the items without their counterfactuals, as others
-            report it of a published file.
+        provenance: How the numbers were made. ``left_out`` says what was asked and is not in here, and why, by the name
+            of the task, or of the task and the kind of evidence.
+        cells: What ``summary`` returns.
+        tasks: One row per task: what was asked, and how well the unablated model does. ``accuracy_base`` is over
+            balanced units; ``accuracy_items`` over the items without their counterfactuals, as others report it of a
+            published file.
         groups: One row per task and head that was ablated together with others, as of ``interp.claims.groups``.
         replication: Which heads of which model get each verdict, as of ``interp.methods.judging``; empty without
             siblings.
         attention_maps: Attention of up to 8 top heads per task on 4 sentences each, one row per query and key position;
             as of ``interp.methods.attention_maps``.
-        provenance: How the numbers were made. ``left_out`` says what was asked and is not in here, and why, by the name
-            of the task, or of the task and the kind of evidence.
     """
 
-    frame: pd.DataFrame
-    examples: pd.DataFrame
+    cells: pd.DataFrame
     tasks: pd.DataFrame
     groups: pd.DataFrame
     replication: pd.DataFrame
     attention_maps: pd.DataFrame
-    provenance: Mapping[str, Any]
 
-    def __repr__(self) -> str:
-        return f"HeadsReport({', '.join(self.tasks['task'])}: {counted_verdicts(self.frame)})"
+    shown_by: ClassVar[str] = "heads"
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.heads import heads_glance
+    def summary(self) -> pd.DataFrame:
+        """One row per layer, head and task: the evidence and the verdict; columns as in ``COLUMNS``.
 
-        return as_html(heads_glance(self))
+        Means are over balanced units within templates, then over templates.
 
-    def save(self, out: str | Path, *, command: str | None = None) -> Path:
-        """Write tables, figures, manifest and page into the folder `out`; returns its absolute path.
+        - ``excess`` is attention minus baseline. It is NaN where the baseline leaves no room for the minimum;
+          ``baseline_overlap`` is the share of the related words at which the baseline looks, too.
+          ``n_templates_attended`` counts the templates in which the excess alone reaches the minimum.
+          ``attention_self`` and ``attention_first`` rest on the query itself and on the first token.
+        - Where the task names a feature, attention is that at one of its values, ``attention_value``, at which it is
+          clearest; ``attention_values`` are all at which it is shown, of ``n_attention_values``. It is absent only
+          where it is absent at each.
+        - ``effect`` is that of resampling the head, ``mean_effect`` that of putting its mean in its place
+          (``mean_replacement``: of the position, or the template); ``exchange`` that of exchanging the related word for
+          this head alone (NaN where that was not measured); ``probe`` and what follows as in
+          ``interp.methods.representation``.
+        - ``_p`` is of "no more than the minimum", ``_p_adjusted`` the same, family-wise over heads and tasks, and
+          ``_p_absent`` of "at least the minimum", family-wise, too. ``tracks_p_adjusted`` is the largest of attention,
+          both effects, the exchange, the probe and its selectivity (that another task is spared is not in it), 1 where
+          the exchange is above 0, and NaN where one of these was not tested, or nothing can be said of the task.
+        - ``n_to_decide`` are the units that would decide an undecided verdict, of a head without effect or with twice
+          the minimum (four times as many for one with 1.5 times the minimum); where that many were measured already,
+          those that tell the estimate from the minimum; NaN where none is needed or no number would do.
+        - ``attention_state``, ``effect_state``, ``exchange_state``, ``representation`` and ``specificity`` are what the
+          verdict rests on (``interp.claims.rules``); ``partners`` and what follows are who stands in for the head
+          (``interp.claims.groups``).
+        """
+        return self.cells
 
-        Args:
-            out: Made, or replaced where it holds an older report.
-            command: The command line that asked for it, for the page and the manifest.
+    def save(self, folder: str | Path, *, command: str | None = None, cards: Mapping[str, str] | None = None) -> Path:
+        """As of ``Result``; `cards` are pages of heads by their names, which lie in the folder's ``cards``.
 
         Raises:
-            OutputError: `out` exists and is not such a folder, or cannot be written.
+            InputError: A card is of no head such as ``2.1``.
+            OutputError: The folder cannot be used.
         """
-        from interp.report.folder import save_report
+        from interp.report.folder import save
+        from interp.report.heads import page_of
 
-        return save_report(self, out, command=command)
+        return save(self, folder, command=command, page=page_of(self, cards))
 
 
 @documented
 def heads(
     model: Any,
     tasks: Sequence[str | Task] = TASKS,
+    options: HeadsOptions | None = None,
     *,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = 1,
-    alpha: float = 0.05,
-    minimum_attention: float = 0.1,
-    minimum_effect: float = 0.1,
-    probes: bool = True,
-    minimum_probe: float = MINIMUM,
-    most_together: int = MOST_TOGETHER,
-    correction: Correction = "max-T",
     choose_on: Sequence[Task] = (),
-    claims: str | PathLike[str] | None = None,
     siblings: Sequence[Any] = (),
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
+    **fields: Any,
 ) -> HeadsReport:
     """Say which heads of `model` track what, with the evidence.
 
@@ -191,96 +165,95 @@ def heads(
     Args:
         model: Follows TransformerLens' protocol.
         tasks: Tasks, or names for ``interp.load_task``.
-        n: Units per named task; None for each task's own default.
-        seed: Of every draw.
-        draws: How many resamples to average the effects of.
-        alpha: Chance of any false claim over all heads and tasks: that something is beyond its minimum, and that
-            something is below it. Each kind of evidence has its own.
-        minimum_attention: The smallest excess attention that counts, as a share of all attention.
-        minimum_effect: The smallest effect that counts, as a share of the base run's mean metric: a
-            share, because logits have no scale that tasks and models have in common.
-        probes: Whether the tasks' features are probed for, too; without, no head tracks a task that names one.
-        minimum_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
-        most_together: How many heads of a task are ablated together, at most: 2 or more, or 0 to leave that out.
-        correction: ``"max-T"`` bounds the chance of any false claim; ``"fdr"``, exploratory, the
-            expected share of false ones.
+        options: What is asked; or its fields by name: see ``HeadsOptions``.
         choose_on: The same tasks, of other items, on which heads are chosen first: then only of these is anything
             shown, and corrected for (``interp.claims.corrections``); not with ``"fdr"``. Empty to test all.
-        claims: A file of claims that were declared before (``interp.claims.declared``): only these can be shown, and
-            corrected among themselves; minimums and alpha that it sets hold. Not with `choose_on`, `siblings` or
-            ``"fdr"``. None to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
         progress: Called with (steps done, steps in all).
         run: Where the sweeps are kept as they are measured, and at last the report, and found again: a folder of runs;
             or an ``interp.Run``, whose executor measures several tasks, and siblings, at the same time. None to keep
             nothing.
+        fields: Fields of the options, by name.
 
     Raises:
-        InputError: No task, one twice, thresholds out of range, fewer heads than none to ablate together, no task that
-            the model can carry, a file of claims with an unknown head, task or key, or with a claim on a task that is
-            left out, a sibling with another tokenizer, choosing tasks of other names or with nothing but what is
-            scored, or, with several workers, a model that cannot be sent to one.
+        InputError: No task, one twice, thresholds out of range, one head to ablate together, no task that the model can
+            carry, a file of claims with an unknown head, task or key, or with a claim on a task that is left out, a
+            sibling with another tokenizer, choosing tasks of other names or with nothing but what is scored, or, with
+            several workers, a model that cannot be sent to one.
         TaskError: A named task cannot be loaded, or the tokenizer carries none.
+
+    Example:
+        >>> import interp
+        >>> report = interp.heads(interp.load_model(), ["agreement"], n=40, probes=False, max_group=0)
+        >>> sorted(report.tasks["task"])
+        ['agreement']
     """
-    shares = {"alpha": alpha, "minimum_attention": minimum_attention, "minimum_effect": minimum_effect}
-    shares["minimum_probe"] = minimum_probe
-    declared = None if claims is None else read_claims(claims)
-    if declared is not None:
-        _check_only_max_t(correction, "claims: what is declared")
-        if choose_on:
-            raise InputError(
-                "claims: expected no heads chosen on other items beside it (choose_on, --choose), got both; leave one "
-                "out"
-            )
-        if siblings:
-            raise InputError(
-                "claims: expected no siblings beside it (siblings, --sibling), got both; heads of two models have "
-                "nothing to do with each other's numbers, so declare claims on each model by itself"
-            )
-        shares |= declared.thresholds
-    _check(shares, correction)
-    if most_together == 1:
-        raise InputError("most_together: expected 2 heads or more, or 0 to leave that out, got 1")
-    most_together = whole_number("most_together", most_together, least=0, expected="a whole number of heads")
-    given, left_out = carried(tasks, model, n=n, seed=seed)
+    asked = HeadsOptions.of(options, fields)
+    if asked.max_group == 1:
+        raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
+    whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
+    given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
     if not given or len({each.name for each in given}) < len(given):
         raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
-    if declared is not None:
+    declared = None
+    if asked.claims is not None:
+        declared = _declared(asked, choose_on, siblings)
         declared.require_measured(left_out)
         declared.check([each.name for each in given], (model.cfg.n_layers, model.cfg.n_heads))
+    # The tasks are drawn and the file is read: the key has what is in them.
+    asked = replace(asked, n=None, claims=None, **({} if declared is None else declared.thresholds))
     if choose_on:
-        _check_only_max_t(correction, "choose_on: what is chosen on other items")
-    choose_on = apart(given, choose_on) if choose_on else ()
+        _check_only_max_t(asked, "choose_on: what is chosen on other items")
+        choose_on = apart(given, choose_on)
     check_siblings(model, siblings)
     for each in given:
         if few := few_clusters(len({unit.cluster for unit in each.units}), len(each.units)):
             _LOG.warning("task %r: every head will be undecided, with %s", each.name, few)
-    models = [model, *siblings]
-    asked = Asked(
-        **shares,
-        seed=seed,
-        draws=draws,
-        probes=probes,
-        most_together=most_together,
-        correction=correction,
-        declared=() if declared is None else tuple((*each.head, each.task) for each in declared.claims),
-    )
-    kept = as_run(run)
+    models, kept = [model, *siblings], as_run(run)
 
     def judging() -> HeadsReport:
-        judged, unmeasured = judge_models(models, given, choose_on, asked, run=kept, progress=progress)
+        judged, unmeasured = judge_models(models, given, choose_on, asked, declared, run=kept, progress=progress)
         about = None
         if declared is not None:
             declared.require_measured(unmeasured)
             about = declared.described(judged[0].frame, _measured_first(judged, declared, kept))
-        return _report(models, choose_on, asked, judged, about, unmeasured)
+        more = {"declared": about, "chosen_on": [task_provenance(task) for task in choose_on]}
+        return _report(models, asked, judged, {**more, "left_out": unmeasured})
 
     def request() -> dict[str, Any]:
-        claimed = {} if declared is None else {"claims": [declared.file, declared.sha256]}
-        return {**_request(models, given, choose_on, asked), **claimed}
+        return {
+            "kind": "heads",
+            "models": [model_asked(each, model_provenance(each)) for each in models],
+            "names": names(models) if len(models) > 1 else [],  # which the table of replication has
+            "tasks": [task_asked(each) for each in given],
+            "chosen_on": [task_asked(each) for each in choose_on],
+            "claims": [] if declared is None else [declared.file, declared.sha256],
+            **asked.asked(),
+        }
 
     return with_left_out(answered(kept, request, model_provenance(model), HeadsReport, judging), left_out)
+
+
+def _declared(asked: HeadsOptions, choose_on: Sequence[Task], siblings: Sequence[Any]) -> Declared:
+    """The claims of the file, which go with neither another correction nor chosen heads nor siblings."""
+    declared = read_claims(asked.claims)
+    _check_only_max_t(asked, "claims: what is declared")
+    if choose_on:
+        raise InputError(
+            "claims: expected no heads chosen on other items beside it (choose_on, --choose), got both; leave one out"
+        )
+    if siblings:
+        raise InputError(
+            "claims: expected no siblings beside it (siblings, --sibling), got both; heads of two models have "
+            "nothing to do with each other's numbers, so declare claims on each model by itself"
+        )
+    return declared
+
+
+def _check_only_max_t(asked: HeadsOptions, what: str) -> None:
+    if asked.correction != "max-T":
+        raise InputError(f"{what} is corrected by max-T, got correction={asked.correction!r}, too; give one of the two")
 
 
 def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | None) -> datetime:
@@ -297,42 +270,25 @@ def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | Non
     return min(filter(None, (log.begun() for log in logs)), default=now)
 
 
-def _request(models: Sequence[Any], given: Sequence[Task], choose_on: Sequence[Task], asked: Asked) -> dict[str, Any]:
-    return {
-        "kind": "heads",
-        "models": [model_asked(each, model_provenance(each)) for each in models],
-        "names": names(models) if len(models) > 1 else [],  # which the table of replication has
-        "tasks": [task_asked(each) for each in given],
-        "chosen_on": [task_asked(each) for each in choose_on],
-        **asdict(asked),
-    }
-
-
 def _report(
-    models: Sequence[Any],
-    choose_on: Sequence[Task],
-    asked: Asked,
-    judged: Sequence[Judged],
-    declared: dict[str, Any] | None,
-    left_out: Mapping[str, str],
+    models: Sequence[Any], asked: HeadsOptions, judged: Sequence[Judged], about: Mapping[str, Any]
 ) -> HeadsReport:
     first, frames = judged[0], dict(zip(names(models), (each.frame for each in judged), strict=True))
-    empty = pd.DataFrame(columns=list(REPLICATION))
+    evidence = first.evidence
     return HeadsReport(
-        frame=_public(first.frame),
-        examples=pd.concat([each.examples() for each in first.evidence], ignore_index=True),
-        tasks=pd.DataFrame([each.description() for each in first.evidence]),
+        examples=pd.concat([each.examples() for each in evidence], ignore_index=True),
+        cells=_public(first.frame),
+        tasks=pd.DataFrame([each.description() for each in evidence]),
         groups=first.groups,
-        replication=replication(frames) if len(models) > 1 else empty,
-        attention_maps=attention_maps(models[0], [each.task for each in first.evidence], first.frame),
+        replication=replication(frames) if len(models) > 1 else pd.DataFrame(columns=list(REPLICATION)),
+        attention_maps=attention_maps(models[0], [each.task for each in evidence], first.frame),
         provenance={
             **model_provenance(models[0]),
-            **asdict(asked),
-            "declared": declared,
-            "chosen_on": [task_provenance(task) for task in choose_on],
+            **{name: value for name, value in asked.asked().items() if name not in ("n", "claims")},
+            **about,
             "siblings": [model_provenance(each) for each in models[1:]],
-            "tasks": [dict(each.provenance()) for each in first.evidence],
-            "left_out": {**left_out, **_kinds_left_out(first.evidence)},
+            "tasks": [dict(each.provenance()) for each in evidence],
+            "left_out": {**about["left_out"], **_kinds_left_out(evidence)},
         },
     )
 
@@ -351,15 +307,3 @@ def _public(frame: pd.DataFrame) -> pd.DataFrame:
     for each in ("probe_excess", "selectivity"):
         joint = joint.where(~named, np.maximum(joint, frame[f"{each}_p_adjusted"]))
     return frame.rename(columns=_PUBLIC).assign(tracks_p_adjusted=joint)[list(COLUMNS)]
-
-
-def _check_only_max_t(correction: Correction, what: str) -> None:
-    if correction != "max-T":
-        raise InputError(f"{what} is corrected by max-T, got correction={correction!r}, too; give one of the two")
-
-
-def _check(shares: Mapping[str, float], correction: str) -> None:
-    for name, value in shares.items():
-        check_share(name, value)
-    if correction not in get_args(Correction):
-        raise InputError(f"correction: expected one of {', '.join(get_args(Correction))}, got {correction!r}")

@@ -1,6 +1,6 @@
-"""What is known about the heads on one task? Attention, ablation under two replacements, and probes, gathered once.
+"""The evidence on the heads of one task: attention, ablation under two replacements, and probes, gathered once.
 
-Of heads that look and matter, also: whether what they read at the related word turns the answer (``word_exchange.py``).
+For heads that look and matter, also whether what they read at the related word turns the answer (``word_exchange.py``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ from interp.interventions.reference_set import make_replacement, mean_of_positio
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
-from interp.methods.probes.probe import MINIMUM
 from interp.methods.progress import part_of
 from interp.methods.representation import CELL, COLUMNS, representation, unread
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
+from interp.options import HeadsOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -79,12 +79,10 @@ class TaskEvidence:
             above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
         )
 
-    def looks(self, minimum_attention: float) -> pd.DataFrame:
+    def looks(self, min_attention: float) -> pd.DataFrame:
         """One row per head and value of the feature: where it looks, not tested."""
         seen = self.attention.means()[[*BY, *(name for name in MEASURES if name != "excess"), "baseline"]]
-        return seen.merge(self.attention.templates(minimum_attention), on=list(BY), how="left").assign(
-            task=self.task.name
-        )
+        return seen.merge(self.attention.templates(min_attention), on=list(BY), how="left").assign(task=self.task.name)
 
     def _relation(self) -> str:
         """What the task's related words are to their queries: one name, or what can be said of several."""
@@ -149,52 +147,28 @@ class TaskEvidence:
 
 
 def gather(
-    model: Any,
-    task: Task,
-    *,
-    draws: int,
-    seed: int,
-    minimum_attention: float = 0.1,
-    minimum_effect: float = 0.1,
-    probes: bool = True,
-    minimum_probe: float = MINIMUM,
-    alpha: float = 0.05,
-    progress: Progress | None = None,
-    run: Run | None = None,
+    model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None, run: Run | None = None
 ) -> TaskEvidence:
     """Run the attention pass and both ablation sweeps on `task`, and probe it.
 
-    Where a head looks and matters, the related word is exchanged for it as well.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: What is measured. Units that have no other example of their template and length to resample from are left
-            out, and counted.
-        draws: How many resamples to average the effects of.
-        seed: Of the resamples and the statistics.
-        minimum_attention: Smallest excess attention that counts, as a share of all attention.
-        minimum_effect: Smallest effect that counts, as a share of the base run's mean metric.
-        probes: Whether the task's feature is probed for.
-        minimum_probe: Smallest excess of a probe that counts.
-        alpha: Error rate of the verdicts.
-        progress: Called with (steps done, steps in all).
-        run: Where the sweeps are kept; None for nowhere.
+    For heads that look and matter, the related word is exchanged as well. Units that have no other example of their
+    template and length to resample from are left out, and counted.
 
     Raises:
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
-    task = with_donors(task)
+    task, seed = with_donors(task), asked.seed
     attention = task_attention(model, task, seed=seed)
     n_heads = model.cfg.n_layers * model.cfg.n_heads
-    steps = [part_of(progress, number, 3 if probes else 2, n_heads) for number in range(3)]
-    how: Any = {"seed": seed, "draws": draws, "run": run}
+    steps = [part_of(progress, number, 3 if asked.probes else 2, n_heads) for number in range(3)]
+    how: Any = {"seed": seed, "draws": asked.draws, "run": run}
     means = _means(model, task)
     resampled = _complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
     averaged = _complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
     excess = None
     if attention.testable:
-        excess = attention.table("excess").only(attention.has_room(minimum_attention))
-    looking = [] if excess is None else _able(excess, [resampled, averaged], minimum_attention, minimum_effect)
+        excess = attention.table("excess").only(attention.has_room(asked.min_attention))
+    looking = [] if excess is None else _able(excess, [resampled, averaged], asked)
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
@@ -204,34 +178,19 @@ def gather(
     ):
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
-    if probes:
+    if asked.probes:
+        how = {"minimum": asked.min_probe, "alpha": asked.alpha, "seed": seed}
         try:
-            carried = representation(model, task, minimum=minimum_probe, alpha=alpha, seed=seed, progress=steps[2])
+            carried = representation(model, task, **how, progress=steps[2])
         except InputError as error:
-            carried, left_out = unread(model, task, minimum_probe), {"probes": error.fault}
+            carried, left_out = unread(model, task, asked.min_probe), {"probes": error.fault}
     return TaskEvidence(task, means, resampled, averaged, attention, excess, exchange, carried, left_out)
 
 
-def tested(
-    evidence: Sequence[TaskEvidence],
-    chosen: Chosen | None,
-    *,
-    minimum_attention: float,
-    minimum_effect: float,
-    correction: Correction,
-    alpha: float,
-    seed: int,
-) -> pd.DataFrame:
+def tested(evidence: Sequence[TaskEvidence], chosen: Chosen | None, asked: HeadsOptions) -> pd.DataFrame:
     """The evidence with its tests: each kind is one family over layers x heads x tasks (probes: one by task).
 
-    Args:
-        evidence: Of every task.
-        chosen: The rows that may be shown, by kind of evidence; None for all.
-        minimum_attention: As a share of all attention.
-        minimum_effect: As a share of the base run's metric.
-        correction: Over all rows.
-        alpha: Error rate of a kind of evidence.
-        seed: Of the resamples.
+    `chosen` are the rows that may be shown, by kind of evidence; None for all.
 
     Returns:
         One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect``
@@ -240,12 +199,13 @@ def tested(
         ``attention_values`` are those at which it is shown, of ``n_attention_values``.
     """
     frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
+    least = asked.min_effect
     measured: dict[str, list[Measured | None]] = {
-        "excess": [None if each.excess is None else Measured(each.excess, minimum_attention) for each in evidence],
-        "effect": [against_base(each.resampled.examples, "effect", CELL, minimum_effect) for each in evidence],
-        "mean_effect": [against_base(each.averaged.examples, "effect", CELL, minimum_effect) for each in evidence],
+        "excess": [None if each.excess is None else Measured(each.excess, asked.min_attention) for each in evidence],
+        "effect": [against_base(each.resampled.examples, "effect", CELL, least) for each in evidence],
+        "mean_effect": [against_base(each.averaged.examples, "effect", CELL, least) for each in evidence],
         "exchange": [
-            None if each.exchange is None else against_base(each.exchange.examples, "effect", CELL, minimum_effect)
+            None if each.exchange is None else against_base(each.exchange.examples, "effect", CELL, least)
             for each in evidence
         ],
     }
@@ -253,14 +213,14 @@ def tested(
         masks: dict[str, Any] = {}
         if chosen is not None:
             masks = {"hypotheses": chosen.get(kind.removeprefix("mean_")), "absences": chosen.get("absent")}
-        how = {"correction": correction, "alpha": alpha, "seed": seed + number}
+        how = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed + number}
         found = _claims(frame, evidence, of_tasks, kind, masks, how)
         if kind == "excess":
-            looks = pd.concat([each.looks(minimum_attention) for each in evidence], ignore_index=True)
-            found = _clearest(looks.merge(found, on=["task", *BY], how="left"), alpha)
+            looks = pd.concat([each.looks(asked.min_attention) for each in evidence], ignore_index=True)
+            found = _clearest(looks.merge(found, on=["task", *BY], how="left"), asked.alpha)
         frame = frame.merge(found, on=["task", *CELL], how="left")
     counts = [f"{kind}_{name}" for kind in measured for name in ("n_units", "n_clusters")]
-    return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, correction)
+    return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, asked.correction)
 
 
 def _claims(
@@ -346,14 +306,12 @@ def _means(model: Any, task: Task) -> Means:
     return made
 
 
-def _able(
-    excess: UnitTable, ablations: Sequence[SweepResult], minimum_attention: float, minimum_effect: float
-) -> list[Head]:
+def _able(excess: UnitTable, ablations: Sequence[SweepResult], asked: HeadsOptions) -> list[Head]:
     """The heads that may attend and be causal, as far as any test might let them."""
-    looks = pd.Series(estimates(excess) >= minimum_attention, index=excess.cells).groupby(level=CELL).any()
+    looks = pd.Series(estimates(excess) >= asked.min_attention, index=excess.cells).groupby(level=CELL).any()
     able = looks.to_numpy(copy=True)
     for each in ablations:
-        measured = against_base(each.examples, "effect", CELL, minimum_effect)
+        measured = against_base(each.examples, "effect", CELL, asked.min_effect)
         assert isinstance(measured.minimum, UnitTable)
         able &= estimates(measured.values) <= -estimates(measured.minimum)
     return [(int(layer), int(head)) for layer, head in looks.index[able]]

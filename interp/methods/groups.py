@@ -1,11 +1,11 @@
-"""What does a task lose when all heads that could do its work are gone, and what is each of them worth then?
+"""What a task loses when all heads that could do its work are gone, and what each of them is worth then.
 
 1. All heads of a set are ablated together, under both replacements.
 2. The others' means stand in their places, and of the one that is left the effect is measured, under both again: its
    **share**. (Another example's output in the others' places would be loud with a wrong answer; a mean says nothing.)
 3. The same with the heads gone, too, that are missed by themselves: what a head is worth as a **backup** of these.
 
-Which sets are asked for, and what their numbers come to, is in ``claims/groups.py``.
+``claims/groups.py`` says which sets are ablated, and judges the numbers.
 
 McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads).
 """
@@ -25,9 +25,6 @@ from interp.model.sites import Site
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
-MOST_TOGETHER = 24
-"""Of a task, how many heads are ablated together."""
-
 
 def ablated_together(
     model: Any,
@@ -43,16 +40,8 @@ def ablated_together(
 ) -> pd.DataFrame:
     """Ablate some heads together, and each with the others gone.
 
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: What is measured.
-        heads: That could stand in for each other: two or more, or one where some are missed.
-        missed: That are missed by themselves; none of `heads`.
-        means: What takes the place of those that are gone.
-        draws: How many resamples to average the effects of.
-        seed: Of the resamples.
-        progress: Called with (cells done, cells in all).
-        run: Where the sweep is kept; None for nowhere.
+    `heads` could stand in for each other: two or more, or one where some are `missed` by themselves. `means` take the
+    place of those that are gone.
 
     Returns:
         One row per head and example: ``heads`` (the set), ``missed``, ``head``, what is known of the example,

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from interp.arguments import as_list
-from interp.claims.corrections import Chosen, Correction, choose
+from interp.claims.corrections import Chosen, choose
+from interp.claims.declared import Declared
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
@@ -32,6 +33,7 @@ from interp.methods.groups import ablated_together
 from interp.methods.progress import part_of
 from interp.methods.representation import CELL
 from interp.methods.task_arguments import none_left, told
+from interp.options import HeadsOptions
 from interp.runs.executors import HERE, Executor, Local, spread
 from interp.runs.run import Run
 from interp.tasks.task import Task
@@ -39,23 +41,6 @@ from interp.tasks.task import Task
 _STEPS = 1000
 _Candidates = Mapping[str, tuple[Sequence[Head], Sequence[Head]]]
 """By task, the heads that could do its work and are not missed by themselves, and those that look and are missed."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The options of ``heads``."""
-
-    seed: int
-    draws: int
-    alpha: float
-    minimum_attention: float
-    minimum_effect: float
-    probes: bool
-    minimum_probe: float
-    most_together: int
-    correction: Correction
-    declared: tuple[tuple[int, int, str], ...] = ()
-    """Layer, head and task of the claims that are all that can be shown; empty to test all."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +62,8 @@ def judge_models(
     models: Sequence[Any],
     tasks: Sequence[Task],
     choose_on: Sequence[Task],
-    asked: Asked,
+    asked: HeadsOptions,
+    declared: Declared | None = None,
     *,
     run: Run | None = None,
     progress: Progress | None = None,
@@ -86,13 +72,8 @@ def judge_models(
 
     A task that cannot be measured on one of the models is left out of all, with a warning.
 
-    Args:
-        models: Follow TransformerLens' protocol.
-        tasks: What is measured.
-        choose_on: The same tasks, of other items, on which heads are chosen; empty to test all.
-        asked: The options.
-        run: Who measures models and tasks, and where their sweeps are kept; None for this process, and nowhere.
-        progress: Called with (steps done, steps in all); from several workers, of whole tasks only.
+    `choose_on` are the same tasks, of other items, on which heads are chosen; only `declared` claims can be shown, if
+    there are any. From several workers, `progress` tells of whole tasks only.
 
     Returns:
         What was found of every model; and by its name, why each task that is not in there is left out.
@@ -115,8 +96,8 @@ def judge_models(
     evidence = [each for (_, task, *_), each in zip(jobs, found, strict=True) if task.name not in failed]
     size = len(evidence) // len(models)
     by_model = [evidence[start : start + size] for start in range(0, len(evidence), size)]
-    frames = [_tested(each, len(left), asked) for each in by_model]
-    chosen = [_candidates(frame, left, asked.most_together) for frame in frames]
+    frames = [_tested(each, len(left), asked, declared) for each in by_model]
+    chosen = [_candidates(frame, left, asked.max_group) for frame in frames]
     groups = _groups(models, by_model, left, chosen, asked, inner, calls)
     judged = []
     for evidence, frame, heads, own in zip(by_model, frames, chosen, groups, strict=True):
@@ -131,7 +112,7 @@ def _groups(
     by_model: Sequence[Sequence[TaskEvidence]],
     tasks: Sequence[Task],
     chosen: Sequence[_Candidates],
-    asked: Asked,
+    asked: HeadsOptions,
     run: Run | None,
     calls: "_Calls",
 ) -> list[pd.DataFrame]:
@@ -139,7 +120,7 @@ def _groups(
     sets = {(number, task.name): heads[task.name] for number, heads in enumerate(chosen) for task in tasks}
     places = {task.name: place for place, task in enumerate(tasks)}
     found: list[list[pd.DataFrame]] = [[] for _ in models]
-    testing: Any = {"minimum_effect": asked.minimum_effect, "alpha": asked.alpha, "seed": asked.seed}
+    testing: Any = {"min_effect": asked.min_effect, "alpha": asked.alpha, "seed": asked.seed}
     while sets:
         jobs = []
         for (number, name), (heads, missed) in sets.items():
@@ -181,32 +162,28 @@ class _Calls:
 
 
 def _gathered(
-    model: Any, task: Task, asked: Asked, run: Run | None, progress: Progress | None
+    model: Any, task: Task, asked: HeadsOptions, run: Run | None, progress: Progress | None
 ) -> TaskEvidence | InputError:
     """The evidence on a task, or why there is none."""
-    options = ("draws", "seed", "minimum_attention", "minimum_effect", "probes", "minimum_probe", "alpha")
-    how: Any = {name: getattr(asked, name) for name in options}
     try:
-        return gather(model, task, **how, run=run, progress=progress)
+        return gather(model, task, asked, run=run, progress=progress)
     except NoRoomError:  # which may pass
         raise
     except InputError as error:
         return error
 
 
-def _tested(found: Sequence[TaskEvidence], n_tasks: int, asked: Asked) -> pd.DataFrame:
+def _tested(
+    found: Sequence[TaskEvidence], n_tasks: int, asked: HeadsOptions, declared: Declared | None
+) -> pd.DataFrame:
     """One model's evidence with p, states and specificity; what follows the tasks is of those to choose on."""
     evidence, choosing = found[:n_tasks], found[n_tasks:]
-    testing: Any = {
-        **{"minimum_attention": asked.minimum_attention, "minimum_effect": asked.minimum_effect},
-        **{"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed},
-    }
-    chosen = choose(tested(choosing, None, **testing), asked.alpha) if choosing else None
-    if asked.declared:
-        chosen = _declared(evidence, asked.declared)
-    frame = tested(evidence, chosen, **testing)
+    chosen = choose(tested(choosing, None, asked), asked.alpha) if choosing else None
+    if declared is not None:
+        chosen = _declared(evidence, [(*each.head, each.task) for each in declared.claims])
+    frame = tested(evidence, chosen, asked)
     frame = frame.join(states(frame, asked.alpha))
-    heads = "declared" if asked.declared else "chosen" if choosing else ""
+    heads = "declared" if declared is not None else "chosen" if choosing else ""
     return frame.assign(specificity=specificities(frame), probed=asked.probes, tested=heads)
 
 
@@ -232,7 +209,7 @@ def _ablated(
     means: Means,
     heads: Sequence[Head],
     missed: Sequence[Head],
-    asked: Asked,
+    asked: HeadsOptions,
     run: Run | None,
     progress: Progress | None,
 ) -> pd.DataFrame:
@@ -249,7 +226,7 @@ def replication(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Which heads of which model get each verdict.
 
     Args:
-        frames: ``HeadsReport.frame`` by the name of its model, the model in question first.
+        frames: ``HeadsReport.summary()`` by the name of its model, the model in question first.
 
     Returns:
         One row per task, verdict that some head of some model gets, and model: ``heads``, such as ``2.1 2.2`` (empty

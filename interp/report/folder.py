@@ -17,23 +17,18 @@ import itertools
 import json
 import math
 import os
-import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import Any
 
-from interp.errors import InputError, OutputError
-from interp.report.drawing import Figure, ordinary_style, write_pictures
-from interp.report.heads import render_page
-from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
-from interp.report.heads_frames import HEAD_COLUMNS, HeadsFrames, file_names, with_shown_names
+from interp.errors import OutputError
+from interp.report.drawing import ordinary_style, write_pictures
 from interp.report.html import as_page
-from interp.report.sections import page_of
+from interp.report.sections import Page, page_of
 
 HEADS = "interp heads report"
 SWEEP = "interp sweep report"
@@ -173,15 +168,11 @@ def sibling(folder: Path) -> Path:
     return sibling
 
 
-CARDS = "cards"
-"""The folder of the heads' cards within that of the report."""
-
-
 @ordinary_style()
-def save(result: Any, out: str | Path, *, command: str | None = None) -> Path:
-    """Write a result's tables, figures, page and manifest into the folder `out`; see ``Result.save``."""
+def save(result: Any, out: str | Path, *, command: str | None = None, page: Page | None = None) -> Path:
+    """Write a result's tables, figures, page (or the `page` given) and manifest into `out`; see ``Result.save``."""
     folder = check_output(out)
-    page = page_of(result)
+    page = page_of(result) if page is None else page
     html = as_page(page, command)
     with in_place_of(folder) as draft:
         for name, frame in page.frames.items():
@@ -197,51 +188,6 @@ def save(result: Any, out: str | Path, *, command: str | None = None) -> Path:
         kind = CARD if page.kind == "head" else f"interp {page.kind} report"
         write_manifest(draft, page.provenance, command, kind=kind)
     return folder
-
-
-@ordinary_style()
-def save_report(
-    report: HeadsFrames,
-    out: str | Path,
-    *,
-    command: str | None = None,
-    cards: Mapping[str, str] | None = None,
-) -> Path:
-    """Write the frames, figures, page and manifest of a dossier into the folder `out`.
-
-    Args:
-        report: The frames of a finished dossier.
-        out: The folder; made, with its parents, or replaced where it holds an older report.
-        command: The command line that asked for it, for the page and the manifest.
-        cards: By a head's name, the page of its card; they lie in ``cards``, and the report's page leads to them.
-
-    Returns:
-        The folder, as an absolute path.
-
-    Raises:
-        OutputError: If `out` cannot be used; see ``check_output``.
-        InputError: If the frames are not a dossier's, or a card is of no head such as ``2.1``.
-    """
-    folder = check_output(out)
-    cards = cards or {}
-    _check_heads(cards)
-    page = render_page(report, command=command, cards=tuple(cards))
-    with in_place_of(folder) as draft:
-        _write_frames(report, draft)
-        _write_figures(report, draft / "figures")
-        for name, card in cards.items():
-            (draft / CARDS).mkdir(exist_ok=True)
-            (draft / CARDS / f"{name}.html").write_text(card, encoding="utf-8")
-        (draft / "report.html").write_text(page, encoding="utf-8")
-        write_manifest(draft, report.provenance, command, kind=HEADS)
-    return folder
-
-
-def _check_heads(cards: Mapping[str, str]) -> None:
-    """Refuse names that are no head's: each becomes a file's."""
-    for name in cards:
-        if not re.fullmatch(r"\d+\.\d+", name):
-            raise InputError(f"card {name[:80]!r}: expected the name of a head, such as '2.1'; name its page by that")
 
 
 def check_output(out: str | Path) -> Path:
@@ -317,26 +263,3 @@ def in_place_of(folder: Path) -> Iterator[Path]:
             for parent in made:
                 with suppress(OSError):
                     parent.rmdir()
-
-
-def _write_frames(report: HeadsFrames, folder: Path) -> None:
-    rest = [column for column in report.frame.columns if column not in HEAD_COLUMNS]
-    heads = report.frame[[*HEAD_COLUMNS, *rest]]
-    heads.to_csv(folder / "heads.csv", index=False)
-    heads.to_parquet(folder / "heads.parquet", index=False)
-    report.groups.to_csv(folder / "groups.csv", index=False)
-    if not report.replication.empty:
-        report.replication.to_csv(folder / "replication.csv", index=False)
-    report.examples.to_parquet(folder / "examples.parquet", index=False)
-
-
-def _write_figures(report: HeadsFrames, folder: Path) -> None:
-    shown = with_shown_names(report)
-    draws: dict[str, Callable[[], Figure]] = {"overview": partial(overview, report)}
-    names = file_names([str(task) for task in report.tasks["task"]])
-    for task, name in zip(shown.tasks["task"], names, strict=True):
-        draws[f"attention_{name}"] = partial(attention_heatmap, shown.frame, task)
-        draws[f"effect_{name}"] = partial(effect_heatmap, shown.frame, task)
-        if shown.frame.loc[shown.frame["task"] == task, "probe"].notna().any():
-            draws[f"probe_{name}"] = partial(probe_heatmap, shown.frame, task)
-    write_pictures(draws, folder)

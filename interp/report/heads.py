@@ -1,112 +1,60 @@
-"""What was asked of heads? The few facts that a page says; the rest stands under `How it was made`.
+"""The page of a dossier: every head's verdict at a glance, one line a task, then each task's evidence.
 
-What does a head's card on the page need? Every row of the dossier, with the sentence that says what was found.
-
-How does a reader see it all? One self-contained HTML page: no network, no model, no server.
-
-1. The verdicts come first, in sentences; then every head at a glance. What few will read is folded away.
-2. Every figure is a table with colours or a sentence with shaded words, so that it suits a light
-   and a dark page, a telephone, a printer and a screen reader. Without its script the page can be read; with it, a head
-   opens its card, and heads can be asked where they look.
-3. ``document.py`` makes it a document that asks for nothing.
-
-What does a notebook show of a dossier? What each task's heads do, and the findings with their numbers.
+The grids come first, and what they show in one line a task. A click on a head opens all that was found about it. Every
+figure is a table with colours or a sentence with shaded words, so it suits a light and a dark page, a telephone, a
+printer and a screen reader; without its script the page can still be read.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from interp.report.attention_words import AttendingHead, attending_heads, scored
-from interp.report.glance import MOST_DRAWN, Glance, with_interval
-from interp.report.heads_figures import overview
+from interp.errors import InputError
+from interp.report.attended import attending_heads, scored
+from interp.report.attention_words import attending_heads, scored
+from interp.report.drawing import Figure
+from interp.report.glance import MOST_DRAWN
+from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
 from interp.report.heads_frames import (
     FINDINGS,
     FURTHER_HEAD_COLUMNS,
     HEAD_COLUMNS,
     TASK_COLUMNS,
     VERDICTS,
-    HeadsFrames,
-    Verdict,
-    check_frames,
+    file_names,
     layer_by_head,
     with_shown_names,
 )
 from interp.report.heads_reading import how_found, how_to_read, replication_sentence, replication_table
-from interp.report.heads_sentences import TaskSummary, head_sentence, leads, reason_sentence, summarise
-from interp.report.heatmap import Heatmap, heatmap, reach
-from interp.report.html import attention_data, columnar, flatten, model_with_hash, render
-from interp.report.sortable import Table, sortable
-from interp.report.words import UNITS, counted, left_out
-
-_SAID = ("model", "seed", "device")
-
-
-def asked(tasks: pd.DataFrame, provenance: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The tasks, the model with its hash, the seed and the device, as far as they are known.
-
-    Args:
-        tasks: One row per task: ``task``, ``n_units`` and ``n_clusters``.
-        provenance: As ``document.flatten`` gives it.
-    """
-    counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
-    known = short_names(provenance)
-    known |= model_with_hash(known)
-    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
-    return facts + [(key.capitalize(), known[key]) for key in _SAID if key in known]
-
-
-def short_names(provenance: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The facts by the last part of their names, the first of each: runs of several tasks keep them a level down."""
-    return {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
-
-
-def for_cards(report: HeadsFrames) -> pd.DataFrame:
-    """The dossier's frame, with the heads' names and, as ``sentence``, what each row says.
-
-    Args:
-        report: With the tasks named for readers.
-    """
-    names = [f"{layer}.{head}" for layer, head in zip(report.frame["layer"], report.frame["head"], strict=True)]
-    said = [_says(row) for _, row in report.frame.iterrows()]
-    return report.frame.assign(name=names, sentence=said)
-
-
-def _says(row: pd.Series) -> str:
-    if row["verdict"] in FINDINGS:
-        return head_sentence(row)
-    reason = reason_sentence(row)
-    return f"{reason}." if reason else ""
-
-
-def of_tasks(report: HeadsFrames) -> list[dict[str, Any]]:
-    """Of every task, in their order: what the numbers of its heads are, and how far the effects reach."""
-    return [_of_task(task, report.frame[report.frame["task"] == task["task"]]) for _, task in report.tasks.iterrows()]
-
-
-def _of_task(task: pd.Series, heads: pd.DataFrame) -> dict[str, Any]:
-    present = [VERDICTS[str(name)] for name in heads["verdict"].unique()]
-    ends = heads[["effect", "effect_low", "effect_high", "exchange", "exchange_low", "exchange_high"]]
-    return {
-        "name": str(task["task"]),
-        "unit": UNITS.get(task["metric"], str(task["metric"])),
-        "relation": str(heads["relation"].iloc[0]),
-        "reach": reach(ends),
-        "verdicts": {each.name: {"slug": each.slug, "symbol": each.symbol} for each in present},
-    }
-
+from interp.report.heads_sentences import TaskSummary, head_sentence, reason_sentence, short_line, summarise
+from interp.report.heatmap import heatmap, reach
+from interp.report.html import attention_data, columnar, flatten, model_with_hash
+from interp.report.notebook import MOST_DRAWN
+from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
+from interp.report.tables import Column, columns_of
+from interp.report.words import UNITS, about, counted, left_out
 
 _FEW = 3
 """Findings of a task that are not folded away."""
-_ROWS = 200
-"""Of a table, those that stand in the page itself; its script has all."""
 _NUMBERED = 16
 """Heads of a layer up to which a heatmap has room for numbers."""
-_FIRST = ("task", "verdict")
-_ELSEWHERE = ("layer", "head", "query", "metric", *_FIRST)
+_SAID = ("model", "seed", "device")
+_ELSEWHERE = ("layer", "head", "query", "metric", "task", "verdict")
 """Columns that have another name or place in the table, or that each task says once."""
+_EVIDENCE = (
+    *columns_of("name", "task", "mark"),
+    Column("excess", "excess attention", "excess_low", "excess_high"),
+    Column("effect", "effect of resampling", "effect_low", "effect_high"),
+    Column("mean_effect", "effect of the mean", "mean_effect_low", "mean_effect_high"),
+    Column("exchange", "word exchanged", "exchange_low", "exchange_high"),
+    Column("probe_excess", "probe, excess", "probe_excess_low", "probe_excess_high"),
+    *columns_of("unit", "reason"),
+)
 
 
 @dataclass(frozen=True)
@@ -119,172 +67,212 @@ class Grid:
     heads: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class TaskView:
-    """What the page shows of one task; of its sentences, ``further`` are folded away."""
-
-    name: str
-    unit: str
-    facts: tuple[tuple[str, str], ...]
-    summary: TaskSummary
-    shown: tuple[str, ...]
-    further: tuple[str, ...]
-    grid: Grid
-    verdicts: tuple[tuple[Verdict | None, ...], ...]
-    excess: Heatmap
-    effect: Heatmap
-    feature: str
-    probe: Heatmap
-    top: AttendingHead | None
-
-
-def render_page(
-    report: HeadsFrames,
-    *,
-    command: str | None = None,
-    cards: Sequence[str] = (),
-) -> str:
-    """The whole report as one HTML document.
-
-    Args:
-        report: The frames of a finished dossier.
-        command: The command line that asked for it, shown for whoever wants to repeat it.
-        cards: The heads, such as ``2.1``, that have a page of their own in the folder ``cards`` beside this one.
+def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
+    """The sections of what ``interp.heads`` returns; `cards` are pages of heads, by their names such as ``2.1``.
 
     Raises:
-        InputError: If the frames are not a dossier's; see ``frames.check_frames``.
+        InputError: A card is of no head.
     """
-    check_frames(report)
-    provenance = flatten(report.provenance)
-    report = with_shown_names(report)
-    summaries, heads, maps = summarise(report), for_cards(report), report.attention_maps
-    views = _task_views(report, summaries)
-    rest = (each for each in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if each not in _ELSEWHERE)
-    columns = ("name", *_FIRST, *rest)
-    return render(
-        "page.html",
-        about=_about(report, provenance),
-        how_found=how_found(report.provenance),
-        left_out=left_out(report.provenance),
-        leads=leads(report, summaries),
-        asked=asked(report.tasks, provenance),
-        command=command,
-        tasks=views,
-        size="" if len(views[0].grid.heads) <= _NUMBERED else "tiny",
-        cards=cards,
-        verdicts=list(VERDICTS.values()),
-        reading=how_to_read(report),
-        replication=None if report.replication.empty else _replication(report),
-        heads_table=sortable(heads.head(_ROWS), columns),
-        heads=columnar(heads, columns),
-        of_tasks=of_tasks(report),
-        attention_data=attention_data(maps[maps["task"] == task] for task in report.tasks["task"]),
-        tasks_table=sortable(report.tasks, TASK_COLUMNS),
-        provenance=provenance,
+    cards = cards or {}
+    _check_heads(cards)
+    named = with_shown_names(report)
+    cells, maps = _for_readers(named.summary()), named.attention_maps
+    columns = ("name", "task", "verdict", *(c for c in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if c not in _ELSEWHERE))
+    return Page(
+        title="Which heads track what",
+        kind="heads",
+        sections=tuple(_sections(report, named, cells, tuple(cards), columns)),
+        provenance=report.provenance,
+        about=about(_of_model(report.provenance), _size(named)),
+        cautions=left_out(report.provenance),
+        call="interp.plots.overview(report)",
+        frames=_frames(report),
+        draws=_draws(report, named),
+        data={
+            "heads": columnar(cells, columns),
+            "tasks": [_of_task(task, _rows_of(cells, task)) for _, task in named.tasks.iterrows()],
+            "attention": attention_data(maps[maps["task"] == task] for task in named.tasks["task"]),
+            "cards": list(cards),
+        },
+        files={f"cards/{name}.html": text for name, text in cards.items()},
     )
 
 
-def _replication(report: HeadsFrames) -> tuple[str, Table]:
-    table = replication_table(report.replication)
-    return replication_sentence(table), sortable(table, tuple(table.columns))
+def _check_heads(cards: Mapping[str, str]) -> None:
+    """Refuse names that are no head's: each becomes a file's."""
+    for name in cards:
+        if not re.fullmatch(r"\d+\.\d+", name):
+            raise InputError(f"card {name[:80]!r}: expected the name of a head, such as '2.1'; name its page by that")
 
 
-def _about(report: HeadsFrames, provenance: list[tuple[str, str]]) -> str:
-    """What was looked at, in one line."""
-    known = short_names(provenance)
-    n_heads = len(report.frame[["layer", "head"]].drop_duplicates())
-    of_model = f" of the model {known['model']}" if "model" in known else ""
-    parts = [f"{counted(n_heads, 'head')}{of_model}"]
-    parts.append(counted(len(report.tasks), "task"))
-    return "; ".join(parts)
+def _for_readers(cells: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the heads' names, and as ``sentence`` what each row says."""
+    return cells.assign(
+        name=[f"{layer}.{head}" for layer, head in zip(cells["layer"], cells["head"], strict=True)],
+        sentence=[_says(row) for _, row in cells.iterrows()],
+    )
 
 
-def _task_views(report: HeadsFrames, summaries: Sequence[TaskSummary]) -> list[TaskView]:
-    maps = scored(report.attention_maps)
+def _says(row: pd.Series) -> str:
+    if row["verdict"] in FINDINGS:
+        return head_sentence(row)
+    reason = reason_sentence(row)
+    return f"{reason}." if reason else ""
+
+
+def _rows_of(cells: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
+    return cells[cells["task"] == task["task"]]
+
+
+def _sections(
+    report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ...], columns: tuple[str, ...]
+) -> list[Section]:
+    summaries = summarise(named)
+    tasks = [task for _, task in named.tasks.iterrows()]
+    grids = [_grid(cells, number, str(task["task"])) for number, task in enumerate(tasks)]
+    lines = [short_line(each.task, cells[cells["task"] == each.task], each.open_questions) for each in summaries]
+    present = [verdict for name, verdict in VERDICTS.items() if name in set(cells["verdict"])]
+    others = [verdict for verdict in VERDICTS.values() if verdict not in present]
+    found: list[Section] = [
+        Custom("Verdicts", "verdict_grids_part", {"grids": grids}),
+        Sentences("", lines, note=" ".join(how_found(report.provenance))),
+        Custom("", "legend_part", {"verdicts": present, "others": others, "cards": cards}),
+    ]
+    if len(cells) <= MOST_DRAWN:
+        found.append(Picture("", "overview", partial(overview, report), "All kinds of evidence and the verdicts"))
+    found.append(_strongest(cells))
+    if not named.replication.empty:
+        found += _replication(named.replication)
+    for number, (task, summary) in enumerate(zip(tasks, summaries, strict=True)):
+        found += _task_sections(task, summary, _rows_of(cells, task), grids[number][0], named.attention_maps)
+    found.append(Facts("How to read this", how_to_read(cells, report.provenance)))
+    found.append(
+        Table("Tables", "Every head and task", cells, columns_of(*columns), "heads.csv", data="heads"),
+    )
+    found.append(Table("", "The tasks", named.tasks, columns_of(*TASK_COLUMNS), "manifest.json"))
+    found.append(Facts("What was asked", _asked(named.tasks, report.provenance)))
+    return found
+
+
+def _grid(cells: pd.DataFrame, number: int, task: str) -> tuple[Grid, list[list[Any]]]:
+    verdicts = layer_by_head(cells, task, "verdict")
+    rows = [[VERDICTS.get(str(name)) for name in row] for row in verdicts.to_numpy()]
+    return Grid(task, number, tuple(verdicts.index), tuple(verdicts.columns)), rows
+
+
+def _strongest(cells: pd.DataFrame) -> Table:
+    """By verdict, then by the size of the effect."""
+    order = cells.assign(_verdict=cells["verdict"].map(list(VERDICTS).index), _size=-cells["effect"].abs())
+    ordered = order.sort_values(["_verdict", "_size"], kind="stable").assign(
+        mark=lambda rows: [f"{VERDICTS[name].symbol} {name}" for name in rows["verdict"]],
+        unit=lambda rows: rows["metric"].map(lambda metric: UNITS.get(metric, metric)),
+    )
+    there = ordered.reindex(columns=[*ordered.columns, *(set(_ends()) - set(ordered.columns))])
+    shown = [column for column in _EVIDENCE if there[column.name].replace("", np.nan).notna().any()]
+    return Table("Evidence", "Every head and task, the strongest findings first", there, shown, "heads.csv")
+
+
+def _ends() -> list[str]:
+    return [name for column in _EVIDENCE for name in (column.low, column.high) if name]
+
+
+def _replication(frame: pd.DataFrame) -> list[Section]:
+    table = replication_table(frame)
+    note = (
+        "Models of other seeds were judged on the same examples. A verdict on a task replicates where some head of the "
+        "other model gets it, whichever number that has."
+    )
+    caption = "Which heads of which model get each verdict"
     return [
-        _task_view(report, number, task, summary, attending_heads(maps, task["task"]))
-        for number, ((_, task), summary) in enumerate(zip(report.tasks.iterrows(), summaries, strict=True))
+        Sentences("Other seeds", [replication_sentence(table)], note=note),
+        Table("", caption, table, columns_of(*map(str, table.columns)), "replication.csv"),
     ]
 
 
-def _task_view(
-    report: HeadsFrames, number: int, task: pd.Series, summary: TaskSummary, top: Sequence[AttendingHead]
-) -> TaskView:
-    found = summary.findings
-    verdicts = layer_by_head(report.frame, task["task"], "verdict")
-    return TaskView(
-        name=str(task["task"]),
-        unit=UNITS.get(task["metric"], task["metric"]),
-        facts=_task_facts(task),
-        summary=summary,
-        shown=found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions),
-        further=(*found[_FEW:], *summary.open_questions) if found else (),
-        grid=Grid(str(task["task"]), number, tuple(verdicts.index), tuple(verdicts.columns)),
-        verdicts=tuple(tuple(VERDICTS.get(str(name)) for name in row) for row in verdicts.to_numpy()),
-        excess=heatmap(report.frame, task["task"], "excess", "attention"),
-        effect=heatmap(report.frame, task["task"], "effect", "effect"),
-        feature=_feature(report.frame[report.frame["task"] == task["task"]]),
-        probe=heatmap(report.frame, task["task"], "probe_excess", "attention"),
-        top=top[0] if top else None,
-    )
+def _task_sections(
+    task: pd.Series, summary: TaskSummary, cells: pd.DataFrame, grid: Grid, maps: pd.DataFrame
+) -> list[Section]:
+    found, unit = summary.findings, UNITS.get(task["metric"], task["metric"])
+    shown = found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions)
+    further = (*found[_FEW:], *summary.open_questions) if found else ()
+    heats = [
+        ("Attention to the related word, less the best baseline's; no colour below 0", "excess", "attention"),
+        (f"Effect of resampling the head ({unit}); a cost is negative", "effect", "effect"),
+    ]
+    if cells["probe"].notna().any():
+        feature = cells["feature"].iloc[0]
+        caption = f"Accuracy of a probe for {feature}, less its toughest control's; no colour below 0"
+        heats.append((caption, "probe_excess", "attention"))
+    drawn = [(caption, heatmap(cells, grid.name, column, palette)) for caption, column, palette in heats]  # type: ignore[arg-type]
+    sections: list[Section] = [
+        Heatmaps(grid.name, drawn, kind="" if len(grid.heads) <= _NUMBERED else "tiny", grid=grid),
+        Sentences("", [*filter(None, (summary.headline, summary.untested)), *shown], further),
+        Facts("", _task_facts(task)),
+    ]
+    if top := attending_heads(scored(maps), grid.name):
+        sections.append(Custom("", "top_heads_part", {"number": grid.task, "head": top[0]}))
+    return sections
 
 
-def _feature(heads: pd.DataFrame) -> str:
-    """What was probed for; empty where nothing was."""
-    return "" if heads["probe"].isna().all() else str(heads["feature"].iloc[0])
-
-
-def _task_facts(task: pd.Series) -> tuple[tuple[str, str], ...]:
+def _task_facts(task: pd.Series) -> list[tuple[str, str]]:
     facts = (
-        ("Question", task["description"]),
+        ("About", task["description"]),
         ("Looks from", task["query"]),
         ("Left out", task["dropped"]),
         ("Coverage", task["coverage"]),
     )
-    return tuple((label, str(text)) for label, text in facts if pd.notna(text) and str(text))
+    return [(label, str(text)) for label, text in facts if pd.notna(text) and str(text)]
 
 
-def heads_glance(report: HeadsFrames) -> Glance:
-    """What a notebook shows of ``interp.heads``."""
-    named = with_shown_names(report)
-    table = found_first(named.frame)
-    return Glance(
-        f"Which heads track what: {', '.join(named.tasks['task'])}",
-        [*left_out(report.provenance), *(_in_short(each, named.frame) for each in summarise(report))],
-        evidence_table(table),
-        len(report.frame),
-        ".frame",
-        report.provenance,
-        "interp.plots.overview(report)",
-        (lambda: overview(report)) if len(report.frame) <= MOST_DRAWN else None,
-    )
+def _asked(tasks: pd.DataFrame, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The few facts that a reader asks for; the rest stands under `How it was made`."""
+    counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
+    known = _of_model(provenance)
+    known = {**known, **model_with_hash({key: str(text) for key, text in known.items()})}
+    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
+    return facts + [(key.capitalize(), str(known[key])) for key in _SAID if key in known]
 
 
-def _in_short(task: TaskSummary, frame: pd.DataFrame) -> str:
-    """A task's headline; where no head's attention or effect was found, also what is open."""
-    found = frame.loc[frame["task"] == task.task, "verdict"].isin(FINDINGS).any()
-    more = () if found else (*filter(None, [task.untested]), *task.open_questions)
-    return " ".join([f"{task.task}: {task.headline}", *more])
+def _of_model(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts by the last part of their names, the first of each: runs of several tasks keep them a level down."""
+    return {name.rsplit(".", 1)[-1]: text for name, text in reversed(flatten(provenance))}
 
 
-def found_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """A dossier's rows by their verdicts, then by the size of the effect."""
-    order = frame.assign(_verdict=frame["verdict"].map(list(VERDICTS).index), _size=-frame["effect"].abs())
-    return order.sort_values(["_verdict", "_size"], kind="stable").drop(columns=["_verdict", "_size"])
+def _size(report: Any) -> str:
+    """How much was measured, in a few words."""
+    cells, tasks = report.summary(), report.tasks
+    layers, heads = cells["layer"].nunique(), len(cells[["layer", "head"]].drop_duplicates())
+    n_units, n_tasks = int(tasks["n_units"].sum()), len(tasks)
+    return f"{counted(heads, 'head')} in {counted(layers, 'layer')} · {counted(n_tasks, 'task')}, {n_units:,} units"
 
 
-def evidence_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Attention, resampling and probe on each row, with intervals."""
-    units = table["metric"].map(lambda metric: UNITS.get(metric, metric))
-    effects = with_interval(table, "effect", "effect_low", "effect_high")
-    marks = table["verdict"].map(lambda verdict: f"{VERDICTS[verdict].symbol} {verdict}")
-    return pd.DataFrame(
-        {
-            "head": [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)],
-            "task": table["task"],
-            "verdict": marks,
-            "excess attention": with_interval(table, "excess", "excess_low", "excess_high"),
-            "effect of resampling": [f"{text} {unit}" for text, unit in zip(effects, units, strict=True)],
-            "probe, excess": with_interval(table, "probe_excess", "probe_excess_low", "probe_excess_high"),
-        }
-    )
+def _of_task(task: pd.Series, cells: pd.DataFrame) -> dict[str, Any]:
+    """What the page's script needs to show a head's card: units, verdicts, and how far effects reach."""
+    ends = cells[["effect", "effect_low", "effect_high", "exchange", "exchange_low", "exchange_high"]]
+    present = [VERDICTS[str(name)] for name in cells["verdict"].unique()]
+    return {
+        "name": str(task["task"]),
+        "unit": UNITS.get(task["metric"], str(task["metric"])),
+        "relation": str(cells["relation"].iloc[0]),
+        "reach": reach(ends),
+        "verdicts": {each.name: {"slug": each.slug, "symbol": each.symbol} for each in present},
+    }
+
+
+def _frames(report: Any) -> dict[str, pd.DataFrame]:
+    cells = report.summary()
+    rest = [column for column in cells.columns if column not in HEAD_COLUMNS]
+    frames = {"heads": cells[[*HEAD_COLUMNS, *rest]], "groups": report.groups}
+    return frames if report.replication.empty else {**frames, "replication": report.replication}
+
+
+def _draws(report: Any, named: Any) -> dict[str, Callable[[], Figure]]:
+    cells = named.summary()
+    draws: dict[str, Callable[[], Figure]] = {"overview": partial(overview, report)}
+    names = file_names([str(task) for task in report.tasks["task"]])
+    for task, name in zip(named.tasks["task"], names, strict=True):
+        draws[f"attention_{name}"] = partial(attention_heatmap, cells, task)
+        draws[f"effect_{name}"] = partial(effect_heatmap, cells, task)
+        if cells.loc[cells["task"] == task, "probe"].notna().any():
+            draws[f"probe_{name}"] = partial(probe_heatmap, cells, task)
+    return draws

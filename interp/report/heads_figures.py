@@ -33,7 +33,7 @@ from interp.report.drawing import (
     verdict_marker,
     wrapped_title,
 )
-from interp.report.heads_frames import VERDICTS, HeadsFrames, layer_by_head, shown_names, with_shown_names
+from interp.report.heads_frames import VERDICTS, layer_by_head, shown_names, with_shown_names
 from interp.report.heatmap import SEQUENTIAL, reach
 from interp.report.words import METRICS, UNITS
 
@@ -42,7 +42,7 @@ _CELL, _SMALLEST_CELL, _MARKED_CELL, _WIDEST = 0.42, 0.1, 0.25, 3.8
 """Inches in the overview: of a cell of a small and of a large model, of one that holds a whole mark, and of a panel."""
 _LEGEND = 1.9
 """Inches of a column of the legend."""
-_ATTRIBUTES = ("frame", "examples", "tasks", "groups", "replication", "attention_maps", "provenance")
+_ATTRIBUTES = ("cells", "tasks", "groups", "attention_maps")
 
 
 def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:
@@ -73,7 +73,7 @@ def probe_heatmap(frame: pd.DataFrame, task: str) -> Figure:
     return _heatmap(frame, task, "probe_excess", _attention, shown)
 
 
-def overview(report: HeadsFrames) -> Figure:
+def overview(report: Any) -> Figure:
     """All kinds of evidence and the verdicts, one column of panels per task.
 
     Effects are shares of the whole model's own metric, so that tasks with different scales can be
@@ -81,7 +81,7 @@ def overview(report: HeadsFrames) -> Figure:
     """
     require(report, _ATTRIBUTES, "overview", "interp.heads")
     report = with_shown_names(report)
-    frame, tasks = report.frame, report.tasks
+    frame, tasks = report.summary(), report.tasks
     attention = [layer_by_head(frame, task, "excess") for task in tasks["task"]]
     effect = [_share_of_base(frame, task) for _, task in tasks.iterrows()]
     probe = [layer_by_head(frame, task, "probe_excess") for task in tasks["task"]]
@@ -194,7 +194,7 @@ Measure = Literal["attention", "effect", "probe"]
 _DRAWN = {"attention": attention_heatmap, "effect": effect_heatmap, "probe": probe_heatmap}
 
 
-def heads(report: HeadsFrames, task: str | None = None, measure: Measure = "effect") -> Figure:
+def heads(report: Any, task: str | None = None, measure: Measure = "effect") -> Figure:
     """One kind of evidence on one task, every head in its place, with the verdicts' shapes.
 
     Args:
@@ -206,17 +206,17 @@ def heads(report: HeadsFrames, task: str | None = None, measure: Measure = "effe
     Raises:
         InputError: It is no such report, or has no such task; an unknown measure; or no probe on this task.
     """
-    require(report, ("frame", "tasks", "groups", "attention_maps"), "heads", "interp.heads")
+    require(report, _ATTRIBUTES, "heads", "interp.heads")
     which = chosen("task", task, [str(each) for each in report.tasks["task"]])
     measured = chosen("measure", measure, get_args(Measure))
     named = with_shown_names(report)
     own = shown_names([str(each) for each in report.tasks["task"]])[which]
-    if measured == "probe" and named.frame.loc[named.frame["task"] == own, "probe_excess"].isna().all():
+    if measured == "probe" and named.summary().loc[named.summary()["task"] == own, "probe_excess"].isna().all():
         raise InputError(
             f"measure: task {which!r} was not probed: it has no feature, or probes were left out; expected one of "
             "'attention', 'effect'"
         )
-    return _DRAWN[measured](named.frame, own)
+    return _DRAWN[measured](named.summary(), own)
 
 
 def head_map(

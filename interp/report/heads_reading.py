@@ -1,10 +1,6 @@
-"""How does one read the page? The few lines that every number and word on it rests on.
+"""The few lines that every number and word on a dossier's page rests on, and what other seeds and declared claims add.
 
 What they say of the statistics is what ``interp.claims.claim`` and ``interp.methods.dossier`` do.
-
-Which verdicts do models of other seeds come to, too? A table and a sentence.
-
-Was a finding declared before anything was measured, or found by looking at everything? What a report says.
 """
 
 from collections.abc import Hashable, Mapping
@@ -12,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS, VERDICTS, HeadsFrames
+from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS, VERDICTS
 from interp.report.words import counted
 
 CORRECTIONS = {
@@ -21,23 +17,19 @@ CORRECTIONS = {
 }
 
 
-def how_to_read(report: HeadsFrames) -> tuple[tuple[str, str], ...]:
-    """What the page's terms mean, as (term, explanation) pairs.
-
-    Args:
-        report: The frames of a finished dossier.
-    """
-    attention = report.frame["minimum_attention"].iloc[0]
+def how_to_read(cells: pd.DataFrame, provenance: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What the page's terms mean, as (term, explanation) pairs."""
+    attention = cells["min_attention"].iloc[0]
     return (
         (
             "[low, high]",
             "the 95 % interval of the estimate before it: a studentised bootstrap that draws whole clusters, among "
             "those of the same templates.",
         ),
-        ("Adjusted p", what_p_is(report.provenance)),
+        ("Adjusted p", what_p_is(provenance)),
         (
             "Minimum",
-            f"an effect counts from the size that each task's first line names, attention from {attention:.2f} of "
+            f"an effect counts from the size that each task's first sentence names, attention from {attention:.2f} of "
             "all attention above the best baseline. What is smaller is no claim, however certain it is not 0.",
         ),
         (

@@ -1,22 +1,19 @@
-"""What do probes say of a head, in plain words?
+"""What the verdicts say in plain words: numbers with every claim, and no claim without them.
 
-What do the verdicts say in plain words? Numbers with every claim, and no claim without them.
-
-1. A task gets a headline: how much was measured, how well the unablated model does, from what size
-   an effect counts, how many heads got which verdict; and where attention was not measured, why.
-2. Each head with a finding gets a sentence or two: where it looks, what its ablation costs.
-3. What stayed undecided is listed with the reason, and with the number of units that would decide.
-
-What is the answer, in one sentence a task? The strongest finding, and the names of the other heads with one.
+1. A task gets one short line: its strongest finding, the other heads, and the head with the largest effect.
+2. Its headline says how much was measured, how well the unablated model does, and from what size an effect counts.
+3. Each head with a finding gets a sentence or two: where it looks, what its ablation costs.
+4. What stayed undecided is listed with the reason, and with the number of units that would decide.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-from interp.report.heads_frames import FINDINGS, VERDICTS, HeadsFrames, with_shown_names
+from interp.report.heads_frames import FINDINGS, VERDICTS, with_shown_names
 from interp.report.words import METRICS, UNITS, change, counted, estimate, listed, percent, size
 
 
@@ -77,7 +74,7 @@ class TaskSummary:
         return (*filter(None, (self.headline, self.untested)), *self.findings, *self.open_questions)
 
 
-def summarise(report: HeadsFrames) -> tuple[TaskSummary, ...]:
+def summarise(report: Any) -> tuple[TaskSummary, ...]:
     """Put every task's verdicts into sentences, in the order of ``report.tasks``."""
     report = with_shown_names(report)
     return tuple(
@@ -89,7 +86,7 @@ def summarise(report: HeadsFrames) -> tuple[TaskSummary, ...]:
             open_questions=tuple(_open_questions(heads)),
         )
         for _, task in report.tasks.iterrows()
-        for heads in [report.frame[report.frame["task"] == task["task"]]]
+        for heads in [report.summary()[report.summary()["task"] == task["task"]]]
     )
 
 
@@ -97,7 +94,7 @@ def head_sentence(row: pd.Series) -> str:
     """One head's finding for one task, with the numbers that it rests on.
 
     Args:
-        row: A row of the dossier's ``frame`` whose verdict is one of ``FINDINGS``.
+        row: A row of the dossier's ``summary()`` whose verdict is one of ``FINDINGS``.
     """
     return f"{verdict_sentence(row)}.{carried_sentence(row)}"
 
@@ -178,7 +175,7 @@ def _looks_elsewhere(row: pd.Series, where: str) -> str:
     if row["attention_state"] == "shown":
         there = "but " + row["reason"].replace("at the related word", "there")
         return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
-    if row["excess"] <= -row["minimum_attention"]:
+    if row["excess"] <= -row["min_attention"]:
         share = f"{row['attention_baseline']:.2f} of its attention"
         more = _baseline(row["baseline"])
         return f"It attends more to {more} ({share}) than to the {row['relation']} ({row['attention']:.2f})"
@@ -219,7 +216,7 @@ def reason_sentence(row: pd.Series) -> str:
 def _small_effect(row: pd.Series) -> str:
     """An effect that is shown to be smaller than what counts."""
     unit = UNITS.get(row["metric"], row["metric"])
-    return f"its effect is below the minimum that counts ({size(row['minimum_effect'])} {unit})"
+    return f"its effect is below the minimum that counts ({size(row['min_effect'])} {unit})"
 
 
 def _attention_clause(row: pd.Series) -> str:
@@ -280,7 +277,7 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
         f"{_units(task)} in {counted(task['n_clusters'], 'cluster')}, {counted(task['n_examples'], 'example')}; "
         f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
         f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
-        f"an effect counts from {size(heads['minimum_effect'].iloc[0])} {unit} on. "
+        f"an effect counts from {size(heads['min_effect'].iloc[0])} {unit} on. "
         f"Of {counted(len(heads), 'head')}: {', '.join(found)}."
     )
 
@@ -322,7 +319,7 @@ def _without_room(heads: pd.DataFrame) -> str:
     return (
         f"Where {len(without)} of {counted(len(heads), 'head')} look is not testable: the best rule of position "
         f"({named}) finds the {first['relation']}, too, in {without['baseline_overlap'].min():.0%} of the examples or "
-        f"more, and leaves less than {first['minimum_attention']:.2g} of the attention to be better by; vary where the "
+        f"more, and leaves less than {first['min_attention']:.2g} of the attention to be better by; vary where the "
         "word stands, and how far from the query."
     )
 
@@ -364,32 +361,31 @@ def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     return f"{sentence}; about {units} units would decide{of}."
 
 
-@dataclass(frozen=True)
-class Lead:
-    """Of one task."""
-
-    task: str
-    finding: str
-    others: str
-
-
-def leads(report: HeadsFrames, summaries: Sequence[TaskSummary]) -> tuple[Lead, ...]:
-    """Of every task, in their order, what stands at the top of the page.
-
-    Args:
-        report: With the tasks named for readers.
-        summaries: Its sentences; see ``sentences.summarise``.
-    """
-    return tuple(
-        _lead(summary.task, strongest_first(report.frame[report.frame["task"] == summary.task]), summary.open_questions)
-        for summary in summaries
-    )
-
-
-def _lead(task: str, found: pd.DataFrame, open_questions: tuple[str, ...]) -> Lead:
+def short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) -> str:
+    """What a task's heads come to in one line: the strongest finding, the other heads, and the largest effect."""
+    found = strongest_first(heads)
+    parts = [f"{task}:"]
     if found.empty:
-        return Lead(task, " ".join(("No head has a finding.", *open_questions[:1])), "")
-    return Lead(task, f"{verdict_sentence(found.iloc[0])}.", _others(found.iloc[1:]))
+        parts += ["no head has a finding.", *open_questions[:1]]
+    else:
+        parts += [f"{_in_short(found.iloc[0])}.", _others(found.iloc[1:])]
+    sizes = heads["effect"].abs()
+    if sizes.notna().any() and (found.empty or sizes.idxmax() != found.index[0]):
+        parts.append(f"Largest effect: {_in_short(heads.loc[sizes.idxmax()])}.")
+    return " ".join(filter(None, parts))
+
+
+def _in_short(row: pd.Series) -> str:
+    """A head with its verdict and its numbers, as a clause."""
+    verdict = f"{row['verdict']}; {reason_of(row)}" if row["verdict"] == "needed" else str(row["verdict"])
+    numbers = []
+    if pd.notna(row["attention"]):
+        baseline = f" (best baseline {row['attention_baseline']:.2f})" if pd.notna(row["attention_baseline"]) else ""
+        numbers.append(f"{row['attention']:.2f} of its attention on the {row['relation']}{baseline}")
+    if pd.notna(row["effect"]):
+        unit = UNITS.get(row["metric"], row["metric"])
+        numbers.append(f"resampling it {change(row['effect'], row['effect_low'], row['effect_high'], unit)}")
+    return f"head {row['layer']}.{row['head']} “{verdict}”: {', '.join(numbers)}"
 
 
 def _others(found: pd.DataFrame) -> str:

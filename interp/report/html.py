@@ -14,6 +14,7 @@ How does a template become a document? The same for every page: no network, no m
 
 import base64
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -167,15 +168,23 @@ _TAKEN = ("method", "command", "citation", "attention")
 def as_page(page: Page, command: str | None = None) -> str:
     """The page of a result as one HTML document; `command` is the command line that asked for it."""
     groups: list[tuple[str, str, list[Section]]] = []
+    taken = {"method", "command", "citation", *page.data}
     for section in page.sections:
         if isinstance(section, Picture) and not section.inline:
             continue
         if section.heading or not groups:
-            slug = re.sub(r"[^a-z0-9]+", "-", section.heading.lower()).strip("-")
-            taken = {"", *_TAKEN, *(name for name, _, _ in groups)}
-            groups.append((f"{slug}-{len(groups) + 1}" if slug in taken else slug, section.heading, []))
+            groups.append((_id(section.heading, taken), section.heading, []))
         groups[-1][2].append(section)
     return render("sections.html", page=page, groups=groups, command=command, provenance=flatten(page.provenance))
+
+
+def _id(heading: str, taken: set[str]) -> str:
+    """An id for a heading, which no other element has; it is added to those that are taken."""
+    slug = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") or "section"
+    numbered = (f"{slug}-{n}" for n in itertools.count(2))
+    found = next(each for each in itertools.chain([slug], numbered) if each not in taken)
+    taken.add(found)
+    return found
 
 
 def _shown(value: Any) -> Any:

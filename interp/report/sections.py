@@ -53,12 +53,13 @@ class Facts:
 
 @dataclass(frozen=True)
 class Heatmaps:
-    """Tables of coloured cells, side by side, each with its caption."""
+    """Tables of coloured cells, side by side, each with its caption; those of a ``grid`` open a head's card."""
 
     heading: str
     maps: Sequence[tuple[str, Heatmap]]
     note: str = ""
     kind: str = ""
+    grid: Any = None
 
     macro: ClassVar[str] = "heatmaps_part"
 
@@ -72,8 +73,9 @@ class Table:
         caption: What the rows are, and their order.
         frame: The rows.
         columns: What is shown of them.
-        n_rows: How many rows there are with those that are left out.
         file: Where all of them are, such as ``cells.csv``.
+        n_rows: How many rows there are with those that are left out.
+        data: The name in the page's data of all rows, for its script; empty for those that stand in the page.
     """
 
     heading: str
@@ -82,6 +84,7 @@ class Table:
     columns: Sequence[Column]
     file: str
     n_rows: int | None = None
+    data: str = ""
 
     macro: ClassVar[str] = "table_part"
 

@@ -32,7 +32,7 @@ def judged(verdicts):
         {"step": 10 * number, "task": "t", "layer": 0, "head": 0, "verdict": each}
         for number, each in enumerate(verdicts)
     ]
-    empty = HeadsReport(*(pd.DataFrame() for _ in range(6)), {})
+    empty = HeadsReport(pd.DataFrame(), {}, *(pd.DataFrame() for _ in range(5)))
     return Development(pd.DataFrame(rows), pd.DataFrame(), empty)
 
 
@@ -60,7 +60,7 @@ def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
     told = []
     found = development(folders, ["agreement"], n=40, progress=lambda *each: told.append(each))
     assert found.frame["step"].unique().tolist() == [20, 300]
-    alone = heads(trained, ["agreement"], n=40, probes=False).frame
+    alone = heads(trained, ["agreement"], n=40, probes=False).summary()
     last = found.frame[found.frame["step"] == 300].drop(columns="step").reset_index(drop=True)
     pd.testing.assert_frame_equal(last, alone)
     begins = found.begins()
@@ -142,16 +142,16 @@ RUN = Path(__file__).resolve().parent.parent.parent / "analyses" / "development"
 
 def made_up(unjudged=()):
     """A development of two steps at which the same report was found; no head had a verdict at the first."""
-    report = HeadsReport(**vars(synthetic_report(tasks=("agreement",))))
-    before = report.frame.assign(step=500, verdict="none")
-    frame = pd.concat([before, report.frame.assign(step=1500)])
+    report = synthetic_report(tasks=("agreement",))
+    before = report.summary().assign(step=500, verdict="none")
+    frame = pd.concat([before, report.summary().assign(step=1500)])
     tasks = pd.concat([report.tasks.assign(step=step, accuracy_base=share) for step, share in ((500, 0.25), (1500, 1))])
     return Development(frame, tasks, report, unjudged)
 
 
 def test_the_steps_of_a_training_are_a_table():
     found = made_up()
-    tracking = found.last.frame[found.last.frame["verdict"].isin(TRACKING)]
+    tracking = found.last.summary()[found.last.summary()["verdict"].isin(TRACKING)]
     assert len(tracking) > 0
     table = development_table(found)
     assert table.iloc[:, 0].tolist() == [500, 1500]
@@ -180,7 +180,7 @@ def test_the_program_keeps_every_checkpoint_that_was_judged(unjudged, monkeypatc
     assert ended.value.code == (130 if unjudged else 0)
     assert asked["steps"] == [5, 10]
     assert (asked["tasks"], asked["n"], asked["run"].folder) == (["agreement"], 7, tmp_path / "k")
-    assert len(pd.read_csv(out / "development.csv")) == 2 * len(made_up().last.frame)
+    assert len(pd.read_csv(out / "development.csv")) == 2 * len(made_up().last.summary())
     assert pd.read_csv(out / "begins.csv")["step"].tolist()
     assert (out / "development.png").stat().st_size > 10_000
     assert (out / "last" / "report.html").is_file()

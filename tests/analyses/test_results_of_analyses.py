@@ -12,15 +12,16 @@ from analyses.coreference_heads.gap_figure import gap_figure
 from analyses.development.development import Development, development_figure
 from analyses.syntax_heads.parse import CHAINS, ParseResult, parse_figure
 from interp.errors import InputError
-from interp.methods.dossier import HeadsReport
 
 pytestmark = pytest.mark.unchecked
 
 
 def development():
     """A report at three steps; a fourth was not judged."""
-    report = HeadsReport(**vars(synthetic_report(tasks=("agreement",))))
-    frames = [pd.concat([each.assign(step=step) for step in (0, 100, 200)]) for each in (report.frame, report.tasks)]
+    report = synthetic_report(tasks=("agreement",))
+    frames = [
+        pd.concat([each.assign(step=step) for step in (0, 100, 200)]) for each in (report.summary(), report.tasks)
+    ]
     return Development(*frames, report, unjudged=(300,))
 
 

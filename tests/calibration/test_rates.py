@@ -17,7 +17,7 @@ def heads(*rows, **same):
             "share": 1.0,
             "effect": -1.0,
             "mean_effect": -2.0,
-            "minimum_effect": 0.5,
+            "min_effect": 0.5,
             "undecidable": "",
         },
         **{"layer": 1, "head": 0, "task": "agreement"},

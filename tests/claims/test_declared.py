@@ -26,10 +26,10 @@ def one(head='"2.1"', task='"ioi"', verdict='"tracks"', more=""):
 
 
 def test_a_file_is_read_with_its_hash_and_thresholds(tmp_path):
-    path = written(tmp_path, one(more="alpha = 0.01\nminimum_effect = 0.2"))
+    path = written(tmp_path, one(more="alpha = 0.01\nmin_effect = 0.2"))
     found = read_claims(path)
     assert [(each.head, each.task, each.verdict) for each in found.claims] == [((2, 1), "ioi", "tracks")]
-    assert found.thresholds == {"alpha": 0.01, "minimum_effect": 0.2}
+    assert found.thresholds == {"alpha": 0.01, "min_effect": 0.2}
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert found.file == "claims.toml"
     assert found.written == datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds")
@@ -43,7 +43,7 @@ def test_a_file_is_read_with_its_hash_and_thresholds(tmp_path):
         ("claim = 3", "at least one \\[\\[claim\\]\\].*got claim = 3"),
         ("claim = [3]", "claim 1: expected a table"),
         ("[[claim]\n", "a TOML file that can be read"),
-        (one(more="minimun_effect = 0.1"), "key 'minimun_effect' is unknown; did you mean 'minimum_effect'"),
+        (one(more="minimun_effect = 0.1"), "key 'minimun_effect' is unknown; did you mean 'min_effect'"),
         (one() + "heads = 3", "claim 1: key 'heads' is unknown; did you mean 'head'"),
         (one(head="2.1"), "head: expected a text, such as '2.1', got 2.1"),
         (one(head='"L2H1"'), "expected layer and head such as '2.1'"),

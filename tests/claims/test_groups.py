@@ -35,7 +35,7 @@ def measured(of_heads, missed="", n=60):
 
 
 def judged(of_heads, **options):
-    return judged_groups({"a": measured(of_heads, **options)}, minimum_effect=0.1, alpha=0.05, seed=0)
+    return judged_groups({"a": measured(of_heads, **options)}, min_effect=0.1, alpha=0.05, seed=0)
 
 
 def heads(**columns):
@@ -61,14 +61,14 @@ def test_each_time_that_sets_are_measured_is_a_test_of_its_own():
     (test,) = claim([against_base(frame, "share", ["head"], 0.1)], seed=0)
     assert 0.001 < test.p_adjusted[0] < 0.1
     for step in (1, 2, 3):
-        found = judged_groups({"a": measured(of_heads)}, minimum_effect=0.1, alpha=0.05, seed=0, step=step)
+        found = judged_groups({"a": measured(of_heads)}, min_effect=0.1, alpha=0.05, seed=0, step=step)
         np.testing.assert_allclose(found["share_p_adjusted"], np.minimum(1, 2**step * test.p_adjusted))
         np.testing.assert_allclose(found["share_p_absent"], np.minimum(1, 2**step * test.p_absent))
 
 
 def test_columns_are_there_even_where_nothing_was_ablated():
     assert set(GROUP_COLUMNS) <= set(judged({"0.0": MEMBER, "0.1": MEMBER}).columns)
-    nothing = judged_groups({"a": pd.DataFrame()}, minimum_effect=0.1, alpha=0.05, seed=0)
+    nothing = judged_groups({"a": pd.DataFrame()}, min_effect=0.1, alpha=0.05, seed=0)
     assert nothing.empty
     assert set(GROUP_COLUMNS) <= set(nothing.columns)
     assert list(partners(heads(), nothing, {}, 0.05).columns) == [*PARTNER_COLUMNS, *DOUBT_COLUMNS]
@@ -127,7 +127,7 @@ def test_who_stands_in_for_a_head_that_is_missed_by_itself_is_said_to():
 
 
 def test_who_could_do_the_work_and_was_not_ablated_with_others():
-    nothing = judged_groups({}, minimum_effect=0.1, alpha=0.05, seed=0)
+    nothing = judged_groups({}, min_effect=0.1, alpha=0.05, seed=0)
     assert partners(heads(), nothing, {"a": [(0, 0), (0, 1)]}, 0.05)["caveat"].tolist() == ["", "", ALONE, ""]
     assert partners(heads(), nothing, {"a": []}, 0.05)["caveat"].tolist() == [ALONE] * 3 + [""]
     only = heads(attention_state=["shown", "none", "none", "none"])  # there is nobody to ablate it with

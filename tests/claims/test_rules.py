@@ -20,11 +20,12 @@ from interp.claims.rules import (
     judge,
     undecidable,
 )
+from interp.claims.verdicts import OPEN
 from interp.report import heads_frames as shown
 
 LOOKS = ("shown", "none", "not testable", "undecided")
 TABLE = {
-    "drop": ["attends and causal", "causal, by another route", "causal", "undecided"],
+    "drop": ["attends and causal", "causal, by another route", "causal", "needed"],
     "rise": ["opposes", "opposes", "opposes", "opposes"],
     "none": ["attends, not causal", "none", "none", "undecided"],
     "disagree": ["undecided", "undecided", "undecided", "undecided"],
@@ -68,7 +69,7 @@ def test_the_table_where_nothing_else_is_known(effect, looks):
 def test_every_combination_of_states_has_a_verdict_and_what_is_undecided_a_reason():
     found = {each: judge(States(*each)) for each in EVERY}
     assert {verdict for verdict, _ in found.values()} == set(ORDER)
-    assert not [each for each, (verdict, reason) in found.items() if verdict == "undecided" and not reason]
+    assert not [each for each, (verdict, reason) in found.items() if verdict in OPEN and not reason]
 
 
 def test_tracks_is_claimed_of_nothing_that_lacks_a_part():
@@ -85,7 +86,7 @@ def test_tracks_is_claimed_of_nothing_that_lacks_a_part():
 def test_what_else_is_known_moves_no_verdict_to_another_row():
     """A drop is never said to be no effect, nor the other way round, whatever is known of the rest."""
     rows = {
-        "drop": {"tracks", "attends and causal", "causal, by another route", "causal", "general", "undecided"},
+        "drop": {"tracks", "attends and causal", "causal, by another route", "causal", "general", "needed"},
         "rise": {"opposes"},
         "none": {"redundant", "attends, not causal", "encodes, unused", "none", "undecided"},
         "disagree": {"redundant", "undecided"},
@@ -119,7 +120,7 @@ class TestADrop:
 
     def test_what_is_not_known_of_the_word_is_not_claimed(self):
         verdict, reason = judged(exchange="undecided")
-        assert verdict == "undecided"
+        assert verdict == "needed"
         assert "what it reads at the related word turns the answer is undecided" in reason
         assert judged(exchange="not testable") == ("attends and causal", NO_EXCHANGE)
 
@@ -138,8 +139,8 @@ class TestADrop:
         expected = ("attends and causal", "whether its effect is about this task is undecided")
         assert judged(specificity="undecided") == expected
 
-    def test_attention_that_is_undecided_leaves_it_open(self):
-        assert judged("undecided") == ("undecided", "the task needs the head, and its attention is undecided")
+    def test_attention_that_is_undecided_hides_no_effect(self):
+        assert judged("undecided") == ("needed", "where it looks is undecided")
 
 
 class TestNoEffect:

@@ -1,10 +1,9 @@
 """What the faked methods answer: one task with two heads."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 
+from interp.methods.dossier import HeadsReport
 from interp.report.heads_frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS
 
 TASK = "blimp:data/made_up.jsonl"
@@ -41,8 +40,8 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
         "attention_self": 0.1,
         "attention_first": 0.2,
         "n_to_decide": np.nan,
-        "minimum_attention": 0.1,
-        "minimum_effect": 0.2,
+        "min_attention": 0.1,
+        "min_effect": 0.2,
         "metric": "sentence_log_probability",
         "relation": "subject",
         "n_units": 50,
@@ -57,8 +56,8 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
     }
 
 
-REPORT = SimpleNamespace(
-    frame=pd.DataFrame([head(0, "attends and causal", -3.0), head(1, "none", 0.01)]),
+REPORT = HeadsReport(
+    cells=pd.DataFrame([head(0, "attends and causal", -3.0), head(1, "none", 0.01)]),
     examples=pd.DataFrame({"task": [TASK], "layer": [0], "head": [0], "effect": [-3.0]}),
     replication=pd.DataFrame(columns=["task", "verdict", "model", "heads", "n_heads"]),
     groups=pd.DataFrame(columns=["task", "heads", "head", "member"]),

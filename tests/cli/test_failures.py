@@ -93,7 +93,7 @@ def test_no_more_threads_than_cpus(calls, run, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "target", ["interp.model.loading.load_model", "interp.methods.dossier.heads", "interp.report.folder.save_report"]
+    "target", ["interp.model.loading.load_model", "interp.methods.dossier.heads", "interp.report.folder.save"]
 )
 def test_an_interrupt_is_one_line_and_exit_code_130(fail_with, run, tmp_path, target):
     fail_with(target, KeyboardInterrupt())

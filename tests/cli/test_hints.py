@@ -176,4 +176,4 @@ def test_the_tasks_lead_to_the_main_job(run):
 
 def test_report_is_of_this_shape():
     """The faked report's columns, which the hint reads."""
-    assert {"layer", "head", "task", "verdict", "n_to_decide"} <= set(REPORT.frame)
+    assert {"layer", "head", "task", "verdict", "n_to_decide"} <= set(REPORT.cells)

@@ -111,15 +111,15 @@ def test_a_planted_group_is_named_as_that_set_and_a_looker_is_not_of_it(places):
     group = tuple(Planted(*each, "stand-in", "agreement") for each in places)
     plan = Plan(Shape(3, 6), (*OTHERS, *group), Difficulty(), seed=0)
     report = heads(plan.model(), plan.tasks(), seed=0)
-    found = report.examples[report.examples["task"] == "agreement"].set_index(["layer", "head"])
+    found = report.summary()[report.summary()["task"] == "agreement"].set_index(["layer", "head"])
     names = {f"{layer}.{head}" for layer, head in places}
     for layer, head in places:
         row = found.loc[(layer, head)]
         assert row["verdict"] == "redundant"
         assert set(row["partners"].split()) == names - {f"{layer}.{head}"}
         assert set(row["group"].split("+")) == names
-        assert row["group_effect"] < -9 * row["minimum_effect"]
-        assert row["group_share"] < -9 * row["minimum_effect"]
-        assert abs(row["mean_effect"]) < row["minimum_effect"]
+        assert row["group_effect"] < -9 * row["min_effect"]
+        assert row["group_share"] < -9 * row["min_effect"]
+        assert abs(row["mean_effect"]) < row["min_effect"]
     assert found.loc[(0, 0), "verdict"] == "attends, not causal"
     assert set(report.groups.loc[report.groups["member"] == "yes", "head"]) == names

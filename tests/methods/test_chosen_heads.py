@@ -22,9 +22,9 @@ def test_only_the_chosen_are_tested_and_corrected_for():
     every = heads(HandModel(), [varied_task()], probes=False)
     chosen = heads(HandModel(), [varied_task()], probes=False, choose_on=[other_items()])
     adjusted = ["effect_p_adjusted", "mean_effect_p_adjusted", "excess_p_adjusted"]
-    assert every.frame[adjusted].notna().all(axis=None)
-    first, idle = chosen.frame.iloc[0], chosen.frame.iloc[1]
-    assert first["verdict"] == every.frame["verdict"].iloc[0] == "attends and causal"
+    assert every.summary()[adjusted].notna().all(axis=None)
+    first, idle = chosen.summary().iloc[0], chosen.summary().iloc[1]
+    assert first["verdict"] == every.summary()["verdict"].iloc[0] == "attends and causal"
     assert first["effect_p_adjusted"] == first["effect_p"]  # a family of one
     assert idle[[*adjusted, "tracks_p_adjusted"]].isna().all()
     assert idle["verdict"] == "none"  # that nothing is there needs no test
@@ -42,7 +42,7 @@ def test_a_head_that_is_not_chosen_is_never_claimed():
         for number, unit in enumerate(task.units)
     ]
     chosen_on = replace(task, units=tuple(turned))
-    found = heads(HandModel(), [varied_task()], probes=False, choose_on=[chosen_on]).frame.iloc[0]
+    found = heads(HandModel(), [varied_task()], probes=False, choose_on=[chosen_on]).summary().iloc[0]
     assert np.isnan(found["effect_p_adjusted"])
     assert found["verdict"] == "undecided"
     assert found["reason"].endswith(

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unchecked
 
 TASKS = ("agreement", "induction")
 CLAIMS = """
-minimum_effect = 0.2
+min_effect = 0.2
 
 [[claim]]
 head = "2.2"
@@ -43,26 +43,26 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(model, file):
-    asked = {"n": 48, "probes": False, "most_together": 0}
-    whole = interp.heads(model, TASKS[:1], **asked, minimum_effect=0.2)
+    asked = {"n": 48, "probes": False, "max_group": 0}
+    whole = interp.heads(model, TASKS[:1], **asked, min_effect=0.2)
     return whole, interp.heads(model, TASKS, **asked, claims=file)
 
 
 def row(report, name):
     layer, head = map(int, name.split("."))
-    found = report.frame.set_index(["layer", "head", "task"])
+    found = report.summary().set_index(["layer", "head", "task"])
     return found.loc[layer, head, "agreement"]
 
 
 def test_only_what_is_declared_is_tested(reports):
     whole, declared = reports
-    tested = declared.frame[declared.frame["effect_p_adjusted"].notna()]
+    tested = declared.summary()[declared.summary()["effect_p_adjusted"].notna()]
     assert [(each.layer, each.head, each.task) for each in tested.itertuples()] == [
         (0, 1, "agreement"),
         (2, 2, "agreement"),
     ]
-    assert whole.frame["effect_p_adjusted"].notna().all()
-    rest = declared.frame[declared.frame["excess_p_adjusted"].isna()]
+    assert whole.summary()["effect_p_adjusted"].notna().all()
+    rest = declared.summary()[declared.summary()["excess_p_adjusted"].isna()]
     assert not rest["verdict"].isin(["tracks", "attends and causal", "causal", "opposes"]).any()
 
 
@@ -76,14 +76,14 @@ def test_it_is_corrected_for_fewer_and_measured_alike(reports):
 def test_what_became_of_it_stands_in_the_provenance(reports):
     described = reports[1].provenance["declared"]
     assert described["file"] == "claims.toml"
-    assert described["thresholds"] == {"minimum_effect": 0.2}
+    assert described["thresholds"] == {"min_effect": 0.2}
     assert [each["outcome"] for each in described["claims"]] == ["confirmed", "refuted"]
     assert reports[0].provenance["declared"] is None
 
 
 def test_another_file_about_the_same_heads_is_another_question_and_later_than_what_was_measured(model, tmp_path):
     """What was kept for one file is not told of the other; and a file written after measuring is found out."""
-    asked = {"n": 30, "probes": False, "most_together": 0, "run": tmp_path / "runs"}
+    asked = {"n": 30, "probes": False, "max_group": 0, "run": tmp_path / "runs"}
     first, second = tmp_path / "first.toml", tmp_path / "second.toml"
     first.write_text(CLAIMS, encoding="utf-8")
     os.utime(first, (time.time() - 60,) * 2)
@@ -104,7 +104,7 @@ def test_another_file_about_the_same_heads_is_another_question_and_later_than_wh
 
 
 def test_who_is_not_declared_and_what_was_not_probed_for_is_said(reports):
-    reasons = reports[1].frame.query("task == 'agreement' and verdict == 'undecided'")["reason"]
+    reasons = reports[1].summary().query("task == 'agreement' and verdict == 'undecided'")["reason"]
     assert reasons.str.contains("not declared, and so cannot be shown: ").any()
     assert not reasons.str.contains("chosen").any()
     assert row(reports[1], "2.2")["reason"] == NOT_PROBED
@@ -112,7 +112,7 @@ def test_who_is_not_declared_and_what_was_not_probed_for_is_said(reports):
 
 def test_thresholds_of_the_file_hold(reports):
     base = reports[1].tasks.set_index("task").loc["agreement", "base"]
-    assert row(reports[1], "2.2")["minimum_effect"] == pytest.approx(0.2 * base)
+    assert row(reports[1], "2.2")["min_effect"] == pytest.approx(0.2 * base)
 
 
 def test_what_cannot_be_tested_is_refused_before_anything_is_measured(model, file, tmp_path):

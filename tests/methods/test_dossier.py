@@ -31,7 +31,7 @@ from interp.tasks.task import Unit
 
 
 def verdicts(report, task="hand"):
-    frame = report.frame[report.frame["task"] == task]
+    frame = report.summary()[report.summary()["task"] == task]
     return {(row.layer, row.head): row.verdict for row in frame.itertuples()}
 
 
@@ -42,11 +42,11 @@ def report():
 
 def test_the_copying_head_is_found_and_the_idle_one_is_not(report):
     assert verdicts(report) == {(0, 0): "attends and causal", (0, 1): "none"}
-    assert report.frame["reason"].tolist() == [NO_EXCHANGE, ""]  # the model shows no keys
+    assert report.summary()["reason"].tolist() == [NO_EXCHANGE, ""]  # the model shows no keys
 
 
 def test_columns_are_those_of_the_table(report):
-    assert list(report.frame.columns) == list(COLUMNS)
+    assert list(report.summary().columns) == list(COLUMNS)
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert COLUMNS[:4] == ("layer", "head", "task", "query")
     check_frames(report)
@@ -54,7 +54,7 @@ def test_columns_are_those_of_the_table(report):
 
 def test_a_head_whose_word_turns_the_answer_tracks():
     """The same model as one of ours, which shows its keys; the task names no feature."""
-    found = heads(hand_weights(), [varied_task()]).frame.set_index("head")
+    found = heads(hand_weights(), [varied_task()]).summary().set_index("head")
     assert found["verdict"].to_dict() == {0: "tracks", 1: "none"}
     assert found["reason"].to_dict() == {0: FEW_TASKS, 1: ""}
     assert found["exchange_state"].to_dict() == {0: "drop", 1: "not testable"}
@@ -71,7 +71,7 @@ def test_a_head_whose_word_turns_the_answer_tracks():
 def test_where_a_feature_is_named_it_has_to_be_carried():
     """What is held out are nouns, and the task has two: nothing can be probed for, and nothing tracks."""
     task = dataclasses.replace(hand_task(), feature="number")
-    first = heads(hand_weights(), [task]).frame.iloc[0]
+    first = heads(hand_weights(), [task]).summary().iloc[0]
     assert (first["exchange_state"], first["effect_state"], first["attention_state"]) == ("drop", "drop", "shown")
     assert first["representation"] != "carried"
     assert first["verdict"] == "attends and causal"
@@ -86,7 +86,7 @@ def test_who_needs_the_word_and_reads_the_answer_elsewhere_goes_another_route():
         attention.W_V[0] = attention.W_O[0] = 0
         attention.W_V[0, BY, KEY] = attention.W_V[0, NEAR, KEYS] = 8
         attention.W_O[0, KEY, IS] = attention.W_O[0, KEYS, ARE] = 1
-    found = heads(model, [told(varied_task())]).frame.set_index("head").loc[0]
+    found = heads(model, [told(varied_task())]).summary().set_index("head").loc[0]
     assert (found["attention_state"], found["effect_state"]) == ("shown", "drop")
     assert found["exchange"] == pytest.approx(0, abs=1e-6)
     assert found["exchange_state"] == "none"
@@ -117,7 +117,7 @@ def told(task):
 
 def test_replacements_that_disagree_are_both_named():
     """Either head's answer is enough; the mean of the other does not reach the wrong one, another example's does."""
-    found = heads(GatedModel("all or nothing"), [varied_task()], most_together=0).frame
+    found = heads(GatedModel("all or nothing"), [varied_task()], max_group=0).summary()
     copies = found[found["layer"] == 0]
     assert copies["resample_state"].tolist() == ["drop"] * 2
     assert copies["mean_state"].tolist() == ["none"] * 2
@@ -129,7 +129,7 @@ def test_replacements_that_disagree_are_both_named():
 
 
 def test_numbers_agree_with_the_examples(report):
-    row = report.frame.iloc[0]
+    row = report.summary().iloc[0]
     examples = report.examples.query("layer == 0 and head == 0")
     assert len(examples) == 8 * N_CLUSTERS
     assert row["effect"] == pytest.approx(examples["effect"].mean())
@@ -139,7 +139,7 @@ def test_numbers_agree_with_the_examples(report):
     assert row["excess"] == pytest.approx((examples["attention"] - examples["attention_baseline"]).mean())
     assert row["accuracy_base"] == pytest.approx(examples["base_correct"].mean())
     assert row["accuracy_ablated"] == pytest.approx(examples["value_correct"].mean())
-    assert row["minimum_effect"] == pytest.approx(0.1 * examples["base"].mean())
+    assert row["min_effect"] == pytest.approx(0.1 * examples["base"].mean())
 
 
 def test_tasks_describe_the_base_run(report):
@@ -212,17 +212,17 @@ def test_without_relation_the_verdict_rests_on_the_effect():
     found = heads(HandModel(), [dataclasses.replace(task, units=tuple(untagged))])
     assert verdicts(found) == {(0, 0): "causal", (0, 1): "none"}
     missing = ["attention", "attention_baseline", "excess", "excess_p_adjusted", "exchange", "tracks_p_adjusted"]
-    assert found.frame[missing].isna().all(axis=None)
-    assert found.frame["reason"].iloc[0] == "attention is not testable"
+    assert found.summary()[missing].isna().all(axis=None)
+    assert found.summary()["reason"].iloc[0] == "attention is not testable"
     assert found.attention_maps.empty
 
 
 def test_few_clusters_are_undecided():
     found = heads(HandModel(), [varied_task(n_clusters=FEWEST_CLUSTERS - 1)])
     assert set(verdicts(found).values()) == {"undecided"}
-    (reason,) = set(found.frame["reason"])
+    (reason,) = set(found.summary()["reason"])
     assert reason.startswith(f"{FEWEST_CLUSTERS - 1} clusters; at least {FEWEST_CLUSTERS} are needed: draw more units")
-    assert (found.frame["n_to_decide"] >= 4 * FEWEST_CLUSTERS).all()
+    assert (found.summary()["n_to_decide"] >= 4 * FEWEST_CLUSTERS).all()
 
 
 def test_few_clusters_are_warned_of_before_the_work(caplog):
@@ -240,8 +240,8 @@ def test_a_small_task_beside_another_changes_no_verdict():
     assert verdicts(beside) == verdicts(alone)
     assert set(verdicts(beside, "small").values()) == {"undecided"}
     for column in ("effect_p_adjusted", "mean_effect_p_adjusted", "excess_p_adjusted"):
-        np.testing.assert_array_equal(beside.frame[column][:2], alone.frame[column])
-        assert beside.frame[column][2:].isna().all()
+        np.testing.assert_array_equal(beside.summary()[column][:2], alone.summary()[column])
+        assert beside.summary()[column][2:].isna().all()
 
 
 def rare(unit):
@@ -257,7 +257,7 @@ def test_a_template_of_one_cluster_is_undecided_and_more_units_are_not_promised(
     units = [dataclasses.replace(unit, cluster=f"u{number}") for number, unit in enumerate(task.units[:40])]
     units[0], *references = (rare(unit) for unit in (units[0], *task.references[0]))
     changed = dataclasses.replace(task, units=tuple(units), references=((*task.references[0], *references),))
-    found = heads(HandModel(), [changed]).frame
+    found = heads(HandModel(), [changed]).summary()
     assert set(found["verdict"]) == {"undecided"}
     assert set(found["reason"]) == {"a template has a single cluster, so no interval is known"}
     assert found["n_to_decide"].isna().all()
@@ -276,8 +276,8 @@ def test_a_model_at_chance_is_undecided():
     # 26 of 48 clusters right: above 0, but not surely.
     assert found.tasks["base_low"].item() < 0 < found.tasks["base"].item()
     assert set(verdicts(found).values()) == {"undecided"}
-    assert found.frame["reason"].str.contains("not shown to be above chance").all()
-    assert found.frame["n_to_decide"].isna().all()
+    assert found.summary()["reason"].str.contains("not shown to be above chance").all()
+    assert found.summary()["n_to_decide"].isna().all()
 
 
 def test_looking_away_is_not_significant():
@@ -288,7 +288,7 @@ def test_looking_away_is_not_significant():
             -model.blocks[0].attn.W_Q[0],
             model.blocks[0].attn.W_K[0],
         )
-    found = heads(model, [varied_task()]).frame.set_index("head")
+    found = heads(model, [varied_task()]).summary().set_index("head")
     assert found.loc[1, "excess_high"] < 0
     assert found.loc[1, "excess_p"] > 0.9
     assert found.loc[1, "verdict"] == "none"
@@ -302,9 +302,9 @@ def test_undecided_says_how_many_units_would_decide():
         attention = model.blocks[0].attn
         attention.W_O[1] = 0
         attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.33
-    found = heads(model, [task], minimum_effect=0.125).frame.set_index("head").loc[1]
+    found = heads(model, [task], min_effect=0.125).summary().set_index("head").loc[1]
     assert found["verdict"] == "undecided"
-    assert -found["minimum_effect"] < found["effect"] < 0
+    assert -found["min_effect"] < found["effect"] < 0
     assert found["n_to_decide"] > found["n_units"]
 
 
@@ -313,15 +313,15 @@ def test_more_tasks_are_one_family():
     tasks = [varied_task(name=name) for name in ("hand", "b", "c", "d")]
     together = heads(HandModel(), tasks)
     assert list(together.tasks["task"]) == ["hand", "b", "c", "d"]
-    assert len(together.frame) == 8
-    np.testing.assert_allclose(together.frame["effect"].iloc[:2], alone.frame["effect"])
+    assert len(together.summary()) == 8
+    np.testing.assert_allclose(together.summary()["effect"].iloc[:2], alone.summary()["effect"])
 
 
 def test_every_head_is_ablated_by_resampling_and_by_a_mean():
     found = heads(hand_weights(), [varied_task()])
     task = found.provenance["tasks"][0]
     assert (task["replacement"], task["mean_replacement"]) == ("resample", "positional_mean")
-    assert set(found.frame["mean_replacement"]) == set(found.tasks["mean_replacement"]) == {"positional_mean"}
+    assert set(found.summary()["mean_replacement"]) == set(found.tasks["mean_replacement"]) == {"positional_mean"}
     for name in ("audit", "audit_mean"):
         assert task[name]["tolerance"] > 0
 
@@ -339,7 +339,7 @@ def test_where_positions_differ_the_mean_is_the_template_s():
         for unit in task.references[0]
     )
     found = heads(HandModel(), [dataclasses.replace(task, references=(references,))])
-    assert set(found.frame["mean_replacement"]) == {"template_mean"}
+    assert set(found.summary()["mean_replacement"]) == {"template_mean"}
     assert verdicts(found) == {(0, 0): "attends and causal", (0, 1): "none"}
 
 
@@ -354,12 +354,12 @@ def test_units_without_a_donor_are_left_out_and_counted():
 def test_fdr_is_the_alternative():
     found = heads(HandModel(), [varied_task()], correction="fdr")
     assert verdicts(found) == {(0, 0): "attends and causal", (0, 1): "none"}
-    assert found.frame["effect_p_adjusted"].iloc[0] == pytest.approx(2 * found.frame["effect_p"].iloc[0])
+    assert found.summary()["effect_p_adjusted"].iloc[0] == pytest.approx(2 * found.summary()["effect_p"].iloc[0])
 
 
 def test_same_seed_same_report(report):
     again = heads(HandModel(), [varied_task()])
-    pd.testing.assert_frame_equal(report.frame, again.frame)
+    pd.testing.assert_frame_equal(report.summary(), again.summary())
     pd.testing.assert_frame_equal(report.examples, again.examples)
 
 
@@ -376,13 +376,13 @@ def test_bad_requests_are_refused():
         heads(HandModel(), [varied_task(), varied_task()])
     with pytest.raises(InputError, match="expected different tasks"):
         heads(HandModel(), [])
-    for given in ({"alpha": None}, {"minimum_attention": "0.1"}, {"minimum_probe": float("nan")}):
-        with pytest.raises(InputError, match=r"expected a share between 0 and 1, got"):
+    for given in ({"alpha": None}, {"min_attention": "0.1"}, {"min_probe": float("nan")}):
+        with pytest.raises(InputError, match=r"expected a number from 0 to 1, got"):
             heads(HandModel(), [varied_task()], **given)
     with pytest.raises(InputError, match=r"seed: expected a whole number from 0 to .*, got -1"):
         heads(HandModel(), [varied_task()], seed=-1)
-    with pytest.raises(InputError, match="most_together: expected 2 heads or more, or 0 to leave that out, got 1"):
-        heads(HandModel(), [varied_task()], most_together=1)
+    with pytest.raises(InputError, match="max_group: expected 2 heads or more, or 0 to leave that out, got 1"):
+        heads(HandModel(), [varied_task()], max_group=1)
     for tasks in (None, 5):
         with pytest.raises(InputError, match="tasks: expected tasks, or names of some, got"):
             heads(HandModel(), tasks)
@@ -394,8 +394,8 @@ def test_bad_requests_are_refused():
             heads(HandModel(), [varied_task()], choose_on=choosing)
     with pytest.raises(InputError, match="siblings: expected models, got 'default'; load them"):
         heads(HandModel(), [varied_task()], siblings=["default"])
-    with pytest.raises(InputError, match=r"minimum_effect: expected a share between 0 and 1, got 2"):
-        heads(HandModel(), [varied_task()], minimum_effect=2.0)
+    with pytest.raises(InputError, match=r"min_effect: expected a number from 0 to 1, got 2"):
+        heads(HandModel(), [varied_task()], min_effect=2.0)
     with pytest.raises(InputError, match=r"has \d+ tokens, but the model's context is 12"):
         heads(HandModel(), [task_of([pair(prompts(6, 6))], [pair(prompts(5, 7))])])
 
@@ -404,6 +404,6 @@ def test_saved_report_holds_the_table(report, tmp_path):
     folder = report.save(tmp_path / "out", command="interp heads")
     saved = pd.read_csv(folder / "heads.csv", keep_default_na=False, na_values=[""])
     assert set(saved.columns) == set(COLUMNS)
-    assert list(saved["verdict"]) == list(report.frame["verdict"])
+    assert list(saved["verdict"]) == list(report.summary()["verdict"])
     assert len(pd.read_parquet(folder / "examples.parquet")) == len(report.examples)
     assert (folder / "report.html").stat().st_size > 1000

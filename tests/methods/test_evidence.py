@@ -7,8 +7,7 @@ from interp.claims.evidence import Evidence
 from interp.claims.units import UnitTable, estimates
 from interp.methods.evidence import _clearest, gather
 from interp.methods.evidence import tested as with_tests
-
-TESTING = {"minimum_attention": 0.1, "minimum_effect": 0.1, "correction": "max-T", "alpha": 0.05, "seed": 0}
+from interp.options import HeadsOptions
 
 
 def test_an_interrupted_sweep_is_no_evidence():
@@ -18,7 +17,7 @@ def test_an_interrupted_sweep_is_no_evidence():
         raise KeyboardInterrupt
 
     with pytest.warns(RuntimeWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
-        gather(HandModel(), varied_task(), draws=1, seed=0, progress=stop)
+        gather(HandModel(), varied_task(), HeadsOptions(), progress=stop)
 
 
 @pytest.mark.unchecked
@@ -33,22 +32,22 @@ def test_words_are_exchanged_wherever_the_verdict_asks_for_it():
     references = [pair(prompts(*shape), template="short" if sum(shape) < 4 else "long") for shape in shapes]
     task = task_of(units, references)
     how = {"draws": 1, "seed": 0, "probes": False}
-    found = gather(hand_weights(), task, **how)
-    assert found.exchange.frame["head"].unique().tolist() == [0]
-    tables = [UnitTable.from_frame(each.frame, "effect") for each in (found.resampled, found.averaged)]
+    found = gather(hand_weights(), task, HeadsOptions(**how))
+    assert found.exchange.examples["head"].unique().tolist() == [0]
+    tables = [UnitTable.from_frame(each.examples, "effect") for each in (found.resampled, found.averaged)]
     effect = min(-estimates(each)[0] for each in tables)  # the smaller of the two
-    balanced = estimates(UnitTable.from_frame(found.resampled.frame, "base"))[0]
-    assert balanced < 0.99 * found.resampled.frame["base"].mean()
+    balanced = estimates(UnitTable.from_frame(found.resampled.examples, "base"))[0]
+    assert balanced < 0.99 * found.resampled.examples["base"].mean()
     for share, heads in ((0.999 * effect / balanced, [0]), (1.001 * effect / balanced, None)):
-        exchange = gather(hand_weights(), task, **how, minimum_effect=share).exchange
-        assert heads == (None if exchange is None else exchange.frame["head"].unique().tolist())
+        exchange = gather(hand_weights(), task, HeadsOptions(**how, min_effect=share)).exchange
+        assert heads == (None if exchange is None else exchange.examples["head"].unique().tolist())
 
 
 def test_a_word_whose_answers_the_model_does_not_tell_apart_turns_nothing(monkeypatch):
     how = {"draws": 1, "seed": 0, "probes": False}
-    assert gather(hand_weights(), varied_task(), **how).exchange is not None
+    assert gather(hand_weights(), varied_task(), HeadsOptions(**how)).exchange is not None
     monkeypatch.setattr("interp.methods.evidence.above_chance", lambda *_, **__: np.array([False]))
-    assert gather(hand_weights(), varied_task(), **how).exchange is None
+    assert gather(hand_weights(), varied_task(), HeadsOptions(**how)).exchange is None
 
 
 @pytest.mark.parametrize(("strays", "testable"), [(0, False), (4, False), (8, True)])
@@ -57,8 +56,8 @@ def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, 
     same = [pair(prompts(number % 5, 2), f"c{number}") for number in range(60 - strays)]
     units = [*same, *(pair(prompts(number % 5, 3), f"s{number}") for number in range(strays))]
     references = [pair(prompts(number, after)) for after in (2, 2, 3) for number in range(6)]
-    evidence = gather(HandModel(), task_of(units, references), draws=1, seed=0, probes=False)
-    row = with_tests([evidence], None, **TESTING).iloc[0]
+    evidence = gather(HandModel(), task_of(units, references), HeadsOptions(probes=False))
+    row = with_tests([evidence], None, HeadsOptions()).iloc[0]
     assert (row["baseline"], row["baseline_overlap"]) == ("offset -3", pytest.approx(1 - strays / 60))
     assert row["attention"] > 0.4
     assert row["excess_n_clusters"] == (60 if testable else 0)

@@ -52,7 +52,7 @@ def with_layout(task, layout):
 
 
 def test_the_verdicts_are_the_dossiers(card, report):
-    expected = report.frame.query("head == 0").reset_index(drop=True)
+    expected = report.summary().query("head == 0").reset_index(drop=True)
     pd.testing.assert_frame_equal(card.verdicts, expected, check_dtype=False)
     assert repr(card) == f"HeadCard(0.0: nouns: {expected['verdict'][0]})"
     assert (card.name, card.provenance["head"], card.provenance["seed"]) == ("0.0", "0.0", 0)
@@ -115,7 +115,7 @@ def test_the_share_of_the_base_is_all_of_it(card):
 
 
 def test_a_model_at_chance_has_no_share_to_lose(report):
-    examples, row = report.examples.query("head == 0"), report.frame.iloc[0]
+    examples, row = report.examples.query("head == 0"), report.summary().iloc[0]
     noise = 0.01 + np.random.default_rng(0).standard_normal(len(examples))
     (found,) = shares(examples.assign(base=noise), row, minimum=0.1, seed=0).to_dict("records")
     assert np.isnan([found["share"], found["share_low"]]).all()
@@ -131,7 +131,7 @@ def test_both_halves_have_their_own_clusters(card, report):
         both = found.loc[evidence]
         assert np.average(both["estimate"], weights=both["n_units"]) == pytest.approx(estimate)
         assert (both["low"] < both["estimate"]).all()
-    idle = halves(report.examples.query("head == 1"), report.frame.iloc[1], seed=0)
+    idle = halves(report.examples.query("head == 1"), report.summary().iloc[1], seed=0)
     assert not idle["passes"].any()
 
 

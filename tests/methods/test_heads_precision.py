@@ -17,7 +17,7 @@ def effects(device, dtype):
     model = interp.load_model(device=device, dtype=dtype)
     task = interp.load_task("induction", n=40, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
     few = tuple(units[:100] for units in task.references)  # half precision is slow on a CPU
-    return interp.heads(model, [dataclasses.replace(task, references=few)], probes=False).frame
+    return interp.heads(model, [dataclasses.replace(task, references=few)], probes=False).summary()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,8 @@ from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
 from interp.methods.task_arguments import carried
 from interp.model.loading import save_model
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.report.words import left_out
 from interp.runs.run import Run
 from recipes.tokenizer import build_tokenizer
@@ -28,7 +29,7 @@ SPLIT = ("himself", "herself")
 """Words of which the tokenizer makes several tokens: the answers of ``reflexive``."""
 REASON = "the tokenizer can carry none of the 20 pairs (answer of more than one token: 20)"
 pytestmark = pytest.mark.unchecked
-QUICK = {"n": 20, "probes": False, "most_together": 0}
+QUICK = {"n": 20, "probes": False, "max_group": 0}
 
 
 @cache
@@ -51,7 +52,7 @@ def test_the_others_go_on():
 
 
 def test_the_page_and_the_notebook_say_why():
-    assert f"Left out: reflexive: {REASON}." in render_page(report())
+    assert f"Left out: reflexive: {REASON}." in as_page(page_of(report()))
     assert f"Left out: reflexive: {REASON}." in report()._repr_html_()
     assert left_out({"model": "m"}) == []
 
@@ -80,7 +81,7 @@ def test_a_task_that_fails_in_the_middle_is_left_out_with_its_choosing_items(mon
     choosing = [carried([name], model(), n=20, seed=0, split="select")[0][0] for name in ("ioi", "agreement")]
     with pytest.warns(RuntimeWarning, match=r"^ioi is left out: its rows are odd$"):
         found = heads(model(), ["ioi", "agreement"], choose_on=choosing, **QUICK)
-    assert set(found.frame["task"]) == {"agreement"}
+    assert set(found.summary()["task"]) == {"agreement"}
     assert found.provenance["left_out"] == {"ioi": "its rows are odd"}
     with pytest.raises(InputError, match=r"^ioi: its rows are odd; use others$"):
         heads(model(), ["ioi"], **QUICK)
@@ -91,9 +92,9 @@ def test_probes_that_are_refused_leave_the_other_evidence(monkeypatch):
         raise InputError("folds: nothing to train on", "give more text")
 
     monkeypatch.setattr(evidence, "representation", refused)
-    found = heads(model(), ["agreement"], n=20, most_together=0)
-    assert found.frame["effect"].notna().all()
-    assert found.frame["probe"].isna().all()
+    found = heads(model(), ["agreement"], n=20, max_group=0)
+    assert found.summary()["effect"].notna().all()
+    assert found.summary()["probe"].isna().all()
     assert found.provenance["left_out"] == {"agreement, probes": "folds: nothing to train on"}
 
 
@@ -128,7 +129,7 @@ def test_a_card_has_the_others_and_says_what_it_lacks(tmp_path):
 
 def test_cards_of_a_report_are_of_the_tasks_in_it(monkeypatch):
     tasks, _ = carried(["agreement", "ioi"], model(), n=20, seed=0)
-    lacking = heads(model(), tasks[:1], probes=False, most_together=0)
+    lacking = heads(model(), tasks[:1], probes=False, max_group=0)
     lacking.provenance["left_out"]["ioi"] = "its rows are odd"
     assert head_cards(model(), tasks, lacking) == ()
 

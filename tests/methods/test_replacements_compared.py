@@ -67,7 +67,7 @@ def test_conclusions_are_those_of_the_report(opened):
     """Head by head, what `interp.heads` says of the effect under either of its replacements."""
     from interp.methods.dossier import heads
 
-    report = heads(OpenedModel(), [varied_task()], most_together=0).frame
+    report = heads(OpenedModel(), [varied_task()], max_group=0).summary()
     for kind, column in (("resample", "resample_state"), ("positional_mean", "mean_state")):
         assert opened.conclusions()[kind].tolist() == report[column].tolist() == ["drop", "none"]
 

@@ -7,7 +7,8 @@ import interp
 from interp.errors import InputError
 from interp.methods.dossier import heads
 from interp.methods.judging import check_siblings, names, replication
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.runs.executors import Processes
 from interp.runs.run import Run
 
@@ -60,13 +61,13 @@ def test_siblings_are_judged_on_the_same_examples():
         siblings=[HandModel(bias=0.5)],
         progress=lambda *each: told.append(each),
     )
-    pd.testing.assert_frame_equal(report.frame, alone.frame)
+    pd.testing.assert_frame_equal(report.summary(), alone.summary())
     assert alone.replication.empty
     rows = report.replication.set_index("model")["heads"].to_dict()
     assert rows == {"HandModel": "0.0", "HandModel (2)": "0.0"}
     (sibling,) = report.provenance["siblings"]
     assert report.provenance["model_hash"] == alone.provenance["model_hash"] != sibling["model_hash"]
-    page = render_page(report)
+    page = as_page(page_of(report))
     asked = page[page.index('id="asked"') :].split("</section>")[0]
     assert alone.provenance["model_hash"][:12] in asked
     assert sibling["model_hash"][:12] not in asked
@@ -80,7 +81,7 @@ def test_tasks_and_siblings_in_processes_of_their_own_are_judged_the_same():
     tasks = [varied_task(), varied_task(name="another")]
     here = heads(HandModel(), tasks, **how)
     there = heads(HandModel(), tasks, **how, run=Run(None, Processes(2)), progress=lambda *each: told.append(each))
-    pd.testing.assert_frame_equal(here.frame, there.frame)
+    pd.testing.assert_frame_equal(here.summary(), there.summary())
     pd.testing.assert_frame_equal(here.replication, there.replication)
     assert told == [(number, 8) for number in range(1, 9)]  # evidence and pairs, of two models on two tasks
 

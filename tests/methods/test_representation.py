@@ -16,6 +16,7 @@ from interp.methods.evidence import gather
 from interp.methods.evidence import tested as with_tests
 from interp.methods.probes.probe import probe
 from interp.methods.representation import COLUMNS, representation
+from interp.options import HeadsOptions
 
 pytestmark = [
     pytest.mark.unchecked,
@@ -31,7 +32,7 @@ def report():
 
 
 def test_each_head_gets_its_verdict(report):
-    found = report.frame.query("task == 'nouns'").set_index("head")
+    found = report.summary().query("task == 'nouns'").set_index("head")
     assert found["verdict"].tolist() == ["tracks", "encodes, unused", "none"]
     assert found["representation"].tolist() == ["carried", "carried", "none"]
     assert found["probe"].tolist()[:2] == [1.0, 1.0]
@@ -45,7 +46,7 @@ def test_each_head_gets_its_verdict(report):
 
 
 def test_a_task_without_a_feature_asks_for_none(report):
-    found = report.frame.query("task != 'nouns'")
+    found = report.summary().query("task != 'nouns'")
     assert found["verdict"].tolist() == ["tracks", "none", "none"]
     assert found[["probe", "selectivity", "probe_excess_p_adjusted"]].isna().all(axis=None)
     assert found["feature"].isna().all()
@@ -53,16 +54,16 @@ def test_a_task_without_a_feature_asks_for_none(report):
 
 
 def test_without_probes_the_other_kinds_decide(report):
-    found = heads(noun_model(), [noun_task()], probes=False).frame
+    found = heads(noun_model(), [noun_task()], probes=False).summary()
     assert found["verdict"].tolist() == ["attends and causal", "none", "none"]
     assert found["probe"].isna().all()
-    there = report.frame.query("task == 'nouns'").reset_index()
+    there = report.summary().query("task == 'nouns'").reset_index()
     np.testing.assert_allclose(found["effect"], there["effect"])
 
 
 def test_the_numbers_are_the_probes_own(report):
-    alone = probe(noun_model(), noun_task(), "number").summary()
-    found = report.frame.query("task == 'nouns'").reset_index()
+    alone = probe(noun_model(), noun_task(), "number").frame
+    found = report.summary().query("task == 'nouns'").reset_index()
     for ours, theirs in {"probe": "score", "probe_control": "control", "probe_excess_low": "excess_low"}.items():
         np.testing.assert_array_equal(found[ours], alone[theirs])
     np.testing.assert_array_equal(found["selectivity"], alone["selectivity"])
@@ -70,11 +71,10 @@ def test_the_numbers_are_the_probes_own(report):
 
 
 def test_tasks_that_are_probed_are_corrected_for():
-    one = gather(noun_model(), noun_task(), draws=1, seed=0)
+    one = gather(noun_model(), noun_task(), HeadsOptions())
     both = [one, dataclasses.replace(one, task=noun_task(name="b"))]
-    shares = {"minimum_attention": 0.1, "minimum_effect": 0.1, "alpha": 0.05}
-    found, fdr = (with_tests(both, None, **shares, correction=each, seed=0) for each in ("max-T", "fdr"))
-    alone = probe(noun_model(), noun_task(), "number").summary()
+    found, fdr = (with_tests(both, None, HeadsOptions(correction=each)) for each in ("max-T", "fdr"))
+    alone = probe(noun_model(), noun_task(), "number").frame
     for name in ("p_adjusted", "p_absent"):
         np.testing.assert_allclose(found[f"probe_excess_{name}"], np.minimum(1, 2 * np.tile(alone[name], 2)))
     assert (fdr["probe_excess_p_adjusted"] >= fdr["probe_excess_p"]).all()
@@ -125,7 +125,7 @@ def test_a_feature_with_one_value_is_not_tested(report):
 
     one_value = tuple(map(singular, task.units))
     for changes in ({"units": one_value}, {"references": (tuple(map(singular, task.references[0])),)}):
-        found = heads(noun_model(), [dataclasses.replace(task, **changes)]).frame
+        found = heads(noun_model(), [dataclasses.replace(task, **changes)]).summary()
         assert found["verdict"].tolist() == ["attends and causal", "none", "none"]
         assert set(found["representation"]) == {"not testable"}
 
@@ -136,7 +136,7 @@ def test_an_interrupted_probe_is_no_evidence():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        gather(noun_model(), noun_task(), draws=1, seed=0, progress=stop)
+        gather(noun_model(), noun_task(), HeadsOptions(), progress=stop)
 
 
 def test_progress_runs_evenly_to_the_end():
@@ -148,8 +148,8 @@ def test_progress_runs_evenly_to_the_end():
 
 
 def test_a_minimum_is_a_share():
-    with pytest.raises(InputError, match=r"minimum_probe: expected a share between 0 and 1, got 1.5"):
-        heads(noun_model(), [noun_task()], minimum_probe=1.5)
+    with pytest.raises(InputError, match=r"min_probe: expected a share between 0 and 1, got 1.5"):
+        heads(noun_model(), [noun_task()], min_probe=1.5)
 
 
 def test_a_feature_that_examples_lack_is_refused():

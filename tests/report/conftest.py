@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 import pytest
-from synthetic_heads import SyntheticReport, synthetic_report
+from synthetic_heads import synthetic_report
+
+from interp.methods.dossier import HeadsReport
 
 
 @pytest.fixture(scope="session")
-def make_report() -> Callable[..., SyntheticReport]:
+def make_report() -> Callable[..., HeadsReport]:
     """The seeded maker of synthetic dossiers."""
     return synthetic_report
 

@@ -13,7 +13,7 @@ from synthetic_relations import TO_DEPENDENT, maps_of, scoring
 from synthetic_sweeps import sweep
 
 from interp.calibration.calibrate import Calibration
-from interp.report.heads import render_page
+from interp.report.heads import page_of
 from interp.report.html import as_page
 from interp.report.sections import page_of
 
@@ -35,7 +35,7 @@ def heads_report(texts=SAVED):
     others = pd.concat([others, others.assign(model=texts[1])]).assign(n_undecided=0, judged=True)
     return replace(
         report,
-        frame=with_texts(report.frame, "reason", "relation", "baseline", "feature", "query", texts=texts),
+        cells=with_texts(report.cells, "reason", "relation", "baseline", "feature", "query", texts=texts),
         tasks=with_texts(report.tasks, *spoken, texts=texts),
         replication=others,
         attention_maps=with_texts(tokens, "token", texts=texts).assign(is_query=False),
@@ -119,7 +119,7 @@ def calibration(texts=SAVED):
 
 def _heads_page():
     report = heads_report()
-    return render_page(report, command=COMMAND, cards=("0.1",))
+    return as_page(page_of(report, {"0.1": "card"}), COMMAND)
 
 
 PAGES = {

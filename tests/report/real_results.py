@@ -9,7 +9,6 @@ from synthetic_relations import scoring
 import interp
 from interp.calibration.calibrate import Job, Size, calibrate
 from interp.methods.attribution import attribute
-from interp.methods.dossier import HeadsReport
 from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads
 from interp.methods.head_sets import greedy, pairwise
@@ -57,7 +56,7 @@ def real_results(monkeypatch):
 
 def dossier(**how):
     """A made-up dossier, as ``interp.heads`` returns one."""
-    return HeadsReport(**vars(synthetic_report(**how)))
+    return synthetic_report(**how)
 
 
 def calibration(monkeypatch):

@@ -1,11 +1,11 @@
 """Synthetic dossiers: frames as the report takes them, with invented numbers and hostile text."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from interp.methods.dossier import HeadsReport
 
 TASKS = ("agreement", "coreference", "blimp:données/naïve_accord.jsonl")
 VERDICTS = (
@@ -19,26 +19,15 @@ EFFECTS = {
 SENTENCE = ("<|endoftext|>", " The", " café", "<script>alert(1)</script>", " to", " the", " Zoë", " are")
 
 
-@dataclass(frozen=True)
-class SyntheticReport:
-    frame: pd.DataFrame
-    examples: pd.DataFrame
-    tasks: pd.DataFrame
-    groups: pd.DataFrame
-    replication: pd.DataFrame
-    attention_maps: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-
 def synthetic_report(
     seed: int = 0, *, n_layers: int = 3, n_heads: int = 4, tasks: tuple[str, ...] = TASKS
-) -> SyntheticReport:
+) -> HeadsReport:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         [_head(rng, layer, head, task) for task in tasks for layer in range(n_layers) for head in range(n_heads)]
     )
-    return SyntheticReport(
-        frame=frame,
+    return HeadsReport(
+        cells=frame,
         examples=_examples(rng, frame),
         tasks=pd.DataFrame([_task(task) for task in tasks]),
         groups=pd.DataFrame({"task": tasks[:1], "heads": "0.1+2.3", "head": "2.3", "member": "yes"}),
@@ -107,8 +96,8 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "attention_self": 0.08 if testable else np.nan,
         "attention_first": 0.61 if testable and not attends else np.nan,
         "n_to_decide": float(rng.integers(300, 900)) if verdict == "undecided" else np.nan,
-        "minimum_attention": 0.1,
-        "minimum_effect": 0.2,
+        "min_attention": 0.1,
+        "min_effect": 0.2,
         "metric": "logit_difference",
         "relation": "subject",
         "n_units": 200,
@@ -140,7 +129,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "probe_control": 0.52 if probed else np.nan,
         "selectivity": probe - 0.52,
         "probe_excess_p_adjusted": 0.001 if carried else np.nan,
-        "minimum_probe": 0.1,
+        "min_probe": 0.1,
     }
 
 

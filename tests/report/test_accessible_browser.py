@@ -4,7 +4,8 @@ import pytest
 from axe import violations
 from hostile_pages import PAGES
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 
 SIZES = [pytest.param(375, "dark", marks=pytest.mark.slow), (1440, "light")]
 
@@ -20,7 +21,7 @@ def test_axe_finds_nothing_on_a_page(open_file, tmp_path, kind, width, scheme):
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_axe_finds_nothing_on_a_card_and_with_everything_unfolded(open_file, make_report, tmp_path, width, scheme):
     file = tmp_path / "report.html"
-    file.write_text(render_page(make_report(), command="interp heads", cards=("1.3",)), encoding="utf-8")
+    file.write_text(as_page(page_of(make_report(), {"1.3": "card"}), "interp heads"), encoding="utf-8")
     page = open_file(file, width, scheme)
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     assert violations(page) == []

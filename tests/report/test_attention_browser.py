@@ -2,7 +2,8 @@
 
 import pytest
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +14,7 @@ def report(make_report):
 @pytest.fixture
 def figure(open_file, report, tmp_path):
     file = tmp_path / "report.html"
-    file.write_text(render_page(report), encoding="utf-8")
+    file.write_text(as_page(page_of(report)), encoding="utf-8")
     return open_file(file).locator("[data-attention]").first
 
 
@@ -105,7 +106,7 @@ def test_the_related_word_and_the_distractor_are_marked(figure):
 def test_where_only_the_scored_row_was_kept_other_words_are_not_asked(open_file, report, tmp_path):
     maps = report.attention_maps[report.attention_maps["query_pos"] == 7]
     file = tmp_path / "report.html"
-    file.write_text(render_page(type(report)(**{**vars(report), "attention_maps": maps})), encoding="utf-8")
+    file.write_text(as_page(page_of(type(report)(**{**vars(report), "attention_maps": maps}))), encoding="utf-8")
     panel = open_file(file).locator("[data-attention] .panel").first
     panel.locator(".word").nth(5).click()
     assert asked(panel) == "are"
@@ -114,7 +115,7 @@ def test_where_only_the_scored_row_was_kept_other_words_are_not_asked(open_file,
 
 def test_it_can_be_read_without_a_script(browser, report, tmp_path):
     file = tmp_path / "report.html"
-    file.write_text(render_page(report), encoding="utf-8")
+    file.write_text(as_page(page_of(report)), encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())

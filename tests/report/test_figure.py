@@ -11,7 +11,6 @@ from synthetic_heads import synthetic_report
 
 import interp
 from interp.report.drawing import Figure, ordinary_style
-from interp.report.folder import save_report
 from interp.report.glance import Glance, as_html
 
 SETTINGS = [
@@ -41,9 +40,9 @@ def test_a_report_is_drawn_in_fonts_that_a_user_names():
 )
 def test_a_report_is_drawn_alike_whatever_matplotlib_is_told(tmp_path, settings):
     report = synthetic_report()
-    expected = save_report(report, tmp_path / "expected")
+    expected = report.save(tmp_path / "expected")
     with matplotlib.rc_context(settings):
-        found = save_report(report, tmp_path / "found")
+        found = report.save(tmp_path / "found")
         assert all(matplotlib.rcParams[name] == value for name, value in settings.items())
     for picture in expected.rglob("*.png"):
         assert (found / picture.relative_to(expected)).read_bytes() == picture.read_bytes()
@@ -60,9 +59,9 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
     def broken(*_):
         raise ValueError("no backend is called 'foo'")
 
-    expected = save_report(synthetic_report(), tmp_path / "expected")
+    expected = synthetic_report().save(tmp_path / "expected")
     monkeypatch.setattr("interp.report.folder.overview", broken)
-    found = save_report(synthetic_report(), tmp_path / "found")
+    found = synthetic_report().save(tmp_path / "found")
     files, all_files = ({each.relative_to(root) for each in root.rglob("*")} for root in (found, expected))
     assert {each.name for each in all_files - files} == {"overview.png"}
     assert (

@@ -8,7 +8,7 @@ import pytest
 
 from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import HEADS, check_new_folder, check_output, save_report
+from interp.report.folder import HEADS, check_new_folder, check_output
 from interp.report.heads_frames import HEAD_COLUMNS
 
 
@@ -29,18 +29,18 @@ def without_figures(monkeypatch):
 
 @pytest.fixture(scope="module")
 def saved(make_report, tmp_path_factory) -> Path:
-    return save_report(make_report(), tmp_path_factory.mktemp("saved") / "deep" / "report", command="interp heads")
+    return make_report().save(tmp_path_factory.mktemp("saved") / "deep" / "report", command="interp heads")
 
 
 def test_frames_come_back_as_they_went(saved, make_report):
     report = make_report()
     heads = pd.read_parquet(saved / "heads.parquet")
     assert tuple(heads.columns[: len(HEAD_COLUMNS)]) == HEAD_COLUMNS
-    pd.testing.assert_frame_equal(heads[report.frame.columns], report.frame)
+    pd.testing.assert_frame_equal(heads[report.cells.columns], report.cells)
     pd.testing.assert_frame_equal(pd.read_parquet(saved / "examples.parquet"), report.examples)
     written = pd.read_csv(saved / "heads.csv", keep_default_na=True)
-    pd.testing.assert_series_equal(written["effect"], report.frame["effect"])
-    assert written["attention"].isna().equals(report.frame["attention"].isna())
+    pd.testing.assert_series_equal(written["effect"], report.cells["effect"])
+    assert written["attention"].isna().equals(report.cells["attention"].isna())
 
 
 def test_manifest_names_every_file_with_its_hash(saved, make_report):
@@ -69,21 +69,21 @@ def test_nothing_lies_beside_the_report(saved):
 
 def test_an_older_report_is_replaced_whole(make_report, tmp_path):
     out = tmp_path / "report"
-    save_report(make_report(tasks=("agreement", "ioi")), out)
-    save_report(make_report(tasks=("agreement",)), out)
+    make_report(tasks=("agreement", "ioi")).save(out)
+    make_report(tasks=("agreement",)).save(out)
     assert not list(out.glob("figures/*ioi*"))
     assert everything_in(tmp_path) == {"report", *(f"report/{name}" for name in everything_in(out))}
 
 
 def test_the_same_report_gives_the_same_bytes(make_report, tmp_path):
     report = make_report(tasks=("agreement",))
-    manifests = [save_report(report, tmp_path / name) / "manifest.json" for name in ("one", "two")]
+    manifests = [report.save(tmp_path / name) / "manifest.json" for name in ("one", "two")]
     assert manifests[0].read_bytes() == manifests[1].read_bytes()
 
 
 @pytest.mark.usefixtures("without_figures")
 def test_an_empty_folder_is_taken(make_report, tmp_path):
-    save_report(make_report(tasks=("agreement",)), tmp_path)
+    make_report(tasks=("agreement",)).save(tmp_path)
     assert (tmp_path / "report.html").is_file()
 
 
@@ -94,7 +94,7 @@ def test_a_failure_leaves_everything_as_it_was(make_report, tmp_path, monkeypatc
     out = tmp_path / "new" / "parent" / "report"
     report = make_report(tasks=("agreement",))
     if older:
-        save_report(report, out, command="older")
+        report.save(out, command="older")
     before = {name: (tmp_path / name).stat().st_mtime_ns for name in everything_in(tmp_path)}
 
     def fail(*_args: object, **_options: object) -> None:
@@ -102,7 +102,7 @@ def test_a_failure_leaves_everything_as_it_was(make_report, tmp_path, monkeypatc
 
     monkeypatch.setattr(folder_module, "write_manifest", fail)
     with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
-        save_report(report, out)
+        report.save(out)
     after = {name: (tmp_path / name).stat().st_mtime_ns for name in everything_in(tmp_path)}
     # The parent's own time stamp moves when the draft comes and goes.
     before.pop("new/parent", None)
@@ -113,7 +113,7 @@ def test_a_failure_leaves_everything_as_it_was(make_report, tmp_path, monkeypatc
 @pytest.mark.usefixtures("without_figures")
 def test_an_interrupted_exchange_brings_the_older_report_back(make_report, tmp_path, monkeypatch):
     report = make_report(tasks=("agreement",))
-    out = save_report(report, tmp_path / "report", command="older")
+    out = report.save(tmp_path / "report", command="older")
     rename = folder_module.os.replace
     renamed = []
 
@@ -125,7 +125,7 @@ def test_an_interrupted_exchange_brings_the_older_report_back(make_report, tmp_p
 
     monkeypatch.setattr(folder_module.os, "replace", interrupt_the_second)
     with pytest.raises(KeyboardInterrupt):
-        save_report(report, out, command="newer")
+        report.save(out, command="newer")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
@@ -133,14 +133,14 @@ def test_an_interrupted_exchange_brings_the_older_report_back(make_report, tmp_p
 def test_frames_that_cannot_be_drawn_write_nothing(make_report, tmp_path):
     report = make_report()
     with pytest.raises(InputError):
-        save_report(replace(report, frame=report.frame.drop(columns="verdict")), tmp_path / "report")
+        replace(report, cells=report.cells.drop(columns="verdict")).save(tmp_path / "report")
     assert everything_in(tmp_path) == set()
 
 
 def test_a_foreign_folder_is_refused_and_untouched(make_report, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(OutputError, match=r"thesis\.tex.*name another"):
-        save_report(make_report(), tmp_path)
+        make_report().save(tmp_path)
     assert everything_in(tmp_path) == {"thesis.tex"}
 
 
@@ -163,7 +163,7 @@ def test_a_foreign_manifest_does_not_make_a_folder_ours(tmp_path, manifest):
 
 @pytest.mark.usefixtures("without_figures")
 def test_a_report_with_files_of_others_in_it_is_refused(make_report, tmp_path):
-    out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
+    out = make_report(tasks=("agreement",)).save(tmp_path / "report")
     (out / "figures" / "notes.txt").write_text("mine")
     with pytest.raises(OutputError, match=r"figures/notes\.txt"):
         check_output(out)
@@ -192,7 +192,7 @@ def test_a_new_folder_is_not_even_an_older_report(make_report, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="expected a folder, got a file"):
         check_new_folder(tmp_path / "file")
-    out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
+    out = make_report(tasks=("agreement",)).save(tmp_path / "report")
     with pytest.raises(OutputError, match="expected a new or empty folder, got one with files"):
         check_new_folder(out)
 
@@ -217,7 +217,7 @@ def test_links_and_empty_folders_are_somebodys_too(tmp_path, link):
 
 @pytest.mark.usefixtures("without_figures")
 def test_a_link_in_the_place_of_a_reports_file_is_refused(make_report, tmp_path):
-    out = save_report(make_report(tasks=("agreement",)), tmp_path / "report")
+    out = make_report(tasks=("agreement",)).save(tmp_path / "report")
     (out / "heads.csv").rename(tmp_path / "elsewhere.csv")
     (out / "heads.csv").symlink_to(tmp_path / "elsewhere.csv")
     with pytest.raises(OutputError, match=r"heads\.csv"):

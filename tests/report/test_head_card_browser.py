@@ -5,7 +5,8 @@ import re
 import pytest
 from hostile_pages import PAGES
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def report(make_report):
 @pytest.fixture(scope="module")
 def page_file(report, tmp_path_factory):
     file = tmp_path_factory.mktemp("cards") / "report.html"
-    file.write_text(render_page(report, cards=("1.3",)), encoding="utf-8")
+    file.write_text(as_page(page_of(report, cards={"1.3": "card"})), encoding="utf-8")
     return file
 
 
@@ -77,7 +78,7 @@ def test_one_tab_enters_a_grid_and_one_leaves_it(page):
 
 def test_it_says_what_was_measured_with_intervals(page, report):
     cell(page, 1, 3).click()
-    (row,) = report.frame.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
+    (row,) = report.cells.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
     section = card(page).locator("section").first.inner_text()
     assert f"agreement: {row['verdict']}" in section
     effect = f"{row['effect']:.2f} [{row['effect_low']:.2f}, {row['effect_high']:.2f}] logits"
@@ -92,8 +93,8 @@ def test_it_says_what_was_measured_with_intervals(page, report):
 
 def test_an_interval_is_drawn_where_it_lies(page, report):
     cell(page, 1, 3).click()
-    (row,) = report.frame.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
-    ends = report.frame.query("task == 'agreement'")
+    (row,) = report.cells.query("layer == 1 and head == 3 and task == 'agreement'").to_dict("records")
+    ends = report.cells.query("task == 'agreement'")
     reach = ends[["effect_low", "effect_high", "exchange_low", "exchange_high"]].abs().max().max()
     bar = card(page).locator("dt", has_text="Ablation").first.locator("xpath=following-sibling::dd[1]")
     drawn = bar.evaluate(
@@ -147,7 +148,7 @@ def test_an_address_of_no_head_opens_nothing(open_file, page_file):
 
 
 def test_hovering_tells_the_numbers(page, report):
-    (row,) = report.frame.query("layer == 0 and head == 1 and task == 'coreference'").to_dict("records")
+    (row,) = report.cells.query("layer == 0 and head == 1 and task == 'coreference'").to_dict("records")
     cell(page, 0, 1, grid=1).hover()
     title = cell(page, 0, 1, grid=1).get_attribute("title")
     assert title.startswith(f"Head 0.1, coreference: {row['verdict']}")
@@ -157,9 +158,9 @@ def test_hovering_tells_the_numbers(page, report):
 
 def test_what_was_not_measured_is_said(open_file, make_report, tmp_path):
     report = make_report()
-    gone = (report.frame["task"] == "agreement") & (report.frame["layer"] == 0) & (report.frame["head"] == 0)
+    gone = (report.cells["task"] == "agreement") & (report.cells["layer"] == 0) & (report.cells["head"] == 0)
     file = tmp_path / "report.html"
-    file.write_text(render_page(type(report)(**{**vars(report), "frame": report.frame[~gone]})), encoding="utf-8")
+    file.write_text(as_page(page_of(type(report)(**{**vars(report), "frame": report.cells[~gone]}))), encoding="utf-8")
     page = open_file(file)
     cell(page, 0, 0).hover()
     assert cell(page, 0, 0).get_attribute("title") == "Head 0.0, agreement: not measured"

@@ -6,14 +6,14 @@ import pytest
 from hostile_pages import COMMAND, calibration, card, heads_report, patching, probes, relations
 
 from interp.errors import InputError, OutputError
-from interp.report.folder import CALIBRATION, MANIFEST, save_report
+from interp.report.folder import CALIBRATION, MANIFEST
 
 NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/etc/x")
 
 
 def save_heads(out):
     report = heads_report(NAMES)
-    return save_report(report, out, command=COMMAND, cards={"0.1": "card"})
+    return report.save(out, command=COMMAND, cards={"0.1": "card"})
 
 
 SAVERS = {
@@ -42,7 +42,7 @@ def test_a_report_stays_in_its_folder_and_is_whole(tmp_path, kind):
 @pytest.mark.parametrize("name", ["../x", "2.1/../../x", "/x", "2.1\n", "two", ""])
 def test_a_card_that_is_no_heads_is_refused(make_report, tmp_path, name):
     with pytest.raises(InputError, match="expected the name of a head, such as"):
-        save_report(make_report(), tmp_path / "report", cards={name: "card"})
+        make_report().save(tmp_path / "report", cards={name: "card"})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,7 +3,8 @@
 import pytest
 from browser_scripts import BEYOND
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 SIZES = {144: (12, 12), 1200: (48, 25)}
@@ -14,7 +15,7 @@ def page_file(request, make_report, tmp_path_factory):
     n_layers, n_heads = SIZES[request.param]
     file = tmp_path_factory.mktemp("many") / f"{request.param}.html"
     report = make_report(n_layers=n_layers, n_heads=n_heads, tasks=TASKS)
-    file.write_text(render_page(report, command="interp heads"), encoding="utf-8")
+    file.write_text(as_page(page_of(report), "interp heads"), encoding="utf-8")
     return file
 
 

@@ -32,11 +32,11 @@ def test_naming_twice_changes_nothing():
 def test_every_frame_that_is_shown_gets_the_names_and_the_rest_keeps_the_paths(make_report):
     report = make_report(tasks=("agreement", LONG))
     shown = with_shown_names(report)
-    for frame in (shown.frame, shown.tasks, shown.attention_maps):
+    for frame in (shown.cells, shown.tasks, shown.attention_maps):
         assert set(frame["task"]) == {"agreement", "blimp:regular_plural_subject_verb_agreement_1"}
     assert set(shown.examples["task"]) == {"agreement", LONG}
     assert shown.provenance == report.provenance
-    assert LONG in set(report.frame["task"])
+    assert LONG in set(report.cells["task"])
 
 
 def test_file_names_are_plain_and_distinct():

@@ -8,16 +8,15 @@ import pandas as pd
 import pytest
 from html_page import Page
 
-from interp.errors import InputError
-from interp.report.heads import render_page
+from interp.report.heads import page_of
 from interp.report.heads_frames import with_shown_names
-from interp.report.heads_sentences import leads, summarise
-from interp.report.html import flatten
+from interp.report.heads_sentences import short_line, summarise
+from interp.report.html import as_page, flatten
 
 
 @pytest.fixture(scope="module")
 def source(make_report) -> str:
-    return render_page(make_report(), command="interp heads --out r")
+    return as_page(page_of(make_report()), "interp heads --out r")
 
 
 def test_every_element_is_closed(source):
@@ -35,7 +34,7 @@ def test_text_from_data_stays_text(source):
 
 def test_hostile_attributes_cannot_leave_their_quotes(make_report):
     report = make_report(tasks=('"><img src=x onerror=alert(1)>',))
-    page = Page(render_page(report))
+    page = Page(as_page(page_of(report)))
     assert page.all("img") == []
     assert not [element for element in page.elements if "onerror" in element[1]]
 
@@ -74,37 +73,66 @@ def test_what_was_asked_stands_on_the_page(source):
 
 def test_every_head_of_every_task_is_in_the_table(source, make_report):
     heads = source[source.index('id="tables"') :].split("</table>")[0]
-    assert heads.count("<tr>") == len(make_report().frame) + 1
+    assert heads.count("<tr>") == len(make_report().cells) + 1
 
 
 def test_missing_values_are_hatched_and_never_zero(make_report):
     report = make_report()
-    source = render_page(replace(report, frame=report.frame.assign(excess=np.nan)))
-    excess = source[source.index('id="task-1"') :].split("</table>")[0]
+    source = as_page(page_of(replace(report, cells=report.cells.assign(excess=np.nan))))
+    excess = source[source.index('id="agreement"') :].split("</table>")[0]
     assert excess.count('class="unmeasured">—<') == 12
     assert "0.00" not in excess
     assert "nan" not in excess
 
 
-def test_the_verdicts_come_first_then_every_head_then_how_to_read_them(source):
+def test_the_grids_come_first_then_the_tasks_then_how_to_read_them(source):
     headings = re.findall(r'<h2 id="([^"]+)"', source)
-    tasks = ["task-1", "task-2", "task-3"]
-    assert headings == ["overview", "every-head", "reading", *tasks, "tables", "asked", "method"]
-    assert source.index("12 heads of the model") < source.index('id="overview"')
+    tasks = ["agreement", "coreference", "blimp-na-ve-accord"]
+    assert headings == ["verdicts", "evidence", *tasks, "how-to-read-this", "tables", "what-was-asked", "method"]
+    assert source.index('class="verdicts"') < source.index("“attends and causal”") < source.index('class="legend"')
+
+
+def test_the_header_says_of_which_model_how_much_and_when(source):
+    header = source[source.index("<h1>") : source.index("<main>")]
+    for fact in ("Model &lt;b&gt;tiny", "12 heads in 3 layers", "3 tasks, 600 units", "95 % intervals", "interp 0."):
+        assert fact in header
+    assert re.search(r"\d{4}-\d\d-\d\d", header)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "said"),
+    [
+        ("needed", "where it looks is undecided", "needed; where it looks is undecided"),
+        ("undecided", "why", "undecided"),
+    ],
+)
+def test_the_head_with_the_largest_effect_is_always_named(make_report, verdict, reason, said):
+    report = make_report(tasks=("agreement",))
+    row = (report.cells["layer"] == 0) & (report.cells["head"] == 1)
+    cells = report.cells.copy()
+    cells.loc[row, ["verdict", "reason", "effect", "effect_low", "effect_high"]] = [verdict, reason, -9.4, -9.7, -9.1]
+    report = replace(report, cells=cells)
+    source = html.unescape(as_page(page_of(report)))
+    (line,) = re.findall(r"<li>(agreement: .*?)</li>", source)
+    assert f"Largest effect: head 0.1 “{said}”: " in line
+    assert "resampling it costs 9.4 logits [9.1, 9.7]." in line
+    assert "head 0.1" in html.unescape(report._repr_html_())
+    if verdict == "needed":
+        assert '<td class="needed" aria-label="needed">' in source
 
 
 def test_each_task_begins_with_its_strongest_finding(make_report):
     report = make_report()
-    source = render_page(report)
-    verdicts = html.unescape(source[source.index('id="overview"') :].split("</section>")[0])
-    for lead in leads(with_shown_names(report), summarise(report)):
-        assert lead.finding in verdicts
-        assert lead.others in verdicts
+    source = as_page(page_of(report))
+    verdicts = html.unescape(source[source.index('id="verdicts"') :].split("</section>")[0])
+    cells = with_shown_names(report).cells
+    for each in summarise(report):
+        assert short_line(each.task, cells[cells["task"] == each.task], each.open_questions) in verdicts
 
 
 def test_a_path_stands_in_the_provenance_alone(make_report):
     path = "blimp:/home/me/data/naïve_accord.jsonl"
-    source = render_page(make_report(tasks=(path,)), command=f"interp heads --task {path}")
+    source = as_page(page_of(make_report(tasks=(path,))), f"interp heads --task {path}")
     shown, method = source.split('<h2 id="method">')
     assert path in method
     assert path not in shown
@@ -113,21 +141,21 @@ def test_a_path_stands_in_the_provenance_alone(make_report):
 
 def test_a_task_says_why_its_attention_is_not_testable(make_report):
     report = make_report()
-    source = render_page(
-        replace(report, frame=report.frame.assign(attention=np.nan), tasks=report.tasks.assign(n_excluded=400))
+    source = as_page(
+        page_of(replace(report, cells=report.cells.assign(attention=np.nan), tasks=report.tasks.assign(n_excluded=400)))
     )
     assert source.count("Attention is not testable: in all 400 examples the related word is the first token") == 3
 
 
 def test_every_verdict_of_every_head_is_read_without_a_script(source, make_report):
-    frame = make_report().frame
-    grids = source[source.index('id="every-head"') :].split("</section>")[0]
+    frame = make_report().cells
+    grids = source[source.index('id="verdicts"') :].split("</section>")[0]
     for verdict, count in frame["verdict"].value_counts().items():
         assert grids.count(f'aria-label="{verdict}"') == count
 
 
 def test_the_script_gets_every_number_as_it_was_measured(source, make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     heads = json.loads(re.findall(r'<script type="application/json" id="heads">(.*?)</script>', source)[0])
     columns = {column["name"]: column for column in heads["columns"]}
     assert heads["n_rows"] == len(frame)
@@ -141,10 +169,10 @@ def test_the_script_gets_every_number_as_it_was_measured(source, make_report):
 
 def test_minor_findings_and_the_provenance_are_folded_away(make_report):
     report = make_report(tasks=("agreement",))
-    frame = report.frame.assign(verdict="causal, by another route", reason="")
-    source = render_page(replace(report, frame=frame))
+    frame = report.cells.assign(verdict="causal, by another route", reason="")
+    source = as_page(page_of(replace(report, cells=frame)))
     visible = re.sub(r"<details>.*?</details>", "", source, flags=re.DOTALL)
-    visible, section = (each[each.index('id="task-1"') :].split('id="tables"')[0] for each in (visible, source))
+    visible, section = (each[each.index('id="agreement"') :].split('id="tables"')[0] for each in (visible, source))
     assert section.count(" matters for agreement") == 12
     assert visible.count(" matters for agreement") == 3
     assert "Further findings and open questions (9)" in source
@@ -153,16 +181,16 @@ def test_minor_findings_and_the_provenance_are_folded_away(make_report):
 
 def test_a_task_on_which_nothing_is_found_shows_why(make_report):
     report = make_report(tasks=("agreement",))
-    frame = report.frame.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
-    visible = re.sub(r"<details>.*?</details>", "", render_page(replace(report, frame=frame)), flags=re.DOTALL)
+    frame = report.cells.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
+    visible = re.sub(r"<details>.*?</details>", "", as_page(page_of(replace(report, cells=frame))), flags=re.DOTALL)
     assert "No head has a finding for this task." in visible
     assert "Every one of the 12 heads is undecided: the base is at chance." in visible
 
 
 def test_a_head_that_was_not_measured_on_a_task_is_a_gap(make_report):
     report = make_report()
-    gone = (report.frame["task"] == "agreement") & (report.frame["layer"] == 0) & (report.frame["head"] == 0)
-    source = render_page(replace(report, frame=pd.DataFrame(report.frame[~gone])))
+    gone = (report.cells["task"] == "agreement") & (report.cells["layer"] == 0) & (report.cells["head"] == 0)
+    source = as_page(page_of(replace(report, cells=pd.DataFrame(report.cells[~gone]))))
     assert source.count('<td class="unmeasured" aria-label="not measured"></td>') == 1
 
 
@@ -173,20 +201,14 @@ def test_clusters_stand_with_every_task_and_in_the_tables(source):
 
 def test_a_small_p_value_does_not_read_as_zero(make_report):
     report = make_report()
-    source = render_page(replace(report, frame=report.frame.assign(effect_p_adjusted=1.3e-5)))
+    source = as_page(page_of(replace(report, cells=report.cells.assign(effect_p_adjusted=1.3e-5))))
     assert "1.3e-05" in source
 
 
 def test_a_task_without_attention_maps_is_shown_without_them(make_report):
     report = make_report()
-    source = render_page(replace(report, attention_maps=report.attention_maps.iloc[:0]))
+    source = as_page(page_of(replace(report, attention_maps=report.attention_maps.iloc[:0])))
     assert "Where the top heads look" not in source
-
-
-def test_frames_of_something_else_are_refused(make_report):
-    report = make_report()
-    with pytest.raises(InputError, match="expected the columns"):
-        render_page(replace(report, frame=report.examples))
 
 
 def test_what_several_tasks_share_is_said_once():

@@ -3,7 +3,8 @@
 import pytest
 from browser_scripts import BEYOND, CONTRASTS
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 
 WIDTHS = (360, 390, 1280)
 
@@ -12,7 +13,7 @@ WIDTHS = (360, 390, 1280)
 def page_file(make_report, tmp_path_factory):
     # Wider than any telephone: 12 heads a layer, and a task named by a path.
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(render_page(make_report(n_layers=4, n_heads=12)), encoding="utf-8")
+    file.write_text(as_page(page_of(make_report(n_layers=4, n_heads=12))), encoding="utf-8")
     return file
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.report.words import citation
 
 COMMAND = "interp heads --task agreement --out report"
@@ -15,7 +16,7 @@ def command(request):
 
 def opened(open_file, make_report, tmp_path, command, scheme="light"):
     file = tmp_path / "report.html"
-    file.write_text(render_page(make_report(), command=command), encoding="utf-8")
+    file.write_text(as_page(page_of(make_report()), command), encoding="utf-8")
     return open_file(file, scheme=scheme)
 
 

@@ -12,7 +12,7 @@ from interp.report.heatmap import heatmap
 
 @pytest.mark.parametrize("draw", [attention_heatmap, effect_heatmap])
 def test_layers_go_down_and_heads_across(make_report, draw):
-    ax = draw(make_report().frame, "agreement").axes[0]
+    ax = draw(make_report().cells, "agreement").axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "1", "2", "3"]
     assert ax.yaxis_inverted()
@@ -20,21 +20,21 @@ def test_layers_go_down_and_heads_across(make_report, draw):
 
 
 def test_the_colours_carry_the_frame(make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     mesh = effect_heatmap(frame, "agreement").axes[0].collections[0]
     values = np.ma.filled(mesh.get_array(), np.nan).reshape(3, 4)
     np.testing.assert_array_equal(values, layer_by_head(frame, "agreement", "effect"))
 
 
 def test_effects_are_centred_on_zero_and_attention_runs_from_0_to_1(make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     low, high = effect_heatmap(frame, "agreement").axes[0].collections[0].get_clim()
     assert low == -high
     assert attention_heatmap(frame, "agreement").axes[0].collections[0].get_clim() == (0.0, 1.0)
 
 
 def test_missing_values_are_hatched_and_never_annotated(make_report):
-    frame = make_report().frame.assign(excess=np.nan)
+    frame = make_report().cells.assign(excess=np.nan)
     figure = attention_heatmap(frame, "agreement")
     hatched = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle) and patch.get_hatch()]
     assert len(hatched) == 12
@@ -43,7 +43,7 @@ def test_missing_values_are_hatched_and_never_annotated(make_report):
 
 
 def test_every_verdict_but_none_is_marked_once(make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     verdicts = frame.loc[frame["task"] == "agreement", "verdict"]
     figure = effect_heatmap(frame, "agreement")
     marked = [tuple(point) for line in figure.axes[0].lines for point in line.get_xydata()]
@@ -52,7 +52,7 @@ def test_every_verdict_but_none_is_marked_once(make_report):
 
 
 def test_values_are_written_only_where_they_can_be_read(make_report):
-    large = make_report(n_layers=12, n_heads=24).frame
+    large = make_report(n_layers=12, n_heads=24).cells
     assert not effect_heatmap(large, "agreement").axes[0].texts
 
 
@@ -61,7 +61,7 @@ def shown_in(ax) -> np.ndarray:
 
 
 def test_page_and_figure_show_the_same_quantity(make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     ax = attention_heatmap(frame, "agreement").axes[0]
     np.testing.assert_array_equal(shown_in(ax), layer_by_head(frame, "agreement", "excess"))
     assert "less the best" in ax.get_title()
@@ -71,12 +71,12 @@ def test_page_and_figure_show_the_same_quantity(make_report):
 
 
 def test_less_than_the_baseline_is_as_neutral_as_nothing(make_report):
-    mesh = attention_heatmap(make_report().frame, "agreement").axes[0].collections[0]
+    mesh = attention_heatmap(make_report().cells, "agreement").axes[0].collections[0]
     assert mesh.to_rgba(-0.5) == mesh.to_rgba(0.0)
 
 
 def test_an_annotation_has_no_minus_zero(make_report):
-    texts = effect_heatmap(make_report().frame.assign(effect=-0.001), "agreement").axes[0].texts
+    texts = effect_heatmap(make_report().cells.assign(effect=-0.001), "agreement").axes[0].texts
     assert {text.get_text() for text in texts} == {"0.00"}
 
 
@@ -85,18 +85,18 @@ def test_overview_has_both_kinds_of_evidence_for_every_task(make_report):
     figure = overview(report)
     assert [ax.get_title() for ax in figure.axes[:2]] == ["coreference", "agreement"]
     above, below = figure.axes[1], figure.axes[3]
-    np.testing.assert_array_equal(shown_in(above), layer_by_head(report.frame, "agreement", "excess"))
-    np.testing.assert_allclose(shown_in(below), layer_by_head(report.frame, "agreement", "effect") / 5.1)
+    np.testing.assert_array_equal(shown_in(above), layer_by_head(report.cells, "agreement", "excess"))
+    np.testing.assert_allclose(shown_in(below), layer_by_head(report.cells, "agreement", "effect") / 5.1)
 
 
 def test_overview_compares_tasks_by_their_own_scale(make_report):
     report = make_report(tasks=("agreement", "ioi"))
     small = report.tasks["task"] == "ioi"
     tasks = report.tasks.assign(base=np.where(small, 0.51, 5.1), base_low=np.where(small, 0.4, 4.9))
-    ioi = report.frame["task"] == "ioi"
-    first = report.frame[~ioi]["effect"].to_numpy()
-    frame = report.frame.assign(effect=np.concatenate([first, first / 10]))
-    axes = overview(replace(report, frame=frame, tasks=tasks)).axes
+    ioi = report.cells["task"] == "ioi"
+    first = report.cells[~ioi]["effect"].to_numpy()
+    frame = report.cells.assign(effect=np.concatenate([first, first / 10]))
+    axes = overview(replace(report, cells=frame, tasks=tasks)).axes
     np.testing.assert_allclose(shown_in(axes[2]), shown_in(axes[3]))
 
 
@@ -104,8 +104,8 @@ def test_overview_compares_tasks_by_their_own_scale(make_report):
 def test_the_legend_stays_inside_a_narrow_figure(make_report, n_tasks):
     report = make_report(tasks=("agreement", "ioi")[:n_tasks])
     long = ["causal, by another route", "attends and causal", "encodes, unused", "attends, not causal"]
-    verdicts = [long[number % len(long)] for number in range(len(report.frame))]
-    figure = overview(replace(report, frame=report.frame.assign(verdict=verdicts)))
+    verdicts = [long[number % len(long)] for number in range(len(report.cells))]
+    figure = overview(replace(report, cells=report.cells.assign(verdict=verdicts)))
     figure.draw_without_rendering()
     extent = figure.legends[0].get_window_extent()
     assert 0 <= extent.x0 < extent.x1 <= figure.bbox.width
@@ -130,8 +130,8 @@ def test_a_share_of_a_base_that_may_be_nothing_is_hatched(make_report):
 @pytest.mark.parametrize("task", ["blimp:/tmp/$x/a$_{.jsonl", "a $\\frac{b$ c"])
 def test_a_dollar_in_a_path_is_no_mathematics(make_report, task):
     report = make_report(tasks=(task,))
-    attention_heatmap(report.frame, task).draw_without_rendering()
-    effect_heatmap(report.frame, task).draw_without_rendering()
+    attention_heatmap(report.cells, task).draw_without_rendering()
+    effect_heatmap(report.cells, task).draw_without_rendering()
     overview(report).draw_without_rendering()
 
 
@@ -142,9 +142,9 @@ def test_figures_name_a_file_by_its_stem(make_report):
 
 def test_a_frame_without_effects_can_be_drawn(make_report):
     report = make_report()
-    frame = report.frame.assign(effect=np.nan)
+    frame = report.cells.assign(effect=np.nan)
     effect_heatmap(frame, "agreement").draw_without_rendering()
-    overview(replace(report, frame=frame)).draw_without_rendering()
+    overview(replace(report, cells=frame)).draw_without_rendering()
 
 
 def test_drawing_leaves_matplotlib_as_it_was(make_report):
@@ -154,6 +154,6 @@ def test_drawing_leaves_matplotlib_as_it_was(make_report):
 
 
 def test_noise_around_zero_stays_pale(make_report):
-    frame = make_report().frame
+    frame = make_report().cells
     quiet = frame.assign(effect=frame["effect"] / 1e4)
     assert effect_heatmap(quiet, "agreement").axes[0].collections[0].get_clim() == (-1.0, 1.0)

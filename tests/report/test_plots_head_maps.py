@@ -29,7 +29,7 @@ def scores(n_layers=2, n_heads=3):
 def test_a_measure_is_a_column_of_the_report(measure, column):
     report = synthetic_report()
     figure = plots.heads(report, "agreement", measure)
-    np.testing.assert_array_equal(drawn(figure, (3, 4)), layer_by_head(report.frame, "agreement", column))
+    np.testing.assert_array_equal(drawn(figure, (3, 4)), layer_by_head(report.cells, "agreement", column))
 
 
 def test_a_task_that_is_a_path_is_asked_for_by_it_and_called_by_its_stem():
@@ -49,7 +49,7 @@ def test_a_task_that_is_a_path_is_asked_for_by_it_and_called_by_its_stem():
 )
 def test_what_the_report_does_not_have_is_refused(given, said):
     report = synthetic_report()
-    report.frame.loc[report.frame["task"] == "coreference", "probe_excess"] = np.nan
+    report.cells.loc[report.cells["task"] == "coreference", "probe_excess"] = np.nan
     with pytest.raises(InputError, match=said):
         plots.heads(report, **given)
 

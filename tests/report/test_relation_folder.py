@@ -8,7 +8,9 @@ from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import RELATIONS, save_report
+from interp.report import relations as folder_module
+from interp.report.folder import RELATIONS
+from interp.report.relations import save_relations
 
 FILES = {
     *("relations.csv", "relations.parquet", "heads.csv", "heads.parquet", "examples.parquet", "report.html"),
@@ -46,9 +48,9 @@ def test_it_can_be_saved_without_examples_and_where_nothing_was_scored(tmp_path)
 
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
     out = tmp_path / "r"
-    save_report(make_report(tasks=("agreement",)), out)
-    scoring().save(out)
-    assert not (out / "groups.csv").exists()
+    make_report(tasks=("agreement",)).save(out)
+    save_relations(scoring(), None, out)
+    assert not (out / "examples.parquet").exists()
     (out / "thesis.tex").write_text("")
     with pytest.raises(OutputError, match=r"got one with other files \(thesis.tex\)"):
         scoring().save(out)

@@ -2,8 +2,9 @@ import dataclasses
 
 import pandas as pd
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
 from interp.report.heads_reading import replication_sentence, replication_table
+from interp.report.html import as_page
 
 ROWS = [
     *(("agreement", "general", model, heads) for model, heads in (("a", "0.0"), ("b", "0.1"), ("c", ""))),
@@ -51,13 +52,13 @@ def test_a_model_that_is_not_judged_does_not_count():
 
 def test_the_page_has_them_where_there_are_any(make_report):
     report = make_report()
-    assert "Other seeds" not in render_page(report)
-    page = render_page(dataclasses.replace(report, replication=FRAME.assign(n_heads=1)))
-    assert 'id="replication"' in page
+    assert "Other seeds" not in as_page(page_of(report))
+    page = as_page(page_of(dataclasses.replace(report, replication=FRAME.assign(n_heads=1))))
+    assert 'id="other-seeds"' in page
     assert "in both other seeds" in page
 
 
 def test_heads_with_a_card_are_linked(make_report):
-    page = render_page(make_report(), cards=("0.1",))
-    assert '<a href="cards/0.1.html">0.1</a>' in page
+    page = as_page(page_of(make_report(), cards={"0.1": "card"}))
+    assert '<a href="cards/0.1.html">head 0.1</a>' in page
     assert 'href="cards/0.2.html"' not in page

@@ -13,8 +13,8 @@ HEAD = {
     "attention_baseline": 0.12,
     "baseline": "offset -3",
     "excess": 0.69,
-    "minimum_attention": 0.1,
-    "minimum_effect": 0.47,
+    "min_attention": 0.1,
+    "min_effect": 0.47,
     "effect": -4.2,
     "effect_low": -4.5,
     "effect_high": -3.9,
@@ -166,7 +166,7 @@ def test_untestable_attention_is_said_and_not_shown_as_a_number():
     ],
 )
 def test_a_small_effect_is_not_called_none(minimum, effect, low, high, least, gain):
-    numbers = {"minimum_effect": minimum, "effect": effect, "effect_low": low, "effect_high": high}
+    numbers = {"min_effect": minimum, "effect": effect, "effect_low": low, "effect_high": high}
     text = sentence(verdict="attends, not causal", accuracy_ablated=1.0, **numbers)
     assert f", but its effect is below the minimum that counts ({least} logits): resampling it gains {gain}" in text
     assert "; its positional mean in its place costs 3.9 logits" in text

@@ -5,14 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from interp.report.heads import heads_glance
 from interp.report.heads_frames import with_shown_names
 from interp.report.heads_sentences import summarise
+from interp.report.sections import Sentences, page_of
 
 
 def summary_of(report, *, untestable: bool = False, **task: object):
-    frame = report.frame.assign(attention=np.nan) if untestable else report.frame
-    return summarise(replace(report, frame=frame, tasks=report.tasks.assign(**task)))[0]
+    frame = report.cells.assign(attention=np.nan) if untestable else report.cells
+    return summarise(replace(report, cells=frame, tasks=report.tasks.assign(**task)))[0]
+
+
+def first_sentence(report) -> str:
+    return next(each for each in page_of(report).sections if isinstance(each, Sentences)).texts[0]
 
 
 def test_units_are_called_balanced_only_as_far_as_they_are(make_report):
@@ -32,7 +36,7 @@ def test_the_headline_of_a_file_has_its_items_accuracy(make_report):
 def test_the_headline_names_the_minimum(make_report):
     assert "an effect counts from 0.20 logits on." in summary_of(make_report()).headline
     report = make_report()
-    tiny = replace(report, frame=report.frame.assign(minimum_effect=0.0021))
+    tiny = replace(report, cells=report.cells.assign(min_effect=0.0021))
     assert "an effect counts from 0.0021 logits on." in summary_of(tiny).headline
 
 
@@ -66,14 +70,14 @@ def test_attention_that_is_left_out_on_some_examples_is_counted(make_report):
 
 def test_heads_that_position_explains_wholly_are_counted_with_what_would_help(make_report):
     report = make_report(tasks=("agreement",))
-    some = report.frame.index < 2
-    frame = report.frame.assign(
+    some = report.cells.index < 2
+    frame = report.cells.assign(
         attention_state=np.where(some, "not testable", "none"),
         baseline=np.where(some, "offset -3", "offset -2"),
         baseline_overlap=np.where(some, 0.95, 0.1),
-        minimum_attention=0.1,
+        min_attention=0.1,
     )
-    assert summary_of(replace(report, frame=frame)).untested == (
+    assert summary_of(replace(report, cells=frame)).untested == (
         f"Where 2 of {len(frame)} heads look is not testable: the best rule of position (offset -3) finds the "
         "subject, too, in 95% of the examples or more, and leaves less than 0.1 of the attention to be better by; "
         "vary where the word stands, and how far from the query."
@@ -89,7 +93,7 @@ def test_a_file_is_named_by_its_stem(make_report):
 
 def test_every_finding_gets_one_sentence_and_none_or_undecided_get_none(make_report):
     report = make_report()
-    shown = with_shown_names(report).frame
+    shown = with_shown_names(report).cells
     for summary in summarise(report):
         heads = shown[shown["task"] == summary.task]
         found = heads[~heads["verdict"].isin(["none", "undecided", "encodes, unused"])]
@@ -102,9 +106,9 @@ def test_every_finding_gets_one_sentence_and_none_or_undecided_get_none(make_rep
 
 def test_open_questions_name_heads_reason_and_examples(make_report):
     report = make_report()
-    undecided = report.frame["verdict"] == "undecided"
-    frame = report.frame.assign(n_to_decide=np.where(undecided, 480.0, np.nan))
-    (question,) = summarise(replace(report, frame=frame))[0].open_questions
+    undecided = report.cells["verdict"] == "undecided"
+    frame = report.cells.assign(n_to_decide=np.where(undecided, 480.0, np.nan))
+    (question,) = summarise(replace(report, cells=frame))[0].open_questions
     for row in frame[undecided & (frame["task"] == "agreement")].itertuples():
         assert f"{row.layer}.{row.head}" in question
     assert ": the effect is undecided; about 480 units would decide." in question
@@ -112,52 +116,52 @@ def test_open_questions_name_heads_reason_and_examples(make_report):
 
 def test_an_unbounded_number_of_examples_is_not_promised(make_report):
     report = make_report()
-    frame = report.frame.assign(n_to_decide=np.inf)
-    (question,) = summarise(replace(report, frame=frame))[0].open_questions
+    frame = report.cells.assign(n_to_decide=np.inf)
+    (question,) = summarise(replace(report, cells=frame))[0].open_questions
     assert question.endswith("; no number of units that one could measure would decide.")
 
 
 def test_how_many_heads_a_number_of_units_would_decide_is_said(make_report):
     report = make_report()
-    undecided = report.frame.index[(report.frame["task"] == "agreement") & (report.frame["verdict"] != "tracks")]
-    frame = report.frame.assign(n_to_decide=np.nan)
+    undecided = report.cells.index[(report.cells["task"] == "agreement") & (report.cells["verdict"] != "tracks")]
+    frame = report.cells.assign(n_to_decide=np.nan)
     frame.loc[undecided, ["verdict", "reason"]] = "undecided", "the effect is undecided"
     frame.loc[undecided[:3], "n_to_decide"] = 120.0, 4.9e7, 300.0
-    (question,) = summarise(replace(report, frame=frame))[0].open_questions
+    (question,) = summarise(replace(report, cells=frame))[0].open_questions
     assert question.endswith(": the effect is undecided; about 120 to 300 units would decide on 2 of these.")
 
 
 @pytest.mark.parametrize("verdict", ["none", "undecided"])
 def test_a_task_without_a_finding_says_so(make_report, verdict):
     report = make_report()
-    summary = summarise(replace(report, frame=report.frame.assign(verdict=verdict)))[0]
+    summary = summarise(replace(report, cells=report.cells.assign(verdict=verdict)))[0]
     assert summary.findings == ()
-    n_heads = report.frame.drop_duplicates(["layer", "head"]).shape[0]
+    n_heads = report.cells.drop_duplicates(["layer", "head"]).shape[0]
     assert summary.headline.endswith(f"Of {n_heads} heads: {n_heads} “{verdict}”.")
 
 
 def test_a_task_on_which_nothing_is_decided_says_so_once(make_report):
     report = make_report()
-    frame = report.frame.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
-    questions = summarise(replace(report, frame=frame))[0].open_questions
+    frame = report.cells.assign(verdict="undecided", reason="the base is at chance", n_to_decide=np.nan)
+    questions = summarise(replace(report, cells=frame))[0].open_questions
     assert questions == ("Every one of the 12 heads is undecided: the base is at chance.",)
 
 
 def test_a_number_of_units_that_nobody_can_measure_is_not_named(make_report):
     report = make_report()
-    undecided = report.frame["verdict"] == "undecided"
-    frame = report.frame.assign(n_to_decide=report.frame["n_to_decide"].mask(undecided, 4.9e7))
-    questions = " ".join(each for one in summarise(replace(report, frame=frame)) for each in one.open_questions)
+    undecided = report.cells["verdict"] == "undecided"
+    frame = report.cells.assign(n_to_decide=report.cells["n_to_decide"].mask(undecided, 4.9e7))
+    questions = " ".join(each for one in summarise(replace(report, cells=frame)) for each in one.open_questions)
     assert "no number of units that one could measure" in questions
     assert "49000000" not in questions
 
 
 def test_a_notebook_says_why_nothing_was_found(make_report):
     report = make_report(tasks=("agreement",))
-    frame = report.frame.assign(verdict="undecided", reason="14 clusters; at least 30 are needed", n_to_decide=86.0)
-    (said,) = heads_glance(replace(report, frame=frame)).sentences
-    assert said.endswith("is undecided: 14 clusters; at least 30 are needed; about 86 units would decide.")
+    frame = report.cells.assign(verdict="undecided", reason="14 clusters; at least 30 are needed", n_to_decide=86.0)
+    said = first_sentence(replace(report, cells=frame))
+    assert "is undecided: 14 clusters; at least 30 are needed; about 86 units would decide." in said
     frame.loc[0, "verdict"] = "encodes, unused"  # neither its attention nor its effect
-    assert "14 clusters" in heads_glance(replace(report, frame=frame)).sentences[0]
+    assert "14 clusters" in first_sentence(replace(report, cells=frame))
     frame.loc[0, "verdict"] = "tracks"
-    assert "14 clusters" not in heads_glance(replace(report, frame=frame)).sentences[0]
+    assert "14 clusters" not in first_sentence(replace(report, cells=frame))

@@ -7,7 +7,9 @@ import pytest
 from synthetic_sweeps import screened, sweep
 
 from interp.report import folder as folder_module
-from interp.report.folder import SWEEP, save, save_report
+from interp.report import sweep as folder_module
+from interp.report.folder import SWEEP, save
+from interp.report.sweep import save_sweep
 
 FILES = {"cells.csv", "cells.parquet", "examples.parquet", "report.html", "figures/strongest.png"}
 
@@ -37,8 +39,8 @@ def test_a_screen_leaves_its_estimates_and_a_single_axis_has_bars_alone(tmp_path
 
 def test_reports_of_either_kind_replace_each_other_whole(make_report, tmp_path):
     out = tmp_path / "r"
-    save(sweep(), out)
-    save_report(make_report(tasks=("agreement",)), out)
+    save_sweep(sweep(), out)
+    make_report(tasks=("agreement",)).save(out)
     assert not (out / "cells.csv").exists()
     save(sweep(), out)
     assert not (out / "heads.csv").exists()

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from interp.report.heads import render_page
+from interp.report.heads import page_of
+from interp.report.html import as_page
 from interp.report.sweep import render_sweep
 
 
@@ -15,7 +16,7 @@ def report(make_report):
 @pytest.fixture
 def page(open_file, report, tmp_path):
     file = tmp_path / "report.html"
-    file.write_text(render_page(report), encoding="utf-8")
+    file.write_text(as_page(page_of(report)), encoding="utf-8")
     return open_file(file)
 
 
@@ -35,19 +36,19 @@ def downloaded(page, button):
 
 def test_a_filter_keeps_the_rows_that_hold_every_word(page, report):
     tools(page).get_by_role("searchbox").fill("coreference opposes")
-    wanted = report.frame.query("task == 'coreference' and verdict == 'opposes'")
+    wanted = report.cells.query("task == 'coreference' and verdict == 'opposes'")
     assert rows(page) == len(wanted) > 0
-    assert tools(page).get_by_role("status").inner_text() == f"{len(wanted)} of {len(report.frame)} rows"
+    assert tools(page).get_by_role("status").inner_text() == f"{len(wanted)} of {len(report.cells)} rows"
     tools(page).get_by_role("searchbox").fill("no such word")
     assert rows(page) == 0
 
 
 def test_of_very_many_rows_the_first_are_shown_until_all_are_asked_for(page, report):
-    assert rows(page) == 200 < len(report.frame)
+    assert rows(page) == 200 < len(report.cells)
     page.locator("table.sortable").first.locator("th", has_text="verdict").get_by_role("button").click()
     assert rows(page) == 200
-    tools(page).get_by_role("button", name=f"Show all {len(report.frame)}").click()
-    assert rows(page) == len(report.frame)
+    tools(page).get_by_role("button", name=f"Show all {len(report.cells)}").click()
+    assert rows(page) == len(report.cells)
 
 
 def test_sorting_sees_the_rows_that_are_not_shown(page, report):
@@ -55,16 +56,16 @@ def test_sorting_sees_the_rows_that_are_not_shown(page, report):
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
     first = page.locator("table.sortable").first.locator(f"tbody tr:first-child td:nth-child({column + 1})")
-    assert float(first.inner_text()) == pytest.approx(report.frame["effect"].min(), abs=0.0006)
+    assert float(first.inner_text()) == pytest.approx(report.cells["effect"].min(), abs=0.0006)
 
 
 def test_the_csv_has_every_row_and_column_with_all_digits(page, report):
     name, table = downloaded(page, tools(page).get_by_role("button", name="Download CSV"))
     assert name == "every-head-and-task.csv"
-    assert len(table) == len(report.frame)
+    assert len(table) == len(report.cells)
     for column in ("effect", "effect_low", "attention", "probe"):
-        pd.testing.assert_series_equal(table[column], report.frame[column].reset_index(drop=True), check_exact=True)
-    assert table["verdict"].tolist() == report.frame["verdict"].tolist()
+        pd.testing.assert_series_equal(table[column], report.cells[column].reset_index(drop=True), check_exact=True)
+    assert table["verdict"].tolist() == report.cells["verdict"].tolist()
 
 
 def test_the_csv_has_what_the_filter_leaves_in_the_order_of_the_table(page, report):
@@ -72,7 +73,7 @@ def test_the_csv_has_what_the_filter_leaves_in_the_order_of_the_table(page, repo
     heading = page.locator("table.sortable").first.locator("th").filter(has_text="effect").first
     heading.get_by_role("button").click()
     _, table = downloaded(page, tools(page).get_by_role("button", name="Download CSV"))
-    wanted = report.frame.query("task == 'coreference' and verdict == 'opposes'")["effect"].sort_values()
+    wanted = report.cells.query("task == 'coreference' and verdict == 'opposes'")["effect"].sort_values()
     assert table["effect"].tolist() == wanted.tolist()
 
 

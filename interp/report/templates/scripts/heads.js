@@ -72,14 +72,14 @@ function evidence(of, task) {
   const share = { least: -1, most: 1 };
   const rest = of("attention") === null ? "" : `${two(of("attention"))} to the ${task.relation}, ${two(of("attention_baseline") ?? 0)} there`;
   if (of("excess") !== null) {
-    const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "minimum_attention"].map(of);
+    const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "min_attention"].map(of);
     add("Attention", `${two(value)}${within(low, high)} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
   } else if (rest) {
     rows.push(made("dt", { textContent: "Attention" }), made("dd", {}, made("span", { textContent: `not testable beyond ${of("baseline")}: ${rest}` })));
   }
   const effects = { least: -task.reach, most: task.reach };
   if (of("effect") !== null) {
-    const [value, low, high, minimum] = ["effect", "effect_low", "effect_high", "minimum_effect"].map(of);
+    const [value, low, high, minimum] = ["effect", "effect_low", "effect_high", "min_effect"].map(of);
     const right = of("accuracy_ablated") === null ? "" : `; accuracy from ${two(of("accuracy_base"))} to ${two(of("accuracy_ablated"))}`;
     const mean = of("mean_effect") === null ? "" : `; ${two(of("mean_effect"))}${within(of("mean_effect_low"), of("mean_effect_high"))} with its ${of("mean_replacement").replace("_", " ")} there`;
     add("Ablation", `resampled, ${two(value)}${within(low, high)} ${task.unit}${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
