@@ -52,15 +52,7 @@ def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Interval
 def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
     """A head's effect on one task as a ``share`` of the ``base`` run's mean (-1 is all of it): one row, ``SHARES``.
 
-    Args:
-        examples: Of this head and task, as in ``HeadsReport.examples``.
-        row: Of this head and task in ``HeadsReport.summary()``.
-        minimum: The smallest share that counts.
-        seed: Of the resamples.
-
-    Returns:
-        One row, columns as in ``SHARES``: the ``effect`` in the metric's units, and its ``share`` of the ``base``
-        run's mean (-1 is all of it), as ``share_of_base`` gives it.
+    `examples` and `row` are the dossier's of this head and task; `minimum` is the smallest share that counts.
     """
     effects, base = (UnitTable.from_frame(examples, name, by=CELL) for name in ("effect", "base"))
     share = share_of_base(effects, base, seed=seed)
@@ -74,17 +66,8 @@ def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int)
 def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame:
     """Excess attention and effect of ablation in two random halves of a task's clusters, columns ``HALVES``.
 
-    Args:
-        examples: Of this head and task, as in ``HeadsReport.examples``.
-        row: Of this head and task in ``HeadsReport.summary()``.
-        seed: Of the split and the resamples.
-
-    Returns:
-        One row a kind of evidence and half, columns as in ``HALVES``: ``evidence`` (``attention``, ``effect``),
-        ``half`` (1, 2), the ``estimate`` with its interval, the ``minimum`` that counts (that of the whole), and
-        whether the estimate ``passes`` it: an effect in the direction that it has on the whole. No row of a
-        kind of evidence that is measured on fewer than two clusters. They describe, and test nothing: the whole has
-        been looked at.
+    An estimate ``passes`` where it reaches the ``minimum`` of the whole, an effect in the direction that it has on the
+    whole. Evidence on fewer than two clusters has no row. Halves describe and test nothing: the whole has been seen.
     """
     rows = []
     for evidence, column in (("attention", "excess"), ("effect", "effect")):
@@ -95,7 +78,7 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
         sign = np.sign(row["effect"]) if evidence == "effect" else 1.0
         for half, inside in ((1, True), (2, False)):
             part = measured[measured["cluster"].isin(first) == inside]
-            found = _half(part, column, sign, row[f"minimum_{evidence}"], seed)
+            found = _half(part, column, sign, row[f"min_{evidence}"], seed)
             rows.append({"evidence": evidence, "half": half, **found})
     return pd.DataFrame(rows, columns=list(HALVES))
 

@@ -44,15 +44,10 @@ _RUNS = 4
 _STEPS = 100
 
 
-def verdicts_of(report: HeadsReport) -> pd.DataFrame:
-    """One row per layer, head and task of a dossier."""
-    return report.frame
-
-
 def asked_of(report: HeadsReport) -> HeadsOptions:
     """What a dossier was asked, as far as a card follows it."""
     made = report.provenance
-    return HeadsOptions(seed=made["seed"], draws=made["draws"], alpha=made["alpha"], min_effect=made["minimum_effect"])
+    return HeadsOptions(seed=made["seed"], draws=made["draws"], alpha=made["alpha"], min_effect=made["min_effect"])
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class CardRequest:
 
     def row(self, task: str) -> pd.Series:
         """The dossier's row of the head and a task."""
-        return self._of(self.report.summary()).set_index("task", drop=False).loc[task]
+        return self.rows().set_index("task", drop=False).loc[task]
 
     def groups(self) -> pd.DataFrame:
         """The dossier's rows of the sets that the head is one of."""
@@ -88,8 +83,9 @@ class CardRequest:
         return found[found["task"] == task]
 
     def shares(self) -> pd.DataFrame:
-        """What ablating the head costs on every task of the dossier, as a share; see ``cards.evidence.shares``."""
-        how: Any = {"minimum": self.report.provenance["min_effect"], "seed": self.report.provenance["seed"]}
+        """What ablating the head costs on every task of the dossier, as a share; see ``card_evidence.shares``."""
+        asked = asked_of(self.report)
+        how: Any = {"minimum": asked.min_effect, "seed": asked.seed}
         names = list(self.report.tasks["task"])
         found = [_of_task(shares(self.examples_of(task), self.row(task), **how), task) for task in names]
         return pd.concat(found, ignore_index=True)
@@ -162,9 +158,6 @@ def _of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
     frame = frame.copy()
     frame.insert(0, "task", task)
     return frame
-
-
-_OPTIONS = {each.name for each in fields(HeadsOptions)}
 
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:

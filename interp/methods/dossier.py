@@ -202,7 +202,8 @@ def heads(
         declared.require_measured(left_out)
         declared.check([each.name for each in given], (model.cfg.n_layers, model.cfg.n_heads))
     # The tasks are drawn and the file is read: the key has what is in them.
-    asked = replace(asked, n=None, claims=None, **({} if declared is None else declared.thresholds))
+    thresholds: dict[str, Any] = {} if declared is None else dict(declared.thresholds)
+    asked = replace(asked, n=None, claims=None, **thresholds)
     if choose_on:
         _check_only_max_t(asked, "choose_on: what is chosen on other items")
         choose_on = apart(given, choose_on)

@@ -66,7 +66,7 @@ class HeadCard(Result):
         examples: One row a task and example of this head, as the dossier measured it; as ``HeadsReport.examples``.
         provenance: How the numbers were made.
         name: Of the head: ``2.1`` is head 1 of layer 2.
-        verdicts: The dossier's rows on the head, one a task; columns as ``HeadsReport.summary()``.
+        verdicts: One row a task: the dossier's evidence and verdict on the head. ``summary()`` returns it.
         tasks: One row a task: what was asked, and how well the unablated model does; as ``HeadsReport.tasks``.
         shares: One row a task: the effect of ablation as a share of the task's base.
         halves: One row a task, kind of evidence and half of the clusters.
@@ -126,14 +126,6 @@ def head_card(
     report: HeadsReport | None = None,
     options: CardOptions | None = None,
     *,
-    n: int | None = None,
-    seed: int = 0,
-    draws: int = 1,
-    alpha: float = 0.05,
-    min_attention: float = 0.1,
-    min_effect: float = 0.1,
-    probes: bool = True,
-    most_units: int = MOST_UNITS,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
     **fields: Any,
@@ -146,16 +138,10 @@ def head_card(
         model: Follows TransformerLens' protocol; circuits and direct paths are of our own models only.
         head: ``(2, 1)`` or ``"2.1"``: head 1 of layer 2, both from 0.
         tasks: Tasks, or names for ``interp.load_task``.
-        report: The dossier of this model on these tasks, or on these and others; None to make it here. Its own seed,
-            minimums and alpha then hold, whatever the arguments below say.
-        n: Units per named task; None for each task's own default.
-        seed: Of every draw.
-        draws: How many resamples to average the effects of.
-        alpha: As in ``heads``; and of the states under each kind of replacement.
-        min_attention: The smallest excess attention that counts, as a share of all attention.
-        min_effect: The smallest effect that counts, as a share of the base run's mean metric.
-        probes: Whether the dossier probes for the tasks' features, too.
-        most_units: On how many units of a task direct paths are patched.
+        report: The dossier of this model on these tasks, or on these and others; None to make it here. What it was
+            asked then holds, whatever the options say; only ``max_units`` is the card's own.
+        options: What is asked: see ``CardOptions``.
+        **fields: Fields of ``CardOptions`` by name.
         progress: Called with (steps done, steps in all).
         run: Where the dossier and the card are kept, and found again: a folder of runs; or an ``interp.Run``, whose
             executor measures several tasks of the dossier at the same time. None to keep nothing.
@@ -178,16 +164,8 @@ def head_card(
     """
     asked = CardOptions.of(options, fields)
     chosen = as_head(model, head)
-    given, left_out = carried(tasks, model, n=n, seed=seed)
-    how: dict[str, Any] = {
-        "seed": seed,
-        "draws": draws,
-        "alpha": alpha,
-        "min_attention": min_attention,
-        "min_effect": min_effect,
-        "probes": probes,
-    }
-    kept, most_units = as_run(run), _units(most_units)
+    given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
+    kept, max_units = as_run(run), _units(asked.max_units)
 
     def gathering() -> HeadCard:
         n_parts = len(given) + (report is None)
@@ -221,11 +199,11 @@ def _dossier(
         seed=asked.seed,
         draws=asked.draws,
         alpha=asked.alpha,
-        minimum_attention=asked.min_attention,
-        minimum_effect=asked.min_effect,
-        minimum_probe=asked.min_probe,
+        min_attention=asked.min_attention,
+        min_effect=asked.min_effect,
+        min_probe=asked.min_probe,
         probes=asked.probes,
-        most_together=asked.max_group,
+        max_group=asked.max_group,
         correction=asked.correction,
         claims=asked.claims,
         progress=progress,
@@ -309,7 +287,8 @@ def _cards(
     progress: Progress | None,
     executor: Executor,
 ) -> list[HeadCard]:
-    earned = report.summary()[report.summary()["verdict"].isin(FINDINGS)]
+    verdicts = report.summary()
+    earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
     asked = [(model, task, own, report, max_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}
@@ -332,13 +311,8 @@ def _parts_of_task(
     model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, max_units: int
 ) -> dict[Head, Parts]:
     """Several heads, whose comparisons with all others are measured once."""
-    comparisons = _comparisons(model, report)
-    return {head: gather_parts(model, task, CardRequest(head, report, comparisons, most_units)) for head in heads}
-
-
-def _comparisons(model: Any, report: HeadsReport) -> Comparisons:
-    how = {name: report.provenance[name] for name in ("alpha", "seed", "draws")}
-    return Comparisons(model, minimum_effect=report.provenance["min_effect"], **how)
+    comparisons = Comparisons(model, asked_of(report))
+    return {head: gather_parts(model, task, CardRequest(head, report, comparisons, max_units)) for head in heads}
 
 
 def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:

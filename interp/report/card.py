@@ -4,35 +4,22 @@ A section a task: where it looks, what is known in sentences, at which words and
 on, and what its weights say.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from interp.report.attended import attending_heads, scored
 from interp.report.attention_words import attending_heads, scored
 from interp.report.card_figures import card as card_figure
-from interp.report.card_figures import card as figure
 from interp.report.card_figures import card_paths
-from interp.report.card_frames import (
-    COLUMNS,
-    CardFrames,
-    Shown,
-    at_a_glance,
-    how_to_read,
-    quoted,
-    shown,
-)
 from interp.report.card_sentences import across_tasks, baseline_note, findings, further
 from interp.report.card_tables import COLUMNS, at_a_glance, maps_of, measured, named, of_task, quoted, unit_of
-from interp.report.glance import Glance, with_interval
 from interp.report.heads_frames import VERDICTS, file_names
+from interp.report.heads_reading import what_p_is
 from interp.report.html import attention_data, flatten, model_with_hash
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
-from interp.report.sortable import Table
 from interp.report.tables import Column
-from interp.report.words import UNITS, about, counted, estimate, left_out, listed
+from interp.report.words import about, counted, estimate, left_out, listed
 
 _CAPTIONS = {
     "shares": "The effect as a share of what the whole model does",
@@ -171,59 +158,51 @@ def _asked(card: Any) -> list[tuple[str, str]]:
     return facts + [(key.capitalize(), known[key]) for key in ("model", "seed", "device") if key in known]
 
 
-def _without_paths(card: Shown) -> bool:
-    return card.feeds.empty and card.readers.empty
-
-
-def card_glance(card: CardFrames) -> Glance:
-    """What a notebook shows of a head's card."""
-    named = shown(card)
-    return Glance(
-        f"Head {card.name}",
-        [*across_tasks(card), *left_out(card.provenance)],
-        evidence_table(named.verdicts).drop(columns="head"),
-        len(card.verdicts),
-        ".verdicts",
-        card.provenance,
-        "interp.plots.card(card)",
-        None if named.replacements.empty else lambda: figure(card),
-    )
-
-
-_SAID = ("model", "seed", "device")
-
-
-def asked(tasks: pd.DataFrame, provenance: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The tasks, the model with its hash, the seed and the device, as far as they are known.
-
-    Args:
-        tasks: One row per task: ``task``, ``n_units`` and ``n_clusters``.
-        provenance: As ``document.flatten`` gives it.
-    """
-    counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
-    known = short_names(provenance)
-    known |= model_with_hash(known)
-    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
-    return facts + [(key.capitalize(), known[key]) for key in _SAID if key in known]
-
-
-def short_names(provenance: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The facts by the last part of their names, the first of each: runs of several tasks keep them a level down."""
-    return {name.rsplit(".", 1)[-1]: text for name, text in reversed(provenance)}
-
-
-def evidence_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Attention, resampling and probe on each row, with intervals."""
-    units = table["metric"].map(lambda metric: UNITS.get(metric, metric))
-    effects = with_interval(table, "effect", "effect_low", "effect_high")
-    marks = table["verdict"].map(lambda verdict: f"{VERDICTS[verdict].symbol} {verdict}")
-    return pd.DataFrame(
-        {
-            "head": [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)],
-            "task": table["task"],
-            "verdict": marks,
-            "excess attention": with_interval(table, "excess", "excess_low", "excess_high"),
-            "effect of resampling": [f"{text} {unit}" for text, unit in zip(effects, units, strict=True)],
-            "probe, excess": with_interval(table, "probe_excess", "probe_excess_low", "probe_excess_high"),
-        }
-    )
+def how_to_read(asked: Any) -> list[tuple[str, str]]:
+    """What the page's terms mean; `asked` is the card's provenance."""
+    least = asked.get("min_effect", 0.1)
+    return [
+        (
+            "Verdict",
+            "the dossier's, corrected for all that the dossier tests. All else on this page describes a head that was "
+            "chosen before, and is no test.",
+        ),
+        ("Adjusted p", what_p_is(asked)),
+        ("[low, high]", "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters."),
+        (
+            "Ablation",
+            "zero, mean, positional mean, template mean and resample: what is put in the head's place, on at most 100 "
+            "units. A head that writes the same in every item, but not at every position, matters under zero and mean, "
+            "and not under positional mean and resample. An effect is a drop or a rise if “no more than the minimum”, "
+            f"{least:g} of what the whole model does, is rejected at {asked.get('alpha', 0.05):g}, and below the "
+            "minimum if “the minimum at least” is; both are corrected over all heads, one kind by itself.",
+        ),
+        (
+            "Kendall's τ",
+            "1 where two kinds of ablation order all heads of the model in the same way, -1 the other way round. The "
+            "order of heads whose effects are all too small to count is noise, and keeps it from 1.",
+        ),
+        (
+            "Share of the answer",
+            "patching from the clean run into the corrupted one, on at most 100 units, direct paths on fewer: 0 leaves "
+            "the answer as in the corrupted run, 1 brings that of the clean run back.",
+        ),
+        (
+            "Direct path",
+            "what one component writes is patched into what another one reads, and nowhere else: a single edge, as "
+            "heads and MLPs between write what they write in the corrupted run. Paths are measured one by one, and "
+            "need not add up.",
+        ),
+        (
+            "Taken out",
+            "at one place of the head, all else as it is, on at most 100 units. Its values at the related word become "
+            "their mean over the reference sentences, whichever word reads them; how much it looks where stays. Where "
+            "a probe reads the task's feature, LEACE erases from what the head writes all that a linear probe could "
+            "read of it; as many random directions are the control, as any damage has some effect.",
+        ),
+        (
+            "Its weights",
+            "the head's QK and OV circuits on the task's own tokens: what it would look for, make likelier (raise) and "
+            "less likely (lower) with the bare embeddings, without what earlier layers write and without positions.",
+        ),
+    ]

@@ -62,7 +62,7 @@ def test_without_probes_the_other_kinds_decide(report):
 
 
 def test_the_numbers_are_the_probes_own(report):
-    alone = probe(noun_model(), noun_task(), "number").frame
+    alone = probe(noun_model(), noun_task(), "number").summary()
     found = report.summary().query("task == 'nouns'").reset_index()
     for ours, theirs in {"probe": "score", "probe_control": "control", "probe_excess_low": "excess_low"}.items():
         np.testing.assert_array_equal(found[ours], alone[theirs])
@@ -74,7 +74,7 @@ def test_tasks_that_are_probed_are_corrected_for():
     one = gather(noun_model(), noun_task(), HeadsOptions())
     both = [one, dataclasses.replace(one, task=noun_task(name="b"))]
     found, fdr = (with_tests(both, None, HeadsOptions(correction=each)) for each in ("max-T", "fdr"))
-    alone = probe(noun_model(), noun_task(), "number").frame
+    alone = probe(noun_model(), noun_task(), "number").summary()
     for name in ("p_adjusted", "p_absent"):
         np.testing.assert_allclose(found[f"probe_excess_{name}"], np.minimum(1, 2 * np.tile(alone[name], 2)))
     assert (fdr["probe_excess_p_adjusted"] >= fdr["probe_excess_p"]).all()

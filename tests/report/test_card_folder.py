@@ -10,7 +10,6 @@ from interp.errors import OutputError
 from interp.plots import card as shares_figure
 from interp.plots import card_paths
 from interp.report import folder as folders
-from interp.report.card import save_card
 from interp.report.card_figures import shares_figure
 from interp.report.folder import CARD
 
@@ -44,7 +43,7 @@ def test_in_a_folder_of_its_own_a_card_has_no_way_back(tmp_path):
 
 
 def test_a_report_of_another_kind_takes_its_place_whole(make_report, tmp_path):
-    out = save_card(made_up_card(), tmp_path / "c")
+    out = made_up_card().save(tmp_path / "c")
     make_report(tasks=("agreement",)).save(out)
     assert not (out / "feeds.csv").exists()
     made_up_card().save(out)

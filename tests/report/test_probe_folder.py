@@ -10,7 +10,6 @@ from interp.errors import OutputError
 from interp.report import folder as folder_module
 from interp.report import probes as folder_module
 from interp.report.folder import PROBES
-from interp.report.probes import save_probes
 
 FILES = {
     *("probes.csv", "probes.parquet", "words.csv", "words.parquet", "examples.parquet", "report.html"),
@@ -47,7 +46,7 @@ def test_a_result_saves_itself(tmp_path):
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
     out = tmp_path / "r"
     make_report(tasks=("agreement",)).save(out)
-    save_probes(probing(), out)
+    probing().save(out)
     assert not (out / "heads.csv").exists()
     probing({(0, 0): "none"}, shape=(1, 1)).save(out)
     assert not (out / "figures" / "score.png").exists()

@@ -10,7 +10,6 @@ from interp.errors import OutputError
 from interp.report import folder as folder_module
 from interp.report import relations as folder_module
 from interp.report.folder import RELATIONS
-from interp.report.relations import save_relations
 
 FILES = {
     *("relations.csv", "relations.parquet", "heads.csv", "heads.parquet", "examples.parquet", "report.html"),
@@ -49,8 +48,8 @@ def test_it_can_be_saved_without_examples_and_where_nothing_was_scored(tmp_path)
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path):
     out = tmp_path / "r"
     make_report(tasks=("agreement",)).save(out)
-    save_relations(scoring(), None, out)
-    assert not (out / "examples.parquet").exists()
+    scoring().save(out)
+    assert not (out / "groups.csv").exists()
     (out / "thesis.tex").write_text("")
     with pytest.raises(OutputError, match=r"got one with other files \(thesis.tex\)"):
         scoring().save(out)

@@ -9,7 +9,6 @@ from synthetic_sweeps import screened, sweep
 from interp.report import folder as folder_module
 from interp.report import sweep as folder_module
 from interp.report.folder import SWEEP, save
-from interp.report.sweep import save_sweep
 
 FILES = {"cells.csv", "cells.parquet", "examples.parquet", "report.html", "figures/strongest.png"}
 
@@ -39,7 +38,7 @@ def test_a_screen_leaves_its_estimates_and_a_single_axis_has_bars_alone(tmp_path
 
 def test_reports_of_either_kind_replace_each_other_whole(make_report, tmp_path):
     out = tmp_path / "r"
-    save_sweep(sweep(), out)
+    save(sweep(), out)
     make_report(tasks=("agreement",)).save(out)
     assert not (out / "cells.csv").exists()
     save(sweep(), out)
