@@ -15,10 +15,8 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
-from interp.report.attended import attending_heads, scored
 from interp.report.attention_words import attending_heads, scored
 from interp.report.drawing import Figure
-from interp.report.glance import MOST_DRAWN
 from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
 from interp.report.heads_frames import (
     FINDINGS,

@@ -13,7 +13,6 @@ from synthetic_relations import TO_DEPENDENT, maps_of, scoring
 from synthetic_sweeps import sweep
 
 from interp.calibration.calibrate import Calibration
-from interp.report.heads import page_of
 from interp.report.html import as_page
 from interp.report.sections import page_of
 

@@ -7,7 +7,6 @@ import pytest
 from made_up_card import made_up_card, table
 
 from interp.errors import OutputError
-from interp.plots import card as shares_figure
 from interp.plots import card_paths
 from interp.report import folder as folders
 from interp.report.card_figures import shares_figure

@@ -7,7 +7,6 @@ import pytest
 from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
-from interp.report import folder as folder_module
 from interp.report import relations as folder_module
 from interp.report.folder import RELATIONS
 
