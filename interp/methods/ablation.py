@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from interp.arguments import as_list, is_whole, numbers_below
+from interp.arguments import as_list, is_whole, named_arguments, numbers_below
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import MetricName, check_metric
@@ -79,6 +79,7 @@ def sites_of(components: Sequence[Component]) -> list[Site]:
     return list(dict.fromkeys(part.site for each in components for part in each.parts))
 
 
+@named_arguments
 def choose_components(
     model: Any,
     components: Components = "heads",
@@ -132,6 +133,7 @@ def head_name(head: Head) -> str:
     return f"{head[0]}.{head[1]}"
 
 
+@named_arguments
 def as_head(model: Any, head: Head | str) -> Head:
     """The head that is meant, as layer and head.
 
@@ -162,6 +164,7 @@ def set_name(heads: Sequence[Head]) -> str:
     return "+".join(head_name(each) for each in sorted(heads))
 
 
+@named_arguments
 def check_heads(model: Any, heads: Sequence[Head] | None) -> list[Head]:
     """The heads in the model's order; None for all of them.
 
@@ -190,6 +193,7 @@ def _known_heads(model: Any, heads: object) -> list[Head]:
     return sorted(pairs)
 
 
+@named_arguments
 def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
     """The sets in the order given, their heads in the model's.
 
@@ -281,6 +285,7 @@ def ablate(
     return SweepResult(result.examples, {**result.provenance, **how}, result.labels)
 
 
+@documented
 def as_replacement(
     replacement: ReplacementName | Means,
     model: Any,
@@ -301,6 +306,7 @@ def as_replacement(
     )
 
 
+@documented
 def measure(
     model: Any,
     task: Task,

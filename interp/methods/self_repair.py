@@ -46,6 +46,7 @@ from interp.result import Result
 from interp.tasks.task import Task
 
 
+@documented
 def direct_effects(
     model: HookedTransformer,
     task: Task,
