@@ -126,7 +126,7 @@ def special(found: pd.DataFrame) -> pd.DataFrame:
         said, role, right = own["verdict"], own["role"], _right(own)
         asked = {
             "a head that tracks is found": (role == "one that sees", said == "tracks"),
-            "and is contradicted": (role == "one that sees", ~said.isin(["tracks", WEAKER, "undecided"])),
+            "and is contradicted": (role == "one that sees", ~said.isin(["tracks", *WEAKER["tracks"], "undecided"])),
             "a blind head is said to track": (role == "blind", said == "tracks"),
             "a wrongly tagged word is said to be tracked": (role == "wrong tag", said == "tracks"),
             "a head that copies gets its verdict": (role == "copier", right),
@@ -187,7 +187,9 @@ def outcomes(planted: pd.DataFrame) -> pd.Series:
     """
     said = planted["verdict"]
     right = _right(planted) | (planted["role"] == "bystander") & said.isin([TRUTH["bystander"], TRUTH["carrier"]])
-    weaker = (planted["truth"] == "tracks") & (said == WEAKER)
+    weaker = pd.Series(False, index=planted.index)
+    for truth, verdicts in WEAKER.items():
+        weaker |= (planted["truth"] == truth) & said.isin(verdicts)
     found = np.select([right, weaker, said == "undecided"], ["right", "weaker", "undecided"], "wrong")
     return pd.Series(found, index=planted.index, dtype=object)
 

@@ -32,7 +32,7 @@ def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
     assert lines[1] == "logit difference: 4.14 -> 2.66"
     assert lines[2].startswith("effect: -1.49 logits, a cost where it is negative (95 % interval -1.")
     assert lines[3] == "accuracy: 1.000 -> 0.750"
-    called = {"components": "heads", "heads": [(0, 1)], "kind": "resample", "metric": None, "seed": 0}
+    called = {"components": "heads", "heads": [(0, 1)], "replacement": "resample", "metric": None, "seed": 0}
     run_options = calls["ablate"][1].pop("run")
     assert calls["ablate"] == ("agreement", {**called, "memory_budget": None})
     assert run_options.executor == Local()
@@ -43,7 +43,7 @@ def test_one_head_in_json_and_as_a_folder(run, tmp_path):
     result = run(*ONE, "--out", tmp_path / "r", "--json")
     printed = json.loads(result.stdout)
     assert printed["effect"] == pytest.approx(-1.5, abs=0.1)
-    assert (printed["kind"], printed["metric"], printed["above_chance"]) == ("mean", "logit_difference", True)
+    assert (printed["replacement"], printed["metric"], printed["above_chance"]) == ("mean", "logit_difference", True)
     assert (printed["folder"], printed["complete"]) == (str(tmp_path / "r"), True)
     assert len(pd.read_parquet(tmp_path / "r" / "examples.parquet")) == 30
 
@@ -63,7 +63,7 @@ def test_all_heads_print_the_strongest_and_leave_a_page(calls, run, tmp_path):
 
 def test_all_heads_in_json(run):
     printed = json.loads(run(*ALL, "--json").stdout)
-    assert (printed["task"], printed["components"], printed["kind"]) == ("agreement", "heads", "mean")
+    assert (printed["task"], printed["components"], printed["replacement"]) == ("agreement", "heads", "mean")
     assert (printed["cells"], printed["beyond_correction"], printed["folder"]) == (4, 1, None)
     assert [printed["strongest"][0][name] for name in ("layer", "head", "status")] == [0, 0, "changed"]
     assert printed["runs"][0]["run"] == "unablated"
@@ -75,7 +75,11 @@ def test_all_heads_in_json(run):
 def test_every_option_is_handed_on(calls, run):
     assert run(*ALL, "--metric", "kl_divergence", "--memory", "512MB", "--replacement", "zero").exit_code == 0
     options = calls["ablate"][1]
-    assert (options["metric"], options["kind"], options["memory_budget"]) == ("kl_divergence", "zero", 512_000_000)
+    assert (options["metric"], options["replacement"], options["memory_budget"]) == (
+        "kl_divergence",
+        "zero",
+        512_000_000,
+    )
 
 
 @pytest.mark.parametrize("components", ["heads", "mlps", "neurons"])
