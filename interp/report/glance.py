@@ -5,10 +5,10 @@
 3. A figure stands there where it is small: drawing grows with the number of cells, and showing a result must not wait.
 4. One line says which model, how many units, which seed, and whether the numbers were audited.
 
-Everything is escaped (``document.py``), and no colour is set: it suits a light and a dark notebook.
+Everything is escaped (``html.py``), and no colour is set: it suits a light and a dark notebook.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -16,15 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.errors import shown as quoted
 from interp.report.drawing import Figure, inline, ordinary_style, pictures
 from interp.report.html import render
+from interp.report.notebook import DPI, MOST_ROWS, MOST_SENTENCES, made
+from interp.report.tables import TableCell
 from interp.report.words import estimate, or_dash
-
-MOST_ROWS, MOST_SENTENCES = 10, 6
-MOST_DRAWN = 200
-"""Cells of a figure that stands in a notebook unasked."""
-_DPI = 80
 
 
 @dataclass(frozen=True)
@@ -55,18 +51,21 @@ class Glance:
 @ordinary_style()
 def as_html(glance: Glance) -> str:
     """A fragment of HTML for ``_repr_html_``."""
-    drawn = {} if glance.draw is None else pictures({glance.figure: glance.draw}, _DPI)
+    drawn = {} if glance.draw is None else pictures({glance.figure: glance.draw}, DPI)
+    rows = glance.table.head(MOST_ROWS).astype(str).to_numpy().tolist()
     return render(
-        "glance.html",
+        "notebook.html",
         title=glance.title,
         sentences=glance.sentences[:MOST_SENTENCES],
-        n_unsaid=max(0, len(glance.sentences) - MOST_SENTENCES),
+        n_more_sentences=max(0, len(glance.sentences) - MOST_SENTENCES),
+        heads=[],
         columns=list(glance.table.columns),
-        rows=glance.table.head(MOST_ROWS).astype(str).to_numpy().tolist(),
+        rows=[[TableCell(text, "") for text in row] for row in rows],
         n_more=glance.n_rows - min(len(glance.table), MOST_ROWS),
         rest=glance.rest,
         picture=next((inline(png) for png in drawn.values()), None),
-        figure=glance.figure,
+        call=glance.figure,
+        saved=False,
         provenance=made(glance.provenance),
     )
 
@@ -80,38 +79,3 @@ def with_interval(frame: pd.DataFrame, value: str, low: str, high: str, unit: st
 def numbers(values: pd.Series, digits: int = 3) -> list[str]:
     """Numbers as text, without a minus before 0; an em dash where there is none."""
     return [or_dash(each, digits) for each in values]
-
-
-def made(provenance: Mapping[str, Any]) -> str:
-    """The model, the task, the seed and the audit, as one line; what is not known is left out."""
-    facts = []
-    if "model" in provenance:
-        known = provenance.get("model_hash")
-        facts.append(f"model {quoted_plainly(provenance['model'])}" + (f" ({str(known)[:12]})" if known else ""))
-    facts += [f"{name} {provenance[name]}" for name in ("device", "dtype", "seed") if name in provenance]
-    return ", ".join([*facts, *_audit(list(_audits(provenance)))])
-
-
-def quoted_plainly(name: object) -> str:
-    """A name as it is, but for one that is too long to read."""
-    text = str(name)
-    return text if len(text) <= 80 else quoted(text)
-
-
-def _audits(provenance: Mapping[str, Any]) -> Iterator[Any]:
-    """Those of a result, or of its tasks."""
-    if "audit" in provenance:
-        yield provenance["audit"]
-    tasks = provenance.get("tasks")
-    for task in tasks if isinstance(tasks, Sequence) else ():
-        yield from _audits(task) if isinstance(task, Mapping) else ()
-
-
-def _audit(audits: list[Any]) -> list[str]:
-    done = [each for each in audits if isinstance(each, Mapping)]
-    if not done:
-        return ["not audited"] if audits else []
-    n_cells = sum(each["cells"] for each in done)
-    largest = max(each["largest_difference"] for each in done)
-    partly = f" ({len(audits) - len(done)} of {len(audits)} sweeps not)" if len(done) < len(audits) else ""
-    return [f"audited on {n_cells} cells{partly}: largest difference {largest:.1e} of the largest score"]

@@ -27,7 +27,7 @@ from jinja2.utils import htmlsafe_json_dumps
 
 from interp.report.heatmap import paint
 from interp.report.sections import Page, Picture, Section
-from interp.report.sortable import caption, is_whole
+from interp.report.tables import heading, is_whole
 from interp.report.words import citation, isolated, visible
 
 _SHADES = 21
@@ -53,7 +53,7 @@ def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     return {
         "n_rows": len(frame),
         "columns": [
-            {"name": name, "caption": caption(name), "shown": name in shown, **_column(name, frame[name])}
+            {"name": name, "caption": heading(name), "shown": name in shown, **_column(name, frame[name])}
             for name in names
         ],
     }

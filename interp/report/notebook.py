@@ -21,7 +21,7 @@ from interp.report.tables import rows_of
 MOST_ROWS, MOST_SENTENCES, MOST_SHADED = 10, 6, 3
 MOST_DRAWN = 200
 """Cells of a figure that a notebook draws unasked."""
-_DPI = 80
+DPI = 80
 
 
 @ordinary_style()
@@ -32,7 +32,7 @@ def as_html(result: Any) -> str:
     table = next((each for each in page.sections if isinstance(each, Table)), None)
     picture = next((each for each in page.sections if isinstance(each, Picture)), None)
     shaded = next((each for each in page.sections if isinstance(each, Shaded)), None)
-    drawn = {} if picture is None else pictures({picture.name: picture.draw}, _DPI)
+    drawn = {} if picture is None else pictures({picture.name: picture.draw}, DPI)
     sentences = [*page.cautions, *said]
     return render(
         "notebook.html",
@@ -44,7 +44,9 @@ def as_html(result: Any) -> str:
         rows=[] if table is None else rows_of(table.frame.head(MOST_ROWS), table.columns),
         n_more=0 if table is None else table.n - min(len(table.frame), MOST_ROWS),
         picture=next((inline(png) for png in drawn.values()), None),
+        rest=".summary()",
         call=page.call,
+        saved=True,
         provenance=made(page.provenance),
     )
 
