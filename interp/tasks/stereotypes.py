@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from interp.errors import TaskError
 from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
-from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.readers.gap import Gender
+from interp.tasks.example import Example, Gender, MinimalPair, Relation, Span
 from interp.tasks.readers.sources import as_path, hub_parts, is_hub
 from interp.tasks.readers.winobias import WinobiasItem, read_winobias, twin_name
 from interp.tasks.readers.winogender import WinogenderItem, read_winogender
