@@ -16,8 +16,8 @@ from forerunners.recurrent import Bidirectional, Recurrent, RecurrentConfig
 from forerunners.saved import load_forerunner, save_forerunner
 from interp.errors import LoadError
 from interp.model.checkpoints import Training, restore_checkpoint, save_checkpoint
-from interp.model.optimizers import make_optimizers
 from interp.model.sites import Site
+from interp.model.training import make_optimizers
 from interp.model.weights import weights_hash
 from interp.runs.collecting import collect
 from interp.runs.store import ActivationStore

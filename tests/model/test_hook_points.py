@@ -9,19 +9,6 @@ from interp.model.hooks import EXPENSIVE
 from interp.model.sites import SITES, Site
 
 
-def test_every_site_is_a_point_of_the_model():
-    model = random_model()
-    layered = {name: "{layer}" in template for name, (template, _) in SITES.items()}
-    for name in SITES:
-        site = Site(name, 0 if layered[name] else None)
-        shapes = []
-        model.run_with_hooks(
-            torch.zeros(1, 5, dtype=torch.long),
-            fwd_hooks=[(site.hook_name, lambda x, *, hook, shapes=shapes: shapes.append(x.ndim))],
-        )
-        assert shapes == [len(site.axes)]
-
-
 @pytest.mark.parametrize(
     ("name", "layer", "message"),
     [

@@ -274,16 +274,6 @@ class TestForward:
         assert torch.equal(model.W_pos, before)
 
 
-class TestWeights:
-    def test_gates(self, model):
-        assert model.W_gate is None
-        gated = random_model(gated=True, act_fn="silu")
-        assert torch.equal(gated.W_gate[1], gated.blocks[1].mlp.W_gate)
-
-    def test_everything_that_is_embedded(self, model):
-        assert torch.equal(model.W_E_pos, torch.cat([model.W_E, model.W_pos]))
-
-
 def test_turned_queries_and_keys_have_points():
     model = random_model(positions="rotary", d_head=6)
     with torch.no_grad():
