@@ -49,25 +49,25 @@ class TestSchedule:
     def test_no_warm_up(self):
         assert learning_rate_scale(0, TrainingConfig(steps=5, warmup_steps=0)) == 1
 
-    @pytest.mark.parametrize("field", ["steps", "batch_size", "log_every", "checkpoint_every"])
-    def test_values_out_of_range_raise(self, field):
-        with pytest.raises(ConfigError, match=f"{field}: expected a whole number of at least 1, got 0"):
-            TrainingConfig(**{"steps": 1, field: 0})
-
-    @pytest.mark.parametrize("field", ["muon_lr", "adamw_lr", "weight_decay", "clip"])
-    @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
-    def test_rates_out_of_range_raise(self, field, value):
-        with pytest.raises(ConfigError, match=f"{field}: expected a finite number of at least 0, got {value}"):
-            TrainingConfig(**{"steps": 1, field: value})
-
-    def test_a_negative_warm_up_raises(self):
-        with pytest.raises(ConfigError, match="warmup_steps: expected a whole number of at least 0, got -1"):
-            TrainingConfig(steps=1, warmup_steps=-1)
-
-    @pytest.mark.parametrize("field", ["optimizer", "precision"])
-    def test_an_unknown_choice_raises(self, field):
-        with pytest.raises(ConfigError, match=f"{field}: expected one of .*, got 'sgd'"):
-            TrainingConfig.from_dict({"steps": 1, field: "sgd"})
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            *[
+                ({field: 0}, f"{field}: expected a whole number of at least 1, got 0")
+                for field in ("steps", "batch_size", "log_every", "checkpoint_every")
+            ],
+            ({"warmup_steps": -1}, "warmup_steps: expected a whole number of at least 0, got -1"),
+            *[
+                ({field: value}, f"{field}: expected a finite number of at least 0, got {value}")
+                for field in ("muon_lr", "adamw_lr", "weight_decay", "clip")
+                for value in (-1.0, float("nan"), float("inf"))
+            ],
+            *[({field: "sgd"}, f"{field}: expected one of .*, got 'sgd'") for field in ("optimizer", "precision")],
+        ],
+    )
+    def test_values_out_of_range_raise(self, fields, message):
+        with pytest.raises(ConfigError, match=message):
+            TrainingConfig.from_dict({"steps": 1, **fields})
 
     def test_a_misspelt_field_raises(self):
         with pytest.raises(ConfigError, match="unknown field 'warm_up'; did you mean 'warmup_steps'"):
