@@ -35,11 +35,7 @@ class TextMixin:
 
     @named_arguments
     def tokenize(
-        self,
-        texts: str | Sequence[str],
-        *,
-        prepend_bos: bool | None = None,
-        padding_side: PaddingSide = "right",
+        self, texts: str | Sequence[str], *, prepend_bos: bool | None = None, padding_side: PaddingSide = "right"
     ) -> tuple[Tokens, PaddingMask]:
         """Token ids and the mask of real tokens, padded to the longest text.
 
