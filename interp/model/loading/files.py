@@ -3,7 +3,6 @@
 A pickle can run code when it is opened; ``torch.load(weights_only=True)`` refuses one that would.
 """
 
-import functools
 import json
 import pickle
 import re
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from interp.errors import LoadError, shown
 from interp.model.loading.modules import unwrapped
@@ -172,14 +171,6 @@ def file_state(content: object, path: Path) -> State:
             f"to {said:,}; save each with .contiguous()"
         )
     return state
-
-
-def fill(model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Copy a checked `state` into `model`'s parameters and take its widest dtype."""
-    model.to(dtype=functools.reduce(torch.promote_types, (tensor.dtype for tensor in state.values())))
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(state[name])
 
 
 def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, tuple[int, ...]]], source: str) -> None:
