@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.errors import ConfigError, InputError, shown
@@ -218,7 +217,7 @@ class _Run:
         self._model, self._config, self._folder = model, config, folder
         self._held_out, self._training = list(held_out), Training(dataclasses.asdict(config), material)
         rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
-        self._optimizers = make_optimizers(model, config.optimizer, **rates)
+        self._optimizers = _make_optimizers(model, config.optimizer, **rates)
         self._model.zero_grad()  # an interrupted training of the same model may have left some
         self.curve = LossCurve()
         newest = None if folder is None else newest_checkpoint(folder)
@@ -282,7 +281,7 @@ def learning_rate_scale(step: int, config: TrainingConfig) -> float:
     return 0.5 * (1 + math.cos(math.pi * done))
 
 
-def make_optimizers(
+def _make_optimizers(
     model: nn.Module, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
 ) -> list[torch.optim.Optimizer]:
     """The optimisers of a model; the ``b_U`` of a ``HookedTransformer``, which GPT-2 lacks, stays as it is."""
@@ -293,9 +292,9 @@ def make_optimizers(
     rest = [p for each, p in named.items() if each not in matrices]
     optimizers: list[torch.optim.Optimizer] = []
     if matrices:
-        views = [as_matrix(each, named[each]) for each in matrices]
+        views = [_as_matrix(each, named[each]) for each in matrices]
         optimizers.append(torch.optim.Muon(views, lr=muon_lr, weight_decay=weight_decay))
-        share_gradients(optimizers[0], {each: named[each] for each in matrices})
+        _share_gradients(optimizers[0], {each: named[each] for each in matrices})
     optimizers.append(torch.optim.AdamW(rest, lr=adamw_lr, betas=BETAS, weight_decay=weight_decay))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
@@ -303,18 +302,18 @@ def make_optimizers(
     return optimizers
 
 
-def share_gradients(optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter]) -> None:
+def _share_gradients(optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter]) -> None:
     """Before each step, give the optimizer's matrices the gradients of the `parameters` that they view."""
 
     def copy(*_: object) -> None:
         matrices = optimizer.param_groups[0]["params"]
         for matrix, (name, parameter) in zip(matrices, parameters.items(), strict=True):
-            matrix.grad = None if parameter.grad is None else as_matrix(name, parameter.grad)
+            matrix.grad = None if parameter.grad is None else _as_matrix(name, parameter.grad)
 
     optimizer.register_step_pre_hook(copy)
 
 
-def as_matrix(name: str, weight: Tensor) -> Float[Tensor, "d_out d_in"]:
+def _as_matrix(name: str, weight: Tensor) -> Tensor:
     """A block's weight as the matrix ``[out in]`` that Muon's step is defined on.
 
     ``W_Q``, ``W_K`` and ``W_V`` are ``[head d_model d_head]`` with ``d_model`` outermost in memory, ``W_O`` is

@@ -10,7 +10,7 @@ from training_rows import counting_rows, repeated_rows
 
 from interp.errors import ConfigError, InputError
 from interp.model.config import TransformerConfig
-from interp.model.training import TrainingConfig, as_matrix, learning_rate_scale, make_optimizers, packed_rows, train
+from interp.model.training import TrainingConfig, _as_matrix, _make_optimizers, learning_rate_scale, packed_rows, train
 from interp.model.transformer import HookedTransformer
 
 
@@ -107,7 +107,7 @@ class TestTrain:
             optimizer.param_groups[0]["peak_lr"] = 1.0
             return [optimizer]
 
-        monkeypatch.setattr("interp.model.training.make_optimizers", watching)
+        monkeypatch.setattr("interp.model.training._make_optimizers", watching)
         rows = list(itertools.islice(repeated_rows(), 2))
         train(model, iter(rows), TrainingConfig(steps=2, batch_size=1))
         for row, got in zip(rows, seen, strict=True):
@@ -166,7 +166,7 @@ class TestMatrices:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
     def test_a_matrix_shares_memory_with_its_parameter(self, dtype):
         for name, parameter in block_matrices(random_model(dtype=dtype)).items():
-            matrix = as_matrix(name, parameter)
+            matrix = _as_matrix(name, parameter)
             assert tuple(matrix.shape) == SHAPES[name.rpartition(".")[2]]
             assert matrix.data_ptr() == parameter.data_ptr()
             matrix.zero_()
@@ -177,17 +177,17 @@ class TestMatrices:
         x = torch.randn(12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             q = torch.einsum("m,hme->he", x, attn.W_Q).flatten()
-            assert torch.allclose(as_matrix("W_Q", attn.W_Q) @ x, q)
+            assert torch.allclose(_as_matrix("W_Q", attn.W_Q) @ x, q)
             written = torch.einsum("he,hem->m", q.view(3, 5), attn.W_O)
-            assert torch.allclose(as_matrix("W_O", attn.W_O) @ q, written)
+            assert torch.allclose(_as_matrix("W_O", attn.W_O) @ q, written)
 
     def test_a_weight_that_could_only_be_copied_raises(self):
         with pytest.raises(RuntimeError, match="view size is not compatible"):
-            as_matrix("W_Q", torch.zeros(3, 12, 5))
+            _as_matrix("W_Q", torch.zeros(3, 12, 5))
 
     def test_every_parameter_has_one_optimizer(self):
         model = random_model()
-        muon, adamw = make_optimizers(model, "muon", **RATES)
+        muon, adamw = _make_optimizers(model, "muon", **RATES)
         held = [p.data_ptr() for each in (muon, adamw) for group in each.param_groups for p in group["params"]]
         assert sorted(held) == sorted(p.data_ptr() for name, p in model.named_parameters() if name != "unembed.b_U")
         assert {p.data_ptr() for p in muon.param_groups[0]["params"]} == {
@@ -196,7 +196,7 @@ class TestMatrices:
 
     def test_adamw_steps_everything_where_it_is_asked_for(self):
         model = random_model()
-        (adamw,) = make_optimizers(model, "adamw", **RATES)
+        (adamw,) = _make_optimizers(model, "adamw", **RATES)
         assert len(adamw.param_groups[0]["params"]) == len(list(model.parameters())) - 1
         assert not model.b_U.requires_grad
 
@@ -212,12 +212,12 @@ class TestMatrices:
     def test_muon_steps_are_orthogonal(self):
         """With no decay, Muon's step from a gradient has singular values near 1, times the rate."""
         model = random_model(dtype=torch.float32)
-        muon, _ = make_optimizers(model, "muon", **RATES | {"muon_lr": 0.5, "weight_decay": 0.0})
-        before = {name: as_matrix(name, p).clone() for name, p in block_matrices(model).items()}
+        muon, _ = _make_optimizers(model, "muon", **RATES | {"muon_lr": 0.5, "weight_decay": 0.0})
+        before = {name: _as_matrix(name, p).clone() for name, p in block_matrices(model).items()}
         model(torch.arange(8)[None], return_type="loss").backward()
         muon.step()
         for name, parameter in block_matrices(model).items():
-            step = before[name] - as_matrix(name, parameter)
+            step = before[name] - _as_matrix(name, parameter)
             longer = max(1.0, step.shape[0] / step.shape[1]) ** 0.5  # torch's default adjustment of the rate
             singular = torch.linalg.svdvals(step) / (0.5 * longer)
             assert 0.3 < singular[0] < 1.3
