@@ -68,16 +68,13 @@ LLAMA = Layout(
     mlp=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
     ln_final="norm",
 )
-NEOX = Layout(
+NEOX = replace(
+    LLAMA,
     prefix="gpt_neox.",
     embed="embed_in.weight",
-    unembed="lm_head.weight",
-    blocks="layers",
-    ln1="input_layernorm",
     qkv="attention.query_key_value",
     by_head=True,
     o="attention.dense",
-    ln2="post_attention_layernorm",
     mlp=("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"),
     ln_final="final_layer_norm",
 )
@@ -151,25 +148,19 @@ def gpt2_config(config: ForeignConfig) -> TransformerConfig:
     config.require(is_causal=True)
     longest = next((name for name in CONTEXT if name in config.fields), CONTEXT[0])
     inner = {} if config.get("n_inner") is None else config.named({"d_mlp": "n_inner"})
-    return config.transformer(
-        **{**config.gpt_sizes(), **inner},
-        **config.named_or(n_ctx=(longest, 1024), eps=("layer_norm_epsilon", 1e-5), tied=("tie_word_embeddings", True)),
-        act_fn=config.activation("activation_function", "gelu_new"),
-        biases=GPT_BIASES,
-    )
+    return _gpt(config, (longest, 1024), config.activation("activation_function", "gelu_new"), **inner)
 
 
 def gpt1_config(config: ForeignConfig) -> TransformerConfig:
     """GPT-1's: GPT-2's layers, post-norm, and so no norm before the unembedding."""
-    return config.transformer(
-        **config.gpt_sizes(),
-        **config.named_or(
-            n_ctx=("n_positions", 512), eps=("layer_norm_epsilon", 1e-5), tied=("tie_word_embeddings", True)
-        ),
-        act_fn=config.activation("afn", "gelu", GPT1_ACTIVATIONS),
-        norm_position="post",
-        biases=GPT_BIASES,
-    )
+    act_fn = config.activation("afn", "gelu", GPT1_ACTIVATIONS)
+    return _gpt(config, ("n_positions", 512), act_fn, norm_position="post")
+
+
+def _gpt(config: ForeignConfig, n_ctx: tuple[str, int], act_fn: Activation, **chosen: Any) -> TransformerConfig:
+    optional = {"n_ctx": n_ctx, "eps": ("layer_norm_epsilon", 1e-5), "tied": ("tie_word_embeddings", True)}
+    sizes = {**config.gpt_sizes(), **config.named_or(**optional)}
+    return config.transformer(**{**sizes, "act_fn": act_fn, "biases": GPT_BIASES, **chosen})
 
 
 def llama_config(config: ForeignConfig) -> TransformerConfig:
